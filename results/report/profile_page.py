@@ -1,6 +1,4 @@
-"""The profiles of a run as the report shows them: a caption in words, the flame graph, the table of
-the disk.
-"""
+"""The profiles of a run as a section of the report: caption, flame graph and table of the disk."""
 
 from __future__ import annotations
 
@@ -16,18 +14,9 @@ from weighbridge.results.record.block_trace import DiskRequests, DiskTrace, Time
 from weighbridge.results.record.profile import Profile, Profiled
 
 DISK_TITLES: Final = (
-    *(
-        "Way",
-        "Requests/s",
-        "MB/s",
-        "Size: median",
-        "least to most",
-        "Q2C mean",
-        "p50",
-        "p99",
-        "max ms",
-    ),
-    *("D2C mean", "p50", "p99", "max ms", "Seeks", "Median seek"),
+    *("Direction", "Requests/s", "MB/s", "Size: median", "min to max"),
+    *("Q2C mean", "p50", "p99", "max ms", "D2C mean", "p50", "p99", "max ms"),
+    *("Seeks", "Median seek"),
 )
 
 
@@ -39,7 +28,7 @@ class ProfileShown(Record):
     workers: int
     caption: str
     svg: str
-    """Drawn by `flame`, which escapes what it was told: a page may have it as it is."""
+    """Drawn by `flame`, which escapes its texts: a page may include it as it is."""
     remarks: tuple[str, ...]
     disk_caption: str
     disk_titles: tuple[str, ...] = DISK_TITLES
@@ -47,12 +36,12 @@ class ProfileShown(Record):
 
 
 def shown(profiled: Sequence[Profiled]) -> tuple[ProfileShown, ...]:
-    """What the report shows of profiles; empty where there are none."""
+    """The sections of these profiles, in order."""
     return tuple(_shown(one) for one in profiled)
 
 
 def _shown(one: Profiled) -> ProfileShown:
-    profile = one.profile
+    profile, disk = one.profile, one.profile.disk
     title = f"{profile.layout}, {profile.workload}, {profile.workers} workers"
     return ProfileShown(
         layout=profile.layout,
@@ -61,10 +50,10 @@ def _shown(one: Profiled) -> ProfileShown:
         caption=_caption(profile),
         svg=inert(flame(one.stacks, title=title)) if one.stacks else "",
         remarks=profile.remarks,
-        disk_caption=_disk_caption(profile.disk) if profile.disk is not None else "",
-        disk_lines=tuple(_line(asked, profile.disk.seconds) for asked in profile.disk.ways)
-        if profile.disk is not None
-        else (),
+        disk_caption="" if disk is None else _disk_caption(disk),
+        disk_lines=()
+        if disk is None
+        else tuple(_line(requests, disk.seconds) for requests in disk.ways),
     )
 
 
@@ -75,58 +64,51 @@ def _caption(profile: Profile) -> str:
     cost = (
         ""
         if profile.perf_cpu_s is None
-        else f" perf itself used {show_figure(profile.perf_cpu_s)} s of CPU,"
+        else f" perf itself used {show_figure(profile.perf_cpu_s)} s of CPU."
     )
     return (
-        f"{profile.samples:,} samples of the daemons on the gateway’s and the storage hosts, "
-        f"{profile.hertz} a second of CPU "
-        f"time ({profile.event}), in {show_figure(profile.seconds)} s of the window.{cost} "
-        "besides what each sample costs the "
-        "daemon that it stops. Wide is much CPU time; what waits is not seen. Stacks are unwound "
-        "from 8 KiB that are copied of "
-        "each; deeper ones have lost their roots. The programs have no debug symbols: names are "
-        "those that they export, and "
-        f"what is inlined or local has none ({share:.0f} % of the samples end there). Rest the "
-        "pointer on a frame for its name."
+        f"{profile.samples:,} samples of the daemons on the gateway and storage hosts, "
+        f"{profile.hertz} per second of CPU time ({profile.event}), in "
+        f"{show_figure(profile.seconds)} s of the window.{cost} Each sample also costs CPU in the "
+        "daemon that it interrupts. A wide frame used much CPU time; waiting is not shown. Stacks "
+        "are unwound from the 8 KiB copied with each sample; deeper ones lack their roots. The "
+        "programs have no debug symbols: only exported functions have names, and inlined or local "
+        f"ones have none ({share:.0f} % of the samples end in one). Hover over a frame for its "
+        "name."
     )
 
 
 def _disk_caption(disk: DiskTrace) -> str:
     return (
-        f"Disk {disk.disk} of {disk.host} in {show_figure(disk.seconds)} s, by the block events "
-        "of the kernel that blktrace takes. "
-        "Q2C: from queued to done, each request as it was made; D2C: from given to the device, "
-        "neighbours joined. Both begin "
-        "after the limit of the hardware file has let a request pass. Seeks: requests that do not "
-        "begin where the last one ended. "
-        f"Besides: {disk.flushes:,} flushes."
+        f"Disk {disk.disk} of {disk.host} in {show_figure(disk.seconds)} s, from the kernel’s "
+        "block events that blktrace records. Q2C: from queued to completed, each request as it "
+        "was made; D2C: from issued to the device to completed, after adjacent requests were "
+        "merged. Both start after the disk limit of the hardware file has let the request pass. "
+        "Seeks: requests that do not begin where the previous one ended. "
+        f"There were also {disk.flushes:,} flushes."
     )
 
 
-def _line(asked: DiskRequests, seconds: float) -> tuple[str, ...]:
-    """A row of the table; of what was not seen, dashes."""
-    rate = asked.requests / seconds if seconds else None
-    speed = asked.bytes / seconds / 1e6 if seconds else None
-    share = 100 * asked.seeks / asked.requests if asked.requests else 0.0
+def _line(requests: DiskRequests, seconds: float) -> tuple[str, ...]:
+    """A row of the table; dashes for what was not seen."""
+    share = 100 * requests.seeks / requests.requests if requests.requests else 0.0
+    seek_bytes = requests.median_seek_bytes
     return (
-        asked.way,
-        show_figure(rate),
-        show_figure(speed),
-        show_bytes(asked.median_bytes),
-        f"{show_bytes(asked.smallest_bytes)} to {show_bytes(asked.largest_bytes)}",
-        *_times(asked.q2c),
-        *_times(asked.d2c),
+        requests.way,
+        show_figure(requests.requests / seconds if seconds else None),
+        show_figure(requests.bytes / seconds / 1e6 if seconds else None),
+        show_bytes(requests.median_bytes),
+        f"{show_bytes(requests.smallest_bytes)} to {show_bytes(requests.largest_bytes)}",
+        *_times(requests.q2c),
+        *_times(requests.d2c),
         f"{share:.0f} %",
-        UNKNOWN
-        if asked.median_seek_bytes is None
-        else show_bytes(float(f"{asked.median_seek_bytes:.2g}")),
+        UNKNOWN if seek_bytes is None else show_bytes(float(f"{seek_bytes:.2g}")),
     )
 
 
-def _times(times: Times | None) -> tuple[str, str, str, str]:
+def _times(times: Times | None) -> tuple[str, ...]:
     if times is None:
-        return UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN
-    mean, middle, late, most = (
+        return (UNKNOWN,) * 4
+    return tuple(
         show_figure(value) for value in (times.mean_ms, times.p50_ms, times.p99_ms, times.max_ms)
     )
-    return mean, middle, late, most

@@ -1,13 +1,10 @@
-"""The report: one HTML file that opens anywhere, without a network, and says what was found, how,
-and how to repeat it.
-"""
+"""The report of a run: one HTML file that needs no network, with results, method and setup."""
 
 from __future__ import annotations
 
-import itertools
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weighbridge.common.record import Record
@@ -29,7 +26,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.charts.resource_strips import resource_finding, strips
-from weighbridge.results.figures import show_ratio
+from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.report.agreement_table import agreement_table
@@ -37,31 +34,29 @@ from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_page import ProfileShown
 from weighbridge.results.report.staircase_page import StaircasePage
 from weighbridge.results.report.study_page import STUDY_2014, StudyPage, study_2014
-from weighbridge.results.report.tables import HEAD, NUMBERS, effect_lines, table
+from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines, table
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 _NUMBER: Final = re.compile(r"\d+")
 
 BACKGROUND: Final = "background: "
-"""How facts begin that are about work which daemons do beside serving: scrub, balancer, auditors,
-replicators ...
-"""
+"""Prefix of facts about background work of daemons: scrub, balancer, auditors, replicators ..."""
 
-
-TURNS: Final = ("resumed", "unlike", "budget")
-"""Events that a reader must know of: the run was gone on with, on what had changed, or was ended by
-its budget.
+NOTABLE_EVENTS: Final = ("resumed", "unlike", "budget")
+"""Events a reader must know of: the run was resumed, the environment changed, the budget ended it.
 """
 
 
 class Fact(Record):
-    """One setting of the layouts: a value for each layout, in order; `differs` where they are not
-    the same.
-    """
+    """One setting: a value for each layout, in order."""
 
     name: str
     values: tuple[str, ...]
-    differs: bool
+
+    @property
+    def differs(self) -> bool:
+        """Whether the layouts have different values."""
+        return len(set(self.values)) > 1
 
 
 def report(
@@ -82,33 +77,37 @@ def report(
     reasons: Sequence[Reason] = (),
     remedy: Remedy | None = None,
 ) -> str:
-    """The page. `events` tell what caches were dropped and what could not be sampled, `attested`
-    what the hosts could do.
+    """Render the report.
+
+    `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
+    could do.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
-    weighed = [layout.name for layout in plan.layouts if layout.name not in plan.twins]
+    names = [layout.name for layout in plan.layouts]
+    compared = [name for name in names if name not in plan.twins]
     shown = table(rows, reasons)
     own = [row for row in rows if row.layout not in plan.twins]
     stripes = strips(own)
+    kinds = _kinds(rows, findings)
     return render(
         "report.html.j2",
         specs_of(gallery.figures),
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
-        headline=headline(findings) if len(weighed) > 1 else f"{weighed[0]}, weighed alone",
-        weighed=weighed,
-        kinds=_kinds(rows, findings),
+        headline=headline(findings) if len(compared) > 1 else f"{compared[0]}, measured alone",
+        compared=compared,
+        kinds=kinds,
         details=tuple(finding for finding in findings if finding.workers is not None),
-        cards=_cards(rows, findings, colours),
+        cards=tuple(_card(about, pairs, colours) for about, pairs in kinds.items()),
         charts=gallery.of("workers"),
         strips={strip.key: strip for strip in stripes if strip.recorded},
         limits=stripes,
         resource_finding=resource_finding(own),
-        unsampled=_gaps(events),
-        caches=_caches(plan, events),
-        attested=sameness(attested, [layout.name for layout in plan.layouts], plan.twins),
-        agreement=agreement_table(agreement, findings, layout_facts(manifest)),
+        unsampled=_unsampled(events),
+        caches=_caches(names, events),
+        attested=sameness(attested, names, plan.twins),
+        agreement=agreement_table(agreement, findings, _layout_facts(manifest)),
         several_drivers=len({row.driver for row in rows}) > 1,
         driver_label=driver_label,
         table=shown,
@@ -127,7 +126,7 @@ def report(
         remedy=remedy,
         colours=colours,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
-        facts=_grouped(_facts(manifest.sheets, [layout.name for layout in plan.layouts])),
+        facts=_facts(manifest.sheets, names),
         command=shlex.join(manifest.command),
         replayed=replayed,
         stairs=stairs,
@@ -138,19 +137,18 @@ def report(
         recap=gallery.named("recap"),
         comparison=comparison,
         gaps=(*gaps, *gallery.left_out),
-        turns=[event for event in events if event.kind in TURNS],
-        effect_head=HEAD,
-        effect_numbers=NUMBERS,
+        turns=[event for event in events if event.kind in NOTABLE_EVENTS],
+        effect_head=EFFECT_HEAD,
+        effect_numbers=EFFECT_NUMBERS,
         effect_lines=effect_lines(comparison) if comparison is not None else (),
-        ratio=show_ratio,
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,
     )
 
 
-def layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
-    """What is known of each layout, of all sheets about it."""
+def _layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
+    """All facts of each layout, from all sheets."""
     found: dict[str, dict[str, str]] = {}
     for sheet in manifest.sheets:
         if sheet.layout is not None:
@@ -158,94 +156,66 @@ def layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
     return found
 
 
-def _cards(
-    rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]
-) -> tuple[FigureCard, ...]:
-    made = []
-    for about, pairs in _kinds(rows, findings).items():
-        finding = foremost(pairs)
-        words = card_words(finding)
-        colour = colours[finding.faster] if finding.shown else "var(--muted)"
-        made.append(
-            FigureCard(
-                figure=words.figure,
-                about=about,
-                text=words.text,
-                detail=words.detail,
-                colour=colour,
-            )
-        )
-    return tuple(made)
+def _card(about: str, pairs: Sequence[Finding], colours: Mapping[str, str]) -> FigureCard:
+    finding = foremost(pairs)
+    words = card_words(finding)
+    return FigureCard(
+        figure=words.figure,
+        about=about,
+        text=words.text,
+        detail=words.detail,
+        colour=colours[finding.faster] if finding.shown else "var(--muted)",
+    )
 
 
 def _kinds(rows: Sequence[Row], findings: Sequence[Finding]) -> dict[str, list[Finding]]:
-    """The findings over all worker counts by what they are about: `1 MB reads`."""
+    """The findings over all worker counts, by kind of requests: `1 MB reads`."""
     names = subjects(rows)
     return {names[kind]: pairs for kind, pairs in overall(findings).items()}
 
 
 def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:
-    """Sheets of layouts side by side: by title, a line for each setting."""
+    """The layouts' sheets side by side: by title, a fact for each setting.
+
+    Background work comes first, under its own title: it must be off or the same everywhere.
+    """
+    background: list[Fact] = []
     found: dict[str, tuple[Fact, ...]] = {}
     for title in dict.fromkeys(sheet.title for sheet in sheets if sheet.layout is not None):
         mine = {sheet.layout: sheet.facts for sheet in sheets if sheet.title == title}
-        facts = []
-        for name in dict.fromkeys(name for one in mine.values() for name in one):
-            values = tuple(mine.get(layout, {}).get(name, "–") for layout in layouts)
-            facts.append(Fact(name=name, values=values, differs=len(set(values)) > 1))
-        found[title] = tuple(facts)
-    return found
+        rest: list[Fact] = []
+        for name in dict.fromkeys(name for facts in mine.values() for name in facts):
+            values = tuple(mine.get(layout, {}).get(name, UNKNOWN) for layout in layouts)
+            fact = Fact(name=name.removeprefix(BACKGROUND), values=values)
+            (background if name.startswith(BACKGROUND) else rest).append(fact)
+        found[title] = tuple(rest)
+    return {**({"background work": tuple(background)} if background else {}), **found}
 
 
-def _grouped(facts: dict[str, tuple[Fact, ...]]) -> dict[str, tuple[Fact, ...]]:
-    """The same, with what daemons do beside serving under a title of its own: it must be off or the
-    same everywhere.
+def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, ...]:
+    """Which caches were dropped how often on each layout, in the words of whoever dropped them.
+
+    Texts that differ in their numbers alone are one fact, with the range of each number.
     """
-    apart = tuple(
-        fact for one in facts.values() for fact in one if fact.name.startswith(BACKGROUND)
-    )
-    rest = {
-        title: tuple(fact for fact in one if not fact.name.startswith(BACKGROUND))
-        for title, one in facts.items()
-    }
-    named = tuple(
-        fact.model_copy(update={"name": fact.name.removeprefix(BACKGROUND)}) for fact in apart
-    )
-    return {**({"background work": named} if named else {}), **rest}
-
-
-def _caches(plan: ResolvedPlan, events: Sequence[RunEvent]) -> tuple[Fact, ...]:
-    """What was dropped on each layout, in the words of who dropped it, and how often; empty where
-    nothing was to be dropped.
-
-    Texts that differ in their numbers alone are one, with the range of each number.
-    """
-    layouts = [layout.name for layout in plan.layouts]
     found: dict[str, list[RunEvent]] = {}
     for event in events:
         if event.kind == "caches" and event.layout in layouts:
             found.setdefault(_NUMBER.sub("\0", event.text), []).append(event)
     facts = []
     for pattern, same in found.items():
-        ranges = [
-            sorted({int(number) for number in numbers})
-            for numbers in zip(*(_NUMBER.findall(one.text) for one in same), strict=True)
-        ]
-        numbers = [
-            f"{each[0]}" if len(each) == 1 else f"{each[0]} to {each[-1]}" for each in ranges
-        ]
-        words = itertools.chain.from_iterable(
-            itertools.zip_longest(pattern.split("\0"), numbers, fillvalue="")
-        )
+        name = pattern
+        for each in zip(*(map(int, _NUMBER.findall(one.text)) for one in same), strict=True):
+            low, high = min(each), max(each)
+            name = name.replace("\0", f"{low}" if low == high else f"{low} to {high}", 1)
         counts = [sum(one.layout == layout for one in same) for layout in layouts]
         values = tuple(
-            "–" if not count else "once" if count == 1 else f"{count} times" for count in counts
+            UNKNOWN if not count else "once" if count == 1 else f"{count} times" for count in counts
         )
-        facts.append(Fact(name="".join(words), values=values, differs=len(set(values)) > 1))
+        facts.append(Fact(name=name, values=values))
     return tuple(facts)
 
 
-def _gaps(events: Sequence[RunEvent]) -> tuple[str, ...]:
-    """What the sampler had to say, each thing once, with the layout it is about."""
-    told = [f"{event.layout}: {event.text}" for event in events if event.kind == "telemetry"]
-    return tuple(dict.fromkeys(told))
+def _unsampled(events: Sequence[RunEvent]) -> tuple[str, ...]:
+    """Messages of the telemetry sampler, each once, with its layout."""
+    messages = (f"{event.layout}: {event.text}" for event in events if event.kind == "telemetry")
+    return tuple(dict.fromkeys(messages))

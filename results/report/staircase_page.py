@@ -1,6 +1,4 @@
-"""What came of a run's layers: the staircases, what stands beside them, and all that a page, a
-terminal and files tell of it.
-"""
+"""The layers of a run for page, terminal and files: staircases, and RBD and CephFS beside them."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.export.csv_format import rounded_csv
 from weighbridge.results.export.run_tables import rows_table
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, counted, show_figure, upper
 from weighbridge.results.record import write_whole
 from weighbridge.results.record.driver_traits import driver_label
 
@@ -32,7 +30,7 @@ _BESIDE: Final = {"rbd": "RBD", "cephfs": "CephFS"}
 
 
 class LayerLine(Record):
-    """One layer of one staircase as a table shows it, all in words."""
+    """One layer of one staircase as a line of a table."""
 
     about: str
     layout: str
@@ -45,12 +43,11 @@ class LayerLine(Record):
     of_disks: str
     limit: str
     note: str
-    known: bool
     believable: bool
 
 
 class BesideLine(Record):
-    """What stands beside a gateway, as a table shows it."""
+    """What was measured beside a gateway, as a line of a table."""
 
     about: str
     layout: str
@@ -66,7 +63,7 @@ class BesideLine(Record):
 
 
 class StaircasePage(Record):
-    """All that is told of the layers; `layers` are their rows."""
+    """All that is shown of the layers; `layers` are their rows."""
 
     stairs: tuple[Staircase, ...]
     layers: tuple[Row, ...]
@@ -75,22 +72,23 @@ class StaircasePage(Record):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What is to be said of figures that are above what they stand on, gravest first."""
+        """Remarks on figures that exceed the layer below them, most serious first."""
         return doubts(self.stairs)
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What is not known, and how to get it."""
+        """What was not measured, and how to measure it."""
         return gaps(self.stairs)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a terminal shows: a line for each staircase, then doubts and gaps."""
+        """The lines for a terminal: one for each staircase, then doubts and gaps."""
         return (*(stair.words for stair in self.stairs if stair.known), *self.doubts, *self.gaps)
 
     def write(self, folder: Path, run: str) -> None:
-        """Write `staircase.csv` and, of what was replayed, `layers.csv`; `run` is the name of the
-        run. Raises StoreError.
+        """Write `staircase.csv` and, if layers were replayed, `layers.csv`. Raises StoreError.
+
+        `run` is the run's name.
         """
         write_whole(folder / "staircase.csv", staircase_csv(self.stairs))
         if self.layers:
@@ -98,11 +96,9 @@ class StaircasePage(Record):
 
 
 def staircase_page(stairs: Sequence[Staircase], layers: Sequence[Row]) -> StaircasePage:
-    """What came of the layers of a run, by its staircases and the rows of what was replayed on the
-    layers.
-    """
-    sideways = beside(layers)
-    names = subjects(sideways)
+    """The layers of a run: its staircases and the rows of the steps replayed on layers."""
+    aside = beside(layers)
+    names = subjects(aside)
     return StaircasePage(
         stairs=tuple(stairs),
         layers=tuple(layers),
@@ -113,46 +109,41 @@ def staircase_page(stairs: Sequence[Staircase], layers: Sequence[Row]) -> Stairc
         ),
         beside=tuple(
             _beside(row, names[row.workload, row.operation, row.api, row.driver], layers)
-            for row in sideways
+            for row in aside
         ),
     )
 
 
 def _line(stair: Staircase, step: LayerStep, *, first: bool) -> LayerLine:
-    below = (
-        f"{percent(step.of_below)} of {INSIDE[step.below]}" if step.below is not None else UNKNOWN
-    )
-    said = f"{step.doubt.verdict}: {step.doubt.text}" if step.doubt is not None else ""
-    least = "≥ " if step.held else ""
-    at = f"at {step.workers} worker{'s' * (step.workers > 1)}" if step.workers is not None else ""
+    below = UNKNOWN if step.below is None else f"{percent(step.of_below)} of {INSIDE[step.below]}"
+    doubt = "" if step.doubt is None else f"{step.doubt.verdict}: {step.doubt.text}"
+    at = "" if step.workers is None else f"at {counted(step.workers, 'worker')}"
     return LayerLine(
-        about=f"{stair.about[:1].upper()}{stair.about[1:]}",
+        about=upper(stair.about),
         layout=stair.layout,
         first=first,
         name=step.name,
-        ops_s=_least(least, step.throughput_ops_s),
-        mb_s=_least(least, step.bandwidth_mb_s),
+        ops_s=_at_least(step.throughput_ops_s, bound=bool(step.held)),
+        mb_s=_at_least(step.bandwidth_mb_s, bound=bool(step.held)),
         of_below=below,
         of_disks=percent(step.of_disks) or UNKNOWN,
         limit=step.saturated or UNKNOWN,
-        note="; ".join(part for part in (said, at, step.note) if part),
-        known=step.throughput_ops_s is not None,
+        note="; ".join(part for part in (doubt, at, step.note) if part),
         believable=step.believable,
     )
 
 
 def _beside(row: Row, about: str, layers: Sequence[Row]) -> BesideLine:
-    same = [
-        one
+    key = ("rados", row.layout, row.workload, row.operation)
+    same = (
+        one.value("throughput")
         for one in layers
-        if (one.layer, one.layout, one.workload, one.operation)
-        == ("rados", row.layout, row.workload, row.operation)
-        and one.ranked
-    ]
-    rados = next((ops_s for one in same if (ops_s := one.value("throughput"))), None)
+        if (one.layer, one.layout, one.workload, one.operation) == key and one.ranked
+    )
+    rados = next((ops_s for ops_s in same if ops_s), None)
     rate = row.value("throughput") if row.ranked else None
     return BesideLine(
-        about=f"{about[:1].upper()}{about[1:]}",
+        about=upper(about),
         layout=row.layout,
         name=_BESIDE.get(row.layer or "", UNKNOWN),
         by=driver_label(row.driver),
@@ -166,5 +157,5 @@ def _beside(row: Row, about: str, layers: Sequence[Row]) -> BesideLine:
     )
 
 
-def _least(sign: str, value: float | None) -> str:
-    return UNKNOWN if value is None else f"{sign}{show_figure(value)}"
+def _at_least(value: float | None, *, bound: bool) -> str:
+    return f"{'≥ ' if bound and value is not None else ''}{show_figure(value)}"

@@ -1,6 +1,4 @@
-"""A replayed study as a section of the report, and as files beside it; and what an earlier study
-published, for context.
-"""
+"""A replayed study as a section of the report and as CSV files; the figures of the 2014 study."""
 
 from __future__ import annotations
 
@@ -14,49 +12,40 @@ from typing import Final
 from pydantic import PositiveInt
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.study.study import StudyOutcome, StudyTable
+from weighbridge.results.analysis.study.study import StudyOutcome
 from weighbridge.results.record import write_whole
+
+STUDY_2014: Final = "Pushpesh, OpenStack-Swift-VS-Ceph-RGW-READ-Performance, 4 November 2014"
+"""Author, title and date of the study."""
 
 
 class StudyPage(Record):
-    """What the report shows of a study beside the chart of its recap."""
+    """The report's section about a replayed study, except for the chart of its recap."""
 
     outcome: StudyOutcome
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write every table as a CSV file into a folder that is there; returns them.
+        """Write every table as a CSV file into an existing folder, and return their paths.
 
         Raises StoreError.
         """
         written = []
         concluded = () if self.outcome.concluded is None else (self.outcome.concluded,)
-        for kind, grids in (
+        for kind, tables in (
             ("table", self.outcome.tables),
             ("published", self.outcome.published),
             ("conclusions", concluded),
         ):
-            for number, grid in enumerate(grids, start=1):
-                path = folder / f"{kind}-{number}-{_slug(grid)}.csv"
-                write_whole(path, grid.csv())
+            for number, one in enumerate(tables, start=1):
+                slug = re.sub(r"[^a-z0-9]+", "-", one.title.lower()).strip("-")[:40]
+                path = folder / f"{kind}-{number}-{slug}.csv"
+                write_whole(path, one.csv())
                 written.append(path)
         return tuple(written)
 
 
-def study_page(outcome: StudyOutcome) -> StudyPage:
-    """The page of a study that a run replays, by what it came to."""
-    return StudyPage(outcome=outcome)
-
-
-def _slug(grid: StudyTable) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-")[:40]
-
-
-STUDY_2014: Final = "Pushpesh, OpenStack-Swift-VS-Ceph-RGW-READ-Performance, 4 November 2014"
-"""Author, title and date of the study that this suite repeats."""
-
-
 class PublishedResponse(Record):
-    """A response time as the study of 2014 printed it.
+    """A response time that the 2014 study published.
 
     `p90_upper_ms` is the upper edge of a bin of 10 ms.
     """
@@ -69,15 +58,15 @@ class PublishedResponse(Record):
     max_ms: PositiveInt
 
 
+def study_page(outcome: StudyOutcome) -> StudyPage:
+    """The section of a run that replays a study."""
+    return StudyPage(outcome=outcome)
+
+
 def study_2014() -> tuple[PublishedResponse, ...]:
-    """The response times of the study of 2014: 1 MB and 1 GB reads by three gateways at five worker
-    counts each.
-    """
-    text = (
-        resources.files("weighbridge.results")
-        .joinpath("published", "swift-vs-rgw-read-2014-response-times.csv")
-        .read_text("utf-8")
-    )
+    """The 2014 response times: 1 MB and 1 GB reads, three gateways, five worker counts each."""
+    path = ("published", "swift-vs-rgw-read-2014-response-times.csv")
+    text = resources.files("weighbridge.results").joinpath(*path).read_text("utf-8")
     return tuple(
         PublishedResponse.model_validate(line) for line in csv.DictReader(io.StringIO(text))
     )

@@ -1,7 +1,6 @@
-"""Tables as plain words, for a terminal or a page: of rows, and of a comparison with its tests and
-verdicts.
+"""Tables as text: the results of a run, and the tests of a comparison with their verdicts.
 
-What is shown is decided here, how it is drawn by who shows it.
+They decide what is shown; a template decides how it looks.
 """
 
 from __future__ import annotations
@@ -21,9 +20,11 @@ from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.driver_traits import driver_label
 
+SortKey = float | str | None
+
 
 class TableColumn(Record):
-    """One column. `about` says what its figures are."""
+    """One column; `about` explains its values."""
 
     title: str
     unit: str = ""
@@ -32,31 +33,27 @@ class TableColumn(Record):
 
 
 class TableLine(Record):
-    """One line: a cell for each column.
+    """One line of the table of results: a cell and a value to sort by for each column.
 
     Lines that are not ranked must not look like those that are.
     """
 
     cells: tuple[str, ...]
-    values: tuple[float | str | None, ...]
-    """What to sort by, a value a cell."""
-    valid: bool
+    values: tuple[SortKey, ...]
     ranked: bool
-    provisional: bool = False
-    """Whether it is ranked and something of it is in doubt."""
-    notes: tuple[str, ...] = ()
+    provisional: bool
+    """Whether it is ranked although some of it is in doubt."""
 
 
-class Table(Record):
-    """A table with its title."""
+class ResultsTable(Record):
+    """The table of results of a run."""
 
-    title: str
     columns: tuple[TableColumn, ...]
     lines: tuple[TableLine, ...]
 
 
 _METRICS: Final = tuple(one for one in METRICS.values() if one.page)
-_ABOUT: Final = (
+_COLUMNS: Final = (
     TableColumn(title="Workload", about="The name of the workload in the suite."),
     TableColumn(
         title="Operation", about="What was done to objects: read, write, delete, list or head."
@@ -69,15 +66,15 @@ _ABOUT: Final = (
     TableColumn(title="API", about="The interface that the requests used: Swift or S3."),
     TableColumn(
         title="Driver",
-        about="What made the requests: Locust with the native engine or an SDK, or COSBench, or a "
-        "bench of the store’s own.",
+        about="The load generator: Locust with the native engine or an SDK, COSBench, or the "
+        "store’s own benchmark.",
     ),
     TableColumn(
         title="Workers",
         numeric=True,
         about="Clients that each kept exactly one request outstanding (a closed loop).",
     ),
-    TableColumn(title="Layout", about="What was weighed: the services and the hosts they ran on."),
+    TableColumn(title="Layout", about="What was measured: the services and the hosts they ran on."),
     *(
         TableColumn(
             title=one.title,
@@ -89,93 +86,70 @@ _ABOUT: Final = (
     ),
     TableColumn(
         title="Saturated",
-        about="The resource that may have been the limit: the most used of those used to 80 % or "
-        "more of what they may be (memory: "
-        "95 %), or whose CPU quota ran out in half of its periods; +1 where there is another. Of "
-        "those below, the most used.",
+        about="The probable bottleneck: the most used resource among those at 80 % or more of "
+        "their limit (memory: 95 %), or whose CPU quota ran out in at least half of its periods; "
+        "+1 means that there is another one. If none reached that, the most used resource.",
     ),
-    TableColumn(title="Repeats", numeric=True, about="How many repeats the figures are made of."),
+    TableColumn(title="Repeats", numeric=True, about="Number of repeats behind the figures."),
     TableColumn(
         title="Steady",
-        about="Whether throughput was the same all through the window: MSER-5 finds no warm-up "
-        "left in it, and fifths of it and a "
-        "fitted line stay within 20 % and 10 % of its mean or within the scatter. –: too short, "
-        "or too much scatter, to tell.",
+        about="Whether throughput was stable throughout the window: MSER-5 finds no warm-up left "
+        "in it, and fifths of it and a fitted line stay within 20 % and 10 % of its mean or "
+        "within the scatter. –: the window was too short, or the scatter too large, to judge.",
     ),
     TableColumn(
         title="Valid",
-        about="Whether failures, CPU and NIC of the driver’s host and Little’s law were within "
-        "bounds. Ranked is what is valid, "
-        "not unsteady, and not above what it stands on.",
+        about="Whether failures, the driver host’s CPU and NIC, and Little’s law were within "
+        "bounds. A line is ranked when it is valid, not unsteady, and not above the ceiling that "
+        "the layer below it sets.",
     ),
     TableColumn(
         title="In doubt",
-        about="The letters of what is in doubt of these figures: under the headline each has its "
-        "reason. What is provisional ranks "
-        "nothing.",
+        about="Letters of the doubts that apply to these figures; they are explained under the "
+        "headline. Provisional figures rank nothing.",
     ),
 )
 
 
-def table(
-    rows: Sequence[Row],
-    found: Sequence[Reason] = (),
-    *,
-    title: str = "Throughput, latency and errors",
-) -> Table:
-    """The study's table, with the marks of these reasons. A column that would be the same empty
-    word in all lines is kept: its absence would say less.
+def table(rows: Sequence[Row], found: Sequence[Reason] = ()) -> ResultsTable:
+    """The table of results, with the marks of these reasons.
+
+    A column that is empty in every line is kept: its absence would say less.
     """
-    return Table(
-        title=title, columns=_ABOUT, lines=tuple(_line(row, marks(row, found)) for row in rows)
+    return ResultsTable(
+        columns=_COLUMNS, lines=tuple(_line(row, marks(row, found)) for row in rows)
     )
 
 
 def _line(row: Row, doubts: str) -> TableLine:
-    limit = limit_brief(row.resources)
-    valid = "yes" if row.valid else "no"
+    size, limit = row.object_size_bytes, limit_brief(row.resources)
+    driver = driver_label(row.driver)
     steady = None if row.steady is None else "yes" if row.steady else "no"
-    return TableLine(
-        cells=(
-            row.workload,
-            row.operation,
-            UNKNOWN if row.object_size_bytes is None else show_bytes(row.object_size_bytes),
-            row.api,
-            driver_label(row.driver),
-            str(row.workers),
-            row.layout,
-            *(shown(row, one.key) for one in _METRICS),
-            limit or UNKNOWN,
-            str(row.repeats),
-            steady or UNKNOWN,
-            valid,
-            doubts,
-        ),
-        values=(
-            row.workload,
-            row.operation,
-            row.object_size_bytes,
-            row.api,
-            driver_label(row.driver),
-            row.workers,
-            row.layout,
-            *(_sorted_by(row.figure(one.key)) for one in _METRICS),
-            limit,
-            row.repeats,
-            steady,
-            valid,
-            doubts,
-        ),
-        valid=row.valid,
-        ranked=row.ranked,
-        provisional=row.provisional,
-        notes=row.notes,
+    valid = "yes" if row.valid else "no"
+    pairs: tuple[tuple[str, SortKey], ...] = (
+        (row.workload, row.workload),
+        (row.operation, row.operation),
+        (UNKNOWN if size is None else show_bytes(size), size),
+        (row.api, row.api),
+        (driver, driver),
+        (str(row.workers), row.workers),
+        (row.layout, row.layout),
+        *((shown(row, one.key), _sorted_by(row.figure(one.key))) for one in _METRICS),
+        (limit or UNKNOWN, limit),
+        (str(row.repeats), row.repeats),
+        (steady or UNKNOWN, steady),
+        (valid, valid),
+        (doubts, doubts),
     )
+    cells, values = zip(*pairs, strict=True)
+    return TableLine(cells=cells, values=values, ranked=row.ranked, provisional=row.provisional)
 
 
 def _sorted_by(figure: MetricFigure) -> float | None:
-    """An interval is sorted by its upper end, as COSBench prints it; the last bin, which has none,
-    by its lower.
+    """What a metric's column is sorted by.
+
+    A bin is sorted by its upper end, as COSBench prints it; the last bin, which has none, by its
+    lower end.
     """
     within = figure.within
     if within is None:
@@ -183,7 +157,7 @@ def _sorted_by(figure: MetricFigure) -> float | None:
     return within.low_ms if within.high_ms is None else within.high_ms
 
 
-HEAD: Final = (
+EFFECT_HEAD: Final = (
     "Requests",
     "Workers",
     "Layout",
@@ -194,20 +168,20 @@ HEAD: Final = (
     "q",
     "Mann-Whitney p",
     "Cliff’s δ",
-    "Could be shown",
+    "Detectable",
     "Verdict",
     "In doubt",
 )
-NUMBERS: Final = frozenset(
-    {"Workers", "Ratio", "95 % interval", "p", "q", "Mann-Whitney p", "Cliff’s δ", "Could be shown"}
+EFFECT_NUMBERS: Final = frozenset(
+    {"Workers", "Ratio", "95 % interval", "p", "q", "Mann-Whitney p", "Cliff’s δ", "Detectable"}
 )
-"""Columns that are sorted as numbers."""
+"""Columns of effects that are sorted as numbers."""
 
 
-class CertaintyLine(Record):
-    """One cell of the map: what is shown, and what each column is sorted by.
+class EffectLine(Record):
+    """One compared cell: what is shown and what each column is sorted by.
 
-    `weak`: nothing is claimed by it.
+    `weak`: it claims nothing.
     """
 
     cells: tuple[str, ...]
@@ -215,25 +189,20 @@ class CertaintyLine(Record):
     weak: bool
 
 
-def effect_lines(comparison: Comparison) -> tuple[CertaintyLine, ...]:
-    """The lines of the table, in the order of the comparison."""
+def effect_lines(comparison: Comparison) -> tuple[EffectLine, ...]:
+    """The lines of the table of tests, in the order of the comparison."""
     return tuple(_effect_line(effect) for effect in comparison.effects)
 
 
-def _effect_line(effect: Effect) -> CertaintyLine:
-    ratio = effect.ratio
-    cells: Sequence[tuple[str, float | str | None]] = (
+def _effect_line(effect: Effect) -> EffectLine:
+    ratio, workers = effect.ratio, effect.workers
+    doubts = ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
+    pairs: tuple[tuple[str, SortKey], ...] = (
         (effect.about, effect.about),
-        (
-            "all" if effect.workers is None else str(effect.workers),
-            1e9 if effect.workers is None else effect.workers,
-        ),
+        ("all", 1e9) if workers is None else (str(workers), workers),
         (effect.subject, effect.subject),
         (METRICS[effect.metric].name, effect.metric),
-        (
-            UNKNOWN if ratio is None else show_ratio(ratio.value),
-            None if ratio is None else ratio.value,
-        ),
+        (UNKNOWN, None) if ratio is None else (show_ratio(ratio.value), ratio.value),
         (_interval(effect), None if ratio is None else ratio.low),
         (show_p(effect.p), effect.p),
         (show_p(effect.q), effect.q),
@@ -241,21 +210,16 @@ def _effect_line(effect: Effect) -> CertaintyLine:
         (UNKNOWN if effect.delta is None else f"{effect.delta:+.2f}", effect.delta),
         (UNKNOWN if effect.smallest is None else show_ratio(effect.smallest), effect.smallest),
         (effect.verdict, effect.verdict),
-        (_doubts(effect), _doubts(effect)),
+        (doubts, doubts),
     )
-    return CertaintyLine(
-        cells=tuple(shown for shown, _ in cells),
+    return EffectLine(
+        cells=tuple(cell for cell, _ in pairs),
         values=tuple(
-            "" if value is None else f"{value:.9g}" if isinstance(value, (int, float)) else value
-            for _, value in cells
+            "" if value is None else value if isinstance(value, str) else f"{value:.9g}"
+            for _, value in pairs
         ),
         weak=effect.verdict not in ("better", "worse"),
     )
-
-
-def _doubts(effect: Effect) -> str:
-    """What is in doubt, in a word or two each: the reasons stand once, at the head of the page."""
-    return ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
 
 
 def _interval(effect: Effect) -> str:

@@ -1,6 +1,4 @@
-"""The page of a tuning: what helps, what does not, what was chosen and whether that held, in one
-file that opens anywhere.
-"""
+"""The report of a tuning: which settings help, which do not, the winner and its confirmation."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import sameness
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry
@@ -26,21 +23,19 @@ from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.figures import UNKNOWN, counted, show_ratio, upper
 from weighbridge.results.percent import show_percent
 from weighbridge.results.report.page import render, specs_of
-from weighbridge.results.report.report import TURNS
-from weighbridge.results.report.tables import HEAD, NUMBERS, effect_lines
+from weighbridge.results.report.report import NOTABLE_EVENTS
+from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites.tuning import Parameter, show_setting
 
 NOTES: Final = 3
-"""Notes of a setting that the page shows; the ledger's file has all."""
-HELPS: Final = 5
-"""Settings that are better of which a sentence each is shown at the top."""
+"""Notes of a setting that the page shows; ledger.csv has all of them."""
+BEST: Final = 5
+"""How many better settings get a sentence at the top."""
 
 
-class Unmoved(Record):
-    """A setting without an effect: for each objective what was measured, its interval, and what
-    would have been shown.
-    """
+class WithoutEffect(Record):
+    """A setting without an effect: for each objective change, interval and detectable effect."""
 
     name: str
     trials: int
@@ -49,31 +44,26 @@ class Unmoved(Record):
 
 
 class ParameterNotes(Record):
-    """A parameter as its file tells it, with what was tried and what came of it."""
+    """A parameter as its file describes it, with the values tried and their results."""
 
     key: str
     option: str
     default: str
     was: str
     tried: tuple[tuple[str, str, str], ...]
-    """Each value: sign and verdict, value, change."""
+    """For each value: sign and verdict, value, change."""
     effect: str
     trap: str
     reference: str
 
 
 def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
-    """The page. Its link to the confirmation's own report is relative to the run's `derived`
-    folder.
-    """
+    """Render the page; it links to the confirmation's report relative to the `derived` folder."""
     manifest, plan, run = data.manifest, data.plan, result.run
-    baseline = result.ledger.baseline.name
-    shown = {
-        sheet.title: sheet.facts for sheet in manifest.sheets if sheet.layout in (None, baseline)
-    }
+    baseline, figures = result.ledger.baseline.name, gallery.of("figures")
     return render(
         "tuning.html.j2",
-        specs_of(figure for figure in gallery.figures if figure.section == "figures"),
+        specs_of(figures),
         manifest=manifest,
         plan=plan.model_copy(
             update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
@@ -89,29 +79,33 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         sentences=tuple(_sentences(result)),
         called=[result.called(number) for number in range(len(run.objectives))],
         lines=ledger_lines(result),
-        tornados=[figure for figure in gallery.of("figures") if figure.name.startswith("tornado")],
-        drift=[figure for figure in gallery.of("figures") if not figure.name.startswith("tornado")],
-        unmoved=tuple(_unmoved(one) for one in result.ledger.without_effect),
+        tornados=[figure for figure in figures if figure.name.startswith("tornado")],
+        drift=[figure for figure in figures if not figure.name.startswith("tornado")],
+        without_effect=tuple(_without_effect(one) for one in result.ledger.without_effect),
         refused=tuple(
-            (SIGNS[one.verdict], one.verdict, one.name, *_brief(one.notes))
+            (SIGNS[one.verdict], one.verdict, one.name, one.notes[:NOTES], len(one.notes[NOTES:]))
             for one in result.refused
         ),
-        parameters=tuple(_told(result, one) for one in run.tuning.parameters),
+        parameters=tuple(_notes(result, one) for one in run.tuning.parameters),
         confirmed=tuple(_confirmed(result)),
         confirmation_link=_link(data, result),
         invalid=tuple(_invalid(result)),
         limits=tuple(_limits(data, baseline)),
         threshold=run.tuning.threshold,
         ratio=show_ratio,
-        facts=shown,
+        facts={
+            sheet.title: sheet.facts
+            for sheet in manifest.sheets
+            if sheet.layout in (None, baseline)
+        },
         differing=tuple(_differing(data, baseline)),
         configs=[one for one in manifest.configs if one.layout == baseline],
         attested=sameness(data.attested, [baseline]),
         command=shlex.join(manifest.command),
         gaps=(*data.gaps, *gallery.left_out),
-        turns=[event for event in data.events if event.kind in TURNS],
-        effect_head=HEAD,
-        effect_numbers=NUMBERS,
+        turns=[event for event in data.events if event.kind in NOTABLE_EVENTS],
+        effect_head=EFFECT_HEAD,
+        effect_numbers=EFFECT_NUMBERS,
         effect_lines=effect_lines(data.comparison),
         claim_trials=REPEATS_FOR_A_CLAIM,
         colours={style.layout: style.colour for style in styles(plan.layouts[:1])},
@@ -119,37 +113,31 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
 
 
 def _lead(result: TuningResult) -> str:
-    """What was tried, how, and how often, in a sentence or two."""
-    tuning, run = result.run.tuning, result.run
+    """What was tried, how, and how often."""
+    run, tuning, ledger = result.run, result.run.tuning, result.ledger
     how = {
         "screen": "each by itself",
         "grid": "in every combination",
         "search": "in combinations that a search proposed",
     }[tuning.strategy]
     release = f" at {run.release}" if run.release else ""
-    trials = result.ledger.trials
     return (
         f"{tuning.about.rstrip('.')}: {tuning.layout}{release}, "
         f"{counted(len(tuning.parameters), 'parameter')} {how}; "
-        f"{counted(len(result.ledger.entries), 'setting')} in {counted(trials, 'trial')} and "
+        f"{counted(len(ledger.entries), 'setting')} in {counted(ledger.trials, 'trial')} and "
         f"{counted(result.rounds, 'round')}."
     )
 
 
 def _sentences(result: TuningResult) -> Iterator[str]:
-    """What came of it: settings that help, what was chosen, whether that held, and how the machine
-    moved.
+    """The findings: what helps, the winner and whether it was confirmed, and how the machine
+    drifted.
     """
-    for entry in result.better[:HELPS]:
-        yield (
-            "; ".join(
-                one.text if number == 0 else one.text.removeprefix(f"{entry.name}: ")
-                for number, one in enumerate(entry.effects)
-            )
-            + "."
-        )
-    if len(result.better) > HELPS:
-        yield f"{len(result.better) - HELPS} more help: see the ledger."
+    for entry in result.better[:BEST]:
+        first, *others = (one.text for one in entry.effects)
+        yield f"{'; '.join([first, *(one.removeprefix(f'{entry.name}: ') for one in others)])}."
+    if len(result.better) > BEST:
+        yield f"{len(result.better) - BEST} more settings help: see the results."
     yield result.winner_words
     if result.winner is not None:
         yield result.confirmation_words
@@ -159,27 +147,24 @@ def _sentences(result: TuningResult) -> Iterator[str]:
         yield f"{upper(one.words.rstrip('.'))}."
 
 
-def _unmoved(entry: LedgerEntry) -> Unmoved:
-    return Unmoved(
+def _without_effect(entry: LedgerEntry) -> WithoutEffect:
+    return WithoutEffect(
         name=entry.name,
         trials=entry.trials,
-        cells=tuple(_cells(one) for one in entry.effects),
+        cells=tuple(
+            (
+                UNKNOWN if one.ratio is None else show_percent(one.ratio.value),
+                interval_words(one) or UNKNOWN,
+                could_be_shown(one) or UNKNOWN,
+            )
+            for one in entry.effects
+        ),
         verdict=entry.verdict,
     )
 
 
-def _cells(effect: Effect) -> tuple[str, str, str]:
-    change = UNKNOWN if effect.ratio is None else show_percent(effect.ratio.value)
-    return change, interval_words(effect) or UNKNOWN, could_be_shown(effect) or UNKNOWN
-
-
-def _told(result: TuningResult, one: Parameter) -> ParameterNotes:
-    was = (
-        show_setting(result.run.layout_settings[one.key])
-        if one.key in result.run.layout_settings
-        else UNKNOWN
-    )
-    default = one.default_at(result.run.release)
+def _notes(result: TuningResult, one: Parameter) -> ParameterNotes:
+    settings, default = result.run.layout_settings, one.default_at(result.run.release)
     tried = []
     for entry in result.ledger.entries:
         if one.key in entry.arm.settings and len(result.parameters(entry.arm)) == 1:
@@ -190,7 +175,7 @@ def _told(result: TuningResult, one: Parameter) -> ParameterNotes:
         key=one.key,
         option=one.option,
         default=UNKNOWN if default is None else show_setting(default),
-        was=was,
+        was=show_setting(settings[one.key]) if one.key in settings else UNKNOWN,
         tried=tuple(tried),
         effect=one.effect,
         trap=one.trap,
@@ -199,8 +184,8 @@ def _told(result: TuningResult, one: Parameter) -> ParameterNotes:
 
 
 def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    """For each objective: what it is, what the winner's settings came to in their trials, and what
-    it did on fresh deployments.
+    """For each objective: its name, the change of each chosen setting alone, and the result of the
+    winner on fresh deployments.
     """
     if result.winner is None or result.confirmation is None:
         return
@@ -211,32 +196,23 @@ def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
         if one.arm.settings.items() <= chosen and one.verdict == "better"
     ]
     for number, effect in enumerate(result.confirmation.effects):
-        before = [
-            show_percent(ratio.value)
-            for one in parts
-            if (ratio := one.effects[number].ratio) is not None
-        ]
-        if effect is None or effect.ratio is None:
-            yield (
-                result.called(number),
-                ", ".join(before) or UNKNOWN,
-                UNKNOWN,
-                UNKNOWN,
-                "0",
-                "not comparable",
-            )
-            continue
+        ratios = (one.effects[number].ratio for one in parts)
+        alone = ", ".join(show_percent(ratio.value) for ratio in ratios if ratio is not None)
         fresh = (
-            show_percent(effect.ratio.value),
-            interval_words(effect) or UNKNOWN,
-            str(effect.ratio.repeats),
-            effect.verdict,
+            (UNKNOWN, UNKNOWN, "0", "not comparable")
+            if effect is None or effect.ratio is None
+            else (
+                show_percent(effect.ratio.value),
+                interval_words(effect) or UNKNOWN,
+                str(effect.ratio.repeats),
+                effect.verdict,
+            )
         )
-        yield (result.called(number), ", ".join(before) or UNKNOWN, *fresh)
+        yield (result.called(number), alone or UNKNOWN, *fresh)
 
 
 def _link(data: RunData, result: TuningResult) -> str:
-    """Where the confirmation's own report is, from the page; empty where there is none."""
+    """The relative URL of the confirmation's report; empty if there is none."""
     found = result.confirmation
     if found is None or not (found.folder / "derived" / "report.html").exists():
         return ""
@@ -244,62 +220,37 @@ def _link(data: RunData, result: TuningResult) -> str:
 
 
 def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    """Trials that do not count, and why."""
-    trials = {one.number: one for one in result.trials}
+    """Trials and figures that do not count: trial, setting, objective, reason."""
     names = {one.arm.name: one.name for one in result.ledger.entries}
+    setting = {one.number: names.get(one.arm.name, one.arm.name) for one in result.trials}
     for trial in result.failures:
-        yield (
-            str(trial.number + 1),
-            names.get(trial.arm.name, trial.arm.name),
-            "all",
-            trial.failed,
-        )
+        yield str(trial.number + 1), setting[trial.number], "all", trial.failed
+    failed = {one.number for one in result.failures}
     for one in result.ledger.readings:
-        trial = trials[one.trial]
-        if one.value is None and not trial.failed:
-            yield (
-                str(one.trial + 1),
-                names.get(trial.arm.name, trial.arm.name),
-                result.called(one.objective),
-                one.why,
-            )
+        if one.value is None and one.trial not in failed:
+            yield str(one.trial + 1), setting[one.trial], result.called(one.objective), one.why
 
 
 def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
-    """What the baseline was limited by, step by step, where that was recorded."""
+    """The baseline's bottleneck at each step, where it was recorded."""
     for row in data.rows:
         if row.layout == baseline and row.saturated:
-            yield (
-                f"{row.workload}: {row.operation} at {counted(row.workers, 'worker')}",
-                row.saturated,
-            )
+            workers = counted(row.workers, "worker")
+            yield f"{row.workload}: {row.operation} at {workers}", row.saturated
 
 
 def _differing(data: RunData, baseline: str) -> Iterator[tuple[str, str, str, str]]:
-    """Facts of settings that were tried which are not the baseline's: layout, fact, before, with
-    it.
-    """
+    """Facts that differ from the baseline: setting, fact, baseline's value, value with it."""
     names = {
         one.arm.name: one.name for one in (data.ledger.entries if data.ledger is not None else ())
     }
-    before = {
-        name: value
-        for sheet in data.manifest.sheets
-        if sheet.layout == baseline
-        for name, value in sheet.facts.items()
-    }
+    before: dict[str, str] = {}
+    for sheet in data.manifest.sheets:
+        if sheet.layout == baseline:
+            before |= sheet.facts
     for sheet in data.manifest.sheets:
         if sheet.layout is not None and sheet.layout != baseline:
+            setting = names.get(sheet.layout, sheet.layout)
             for name, value in sheet.facts.items():
                 if before.get(name) != value:
-                    yield (
-                        names.get(sheet.layout, sheet.layout),
-                        name,
-                        before.get(name, UNKNOWN),
-                        value,
-                    )
-
-
-def _brief(notes: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
-    """The first notes, and how many more there are."""
-    return notes[:NOTES], max(0, len(notes) - NOTES)
+                    yield setting, name, before.get(name, UNKNOWN), value

@@ -1,9 +1,16 @@
-// What draws the plots of every page and sorts its tables. Its page lets this program run and no other: page.py tells it which.
+// Draws the plots of every page, sorts its tables and copies fragments. The page's policy
+// (page.py) allows this script by its hash, Vega's bundle, and no other.
 const specs = JSON.parse(document.getElementById("specs").textContent);
-await document.fonts.load("600 15px Inter"); await document.fonts.load("400 15px Inter");
-const options = {renderer: "svg", ast: true, actions: {export: {svg: true, png: true}, source: false, compiled: false, editor: false}};
-const drawn = [...document.querySelectorAll(".plot, .cell")].map((plot) => window.vegaEmbed(plot, specs[plot.dataset.spec], plot.className === "cell" ? {...options, actions: false} : options));
-const compare = (x, y, numeric) => numeric ? Number(x) - Number(y) : x.localeCompare(y, "en", {numeric: true});
+await document.fonts.load("600 15px Inter");
+await document.fonts.load("400 15px Inter");
+const actions = {export: {svg: true, png: true}, source: false, compiled: false, editor: false};
+const options = {renderer: "svg", ast: true, actions};
+const drawn = [...document.querySelectorAll(".plot, .cell")].map((plot) => {
+  const own = plot.className === "cell" ? {...options, actions: false} : options;
+  return window.vegaEmbed(plot, specs[plot.dataset.spec], own);
+});
+const compare = (x, y, numeric) =>
+  numeric ? Number(x) - Number(y) : x.localeCompare(y, "en", {numeric: true});
 const valueOf = (cell) => cell.dataset.value ?? cell.textContent;
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.querySelectorAll("thead th")];
@@ -19,6 +26,19 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
     table.tBodies[0].append(...rows);
   }));
+}
+for (const button of document.querySelectorAll(".copy")) {
+  button.addEventListener("click", async () => {
+    const text = button.nextElementSibling;
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "Copied";
+    } catch { // pages from a file may not have the clipboard: select the text, and try the old way
+      getSelection().selectAllChildren(text);
+      button.textContent = document.execCommand("copy") ? "Copied" : "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
 }
 await Promise.all(drawn);
 document.documentElement.dataset.ready = "yes";

@@ -102,7 +102,7 @@ def test_the_metric_is_in_the_json_export_of_every_repeat_and_its_schema(folder:
 
 def test_the_metric_has_a_column_in_the_report(folder: Path) -> None:
     page = (folder / "derived" / "report.html").read_text()
-    assert "95 % of the operations that succeeded took at most so long." in page
+    assert "95 % of the successful operations took at most this long." in page
 
 
 def test_the_metric_is_among_the_points_for_influxdb(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What charts are drawn from, of a run folder as it is, or with other rows in its table."""
+"""Chart sources of a run folder, also with other rows in its table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weighbridge.results.record.store import RunStore
 
 
 def charted(store: RunStore, rows: Sequence[Row] | None = None, **more: Any) -> ChartSource:
-    """The source of the charts of a run; `more` are other fields of it."""
+    """The chart source of a run; `more` are its other fields."""
     plan = store.plan()
     table = tuple(summarize(plan, store.steps()) if rows is None else rows)
     given = {

@@ -1,8 +1,7 @@
-"""A driver that makes no load: it answers every order at once with made-up measurements, the same
-ones for the same seed.
+"""A driver that makes no load: it answers every order at once, with measurements made from a seed.
 
 `python -m tests.support.fake_driver [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind
-of order by Failed, by ending, or never. The figures hang together: counts, sums and per-second
+of order with Failed, by exiting, or never. The figures are consistent: counts, sums and per-second
 series add up, and Little's law holds.
 """
 
@@ -13,6 +12,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
@@ -39,13 +39,11 @@ from weighbridge.suites import Operation, Workload
 VALUES = 200
 """Distinct latencies of one tally."""
 COST = {"read": 1.0, "write": 1.6, "delete": 0.7, "list": 1.2, "head": 0.5}
-"""Latency of an operation beside that of a read of the same size."""
+"""Latency of an operation, relative to a read of the same size."""
 
 
 def latencies_us(setup: Setup, step: Step, operation: Operation) -> list[int]:
-    """`VALUES` latencies in us: lognormal, slower above 8 workers, a tenth or so apart between
-    targets and repeats.
-    """
+    """`VALUES` lognormal latencies in us: higher above 8 workers, and different for each target."""
     place = random.Random(f"{setup.seed} {setup.api} {setup.target.url}")
     dice = random.Random(
         f"{setup.seed} {setup.target.url} {step.workload.name} {step.workers} {step.repeat} "
@@ -64,9 +62,7 @@ def latencies_us(setup: Setup, step: Step, operation: Operation) -> list[int]:
 def tally(
     operation: Operation, count: int, values_us: Sequence[int], workload: Workload
 ) -> tuple[Tally, tuple[Second, ...]]:
-    """`count` successes spread evenly over the latencies given, and over the seconds of the
-    window.
-    """
+    """`count` successes, spread evenly over the latencies and over the seconds of the window."""
     histogram = HdrHistogram(1, 3_600_000_000, 3)
     times = [count // VALUES + (index < count % VALUES) for index in range(VALUES)]
     for value_us, many in zip(values_us, times, strict=True):
@@ -79,24 +75,36 @@ def tally(
     coded = histogram.encode().decode()
     parts = max(1, int(workload.runtime))
 
-    def part(whole: int, index: int) -> int:
-        return whole * (index + 1) // parts - whole * index // parts
+    def part(total: int, index: int) -> int:
+        return total * (index + 1) // parts - total * index // parts
 
     seconds = tuple(
-        Second(second=at, operation=operation, count=part(count, at), bytes=part(moved_bytes, at), errors=0,
-               max_us=max(happened) if at == 0 else sorted(happened)[len(happened) * 9 // 10], sum_us=part(sum_us, at))
+        Second(
+            second=at,
+            operation=operation,
+            count=part(count, at),
+            bytes=part(moved_bytes, at),
+            errors=0,
+            max_us=max(happened) if at == 0 else sorted(happened)[len(happened) * 9 // 10],
+            sum_us=part(sum_us, at),
+        )
         for at in range(parts)
-    )  # fmt: skip
-    first_byte = coded if operation == "read" else None
-    whole = Tally(operation=operation, count=count, bytes=moved_bytes, latency=coded, first_byte=first_byte,
-                  min_us=min(happened), max_us=max(happened), sum_us=sum_us)  # fmt: skip
-    return whole, seconds
+    )
+    total = Tally(
+        operation=operation,
+        count=count,
+        bytes=moved_bytes,
+        latency=coded,
+        first_byte=coded if operation == "read" else None,
+        min_us=min(happened),
+        max_us=max(happened),
+        sum_us=sum_us,
+    )
+    return total, seconds
 
 
 def measure(setup: Setup, step: Step) -> Measurement:
-    """A measurement of the step as a closed loop would give it: workers x window = sum of
-    latencies.
-    """
+    """The step as a closed loop would measure it: workers x window = sum of latencies."""
     workload = step.workload
     values = {operation: latencies_us(setup, step, operation) for operation in workload.operations}
     weights = {
@@ -109,16 +117,35 @@ def measure(setup: Setup, step: Step) -> Measurement:
         tally(operation, max(1, round(total * weights[operation])), values[operation], workload)
         for operation in values
     ]
+    return measurement_of(
+        step,
+        both,
+        api=setup.api,
+        driver=f"locust-{setup.users}",
+        notes=("made up by the fake driver",),
+    )
+
+
+def measurement_of(
+    step: Step, both: Sequence[tuple[Tally, tuple[Second, ...]]], **more: Any
+) -> Measurement:
+    """A measurement of these tallies and their series; `more` are its other fields."""
+    runtime_s = step.workload.runtime
     return Measurement(
-        api=setup.api, workload=workload.name, workers=step.workers, driver=f"locust-{setup.users}",
-        started_at="2014-11-04T00:00:00Z", window_s=workload.runtime, warmup_s=workload.warmup,
-        tallies=tuple(whole for whole, _ in both), seconds=tuple(second for _, seconds in both for second in seconds),
-        load=Load(cpu_s=0.1 * workload.runtime, cpu_limit=1.0, window_s=workload.runtime), notes=("made up by the fake driver",),
-    )  # fmt: skip
+        workload=step.workload.name,
+        workers=step.workers,
+        started_at="2014-11-04T00:00:00Z",
+        window_s=runtime_s,
+        warmup_s=step.workload.warmup,
+        tallies=tuple(total for total, _ in both),
+        seconds=tuple(second for _, seconds in both for second in seconds),
+        load=Load(cpu_s=0.1 * runtime_s, cpu_limit=1.0, window_s=runtime_s),
+        **more,
+    )
 
 
 def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> Event:
-    """The last event of an order; Progress is said before it."""
+    """The last event of an order; Progress goes to `say` before it."""
     if isinstance(order, Setup):
         return Ready(versions={"fake": "1"})
     if setup is None:
@@ -130,15 +157,9 @@ def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> E
             objects=objects, bytes=round(objects * order.workload.objects.mean_bytes), seconds=0.001
         )
     if isinstance(order, Step):
+        total = order.workload.runtime
         for done in (0.25, 0.5, 1.0):
-            say(
-                Progress(
-                    phase="measure",
-                    done=done * order.workload.runtime,
-                    total=order.workload.runtime,
-                    operations_per_s=100,
-                )
-            )
+            say(Progress(phase="measure", done=done * total, total=total, operations_per_s=100))
         return Measured(measurement=measure(setup, order))
     if isinstance(order, AgeBuckets):
         bytes_ = round(order.objects * order.age.objects(1).mean_bytes)
@@ -150,15 +171,12 @@ def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> E
             seconds=0.001,
             fingerprint="made up",
         )
-    return Cleaned(
-        deleted=order.workload.objects.count
-        if isinstance(order, Cleanup) and order.what == "all"
-        else 0
-    )
+    everything = isinstance(order, Cleanup) and order.what == "all"
+    return Cleaned(deleted=order.workload.objects.count if everything else 0)
 
 
 def main() -> int:
-    """Answer orders on stdin until Quit or its end."""
+    """Answer orders on stdin until Quit or end of file."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.support.fake_driver", description=__doc__
     )

@@ -1,6 +1,4 @@
-"""For tests: the write API of an InfluxDB on loopback, that answers as it is told and remembers
-what it took.
-"""
+"""For tests: an InfluxDB write API on loopback that records requests and sends scripted replies."""
 
 from __future__ import annotations
 
@@ -11,17 +9,13 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. `how`:
-
-    `answer` in full, `hang` until the server goes down, `torn` within the status line.
-    """
+    """One reply. `how`: in full, `hang` until the server stops, or `torn` in the status line."""
 
     status: int = 204
     body: str = ""
@@ -30,8 +24,8 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Write:
-    """One request as it came."""
+class InfluxWrite:
+    """One request as received."""
 
     path: str
     query: dict[str, str]
@@ -40,19 +34,16 @@ class Write:
 
 
 class FakeInflux:
-    """Listens from entering to leaving.
-
-    The `answers` are given in turn, and `otherwise` when there are none left.
-    """
+    """A context manager that listens; it sends the `answers` in turn, and then `otherwise`."""
 
     def __init__(
         self, *answers: Answer, otherwise: Answer | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
         self.answers = deque(answers)
         self.otherwise = otherwise or Answer()
-        self.writes: list[Write] = []
+        self.writes: list[InfluxWrite] = []
         self.taken: list[str] = []
-        """The lines of all writes that were answered 204, in order."""
+        """The lines of all writes that got a 204, in order."""
         self.asked = threading.Condition()
         self.ended = threading.Event()
         self._tls = tls
@@ -61,23 +52,18 @@ class FakeInflux:
 
     @property
     def url(self) -> str:
-        """Where it listens, or did."""
+        """Its address, also while it is stopped."""
         return f"http{'s' if self._tls else ''}://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
         self.up()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.down()
 
     def up(self) -> None:
-        """Listen, on the same port as ever."""
+        """Listen, always on the same port."""
         self.ended.clear()
         self._server = _Server(("127.0.0.1", self._port), self)
         self._port = int(self._server.server_address[1])
@@ -88,7 +74,7 @@ class FakeInflux:
         ).start()
 
     def down(self) -> None:
-        """Refuse connections, and end those that there are."""
+        """Refuse new connections and close the open ones."""
         if self._server is not None:
             self.ended.set()
             self._server.shutdown()
@@ -97,12 +83,12 @@ class FakeInflux:
             self._server = None
 
     def wait_for(self, writes: int) -> bool:
-        """Wait until so many writes have been asked for; whether they have."""
+        """Wait for this many writes; whether they arrived in time."""
         with self.asked:
             return self.asked.wait_for(lambda: len(self.writes) >= writes, timeout=20)
 
-    def took(self, write: Write) -> Answer:
-        """Remember a request; how it is answered."""
+    def took(self, write: InfluxWrite) -> Answer:
+        """Record a request and return its reply."""
         with self.asked:
             answer = self.answers.popleft() if self.answers else self.otherwise
             self.writes.append(write)
@@ -126,14 +112,14 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: that connections break off is what this is for."""
+        """Log nothing: broken connections are intended here."""
 
     def cut(self) -> None:
         for one in self.open:
             try:
                 one.shutdown(socket.SHUT_RDWR)
             except OSError:
-                continue  # the other side has ended it
+                continue  # the client has closed it
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -145,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         parts = urlsplit(self.path)
-        write = Write(
+        write = InfluxWrite(
             parts.path,
             dict(parse_qsl(parts.query)),
             self.headers.get("Authorization"),
@@ -167,5 +153,5 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(answer.body.encode())
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base has it
-        """Say nothing."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Log nothing."""

@@ -1,20 +1,17 @@
-"""The layers of a made-up run: what its hosts were attested to do, and what was measured below and
-beside its gateways.
-"""
+"""The layers of a made-up run: ceilings of its hosts, and steps below and beside its gateways."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from made_up import fake_measurement
+from made_up import measured_step
 from weighbridge.common.structure import Structure
-from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.resolved import PlannedHardware, PlannedHost
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.suites import Api, Bounds, DriverName, Layer, Suite, Workload
+from weighbridge.suites import Api, DriverName, Layer, Suite, Workload
 
 STORES: Final = ("store-1", "store-2", "store-3")
 DISK_BYTES_S: Final = {
@@ -22,10 +19,10 @@ DISK_BYTES_S: Final = {
     ("read", "sequential"): 2.9e9,
     ("read", "random"): 0.5e9,
 }
-"""What one disk does; every host has one."""
+"""Bandwidth of one disk; every host has one."""
 LINK_BIT_S: Final = 40e9
 
-_FASTER: Final[dict[tuple[Api, DriverName], float]] = {
+_RELATIVE_LATENCY: Final[dict[tuple[Api, DriverName], float]] = {
     ("rados", "rados"): 0.75,
     ("object-server", "locust"): 0.75,
     ("swift", "locust"): 0.95,
@@ -33,7 +30,7 @@ _FASTER: Final[dict[tuple[Api, DriverName], float]] = {
     ("rbd", "fio"): 0.72,
     ("cephfs", "fio"): 1.4,
 }
-"""What a request takes there, by what it takes at the gateway."""
+"""Latency of a request there, relative to the gateway."""
 
 
 def hardware() -> PlannedHardware:
@@ -45,7 +42,7 @@ def hardware() -> PlannedHardware:
 
 
 def structure(layout: str) -> Structure:
-    """What a layout of this name is made of."""
+    """The components of the layout of this name."""
     swift = layout.startswith("swift")
     fronts = {"haproxy": "HAProxy", "apache": "Apache"}
     return Structure(
@@ -61,9 +58,7 @@ def structure(layout: str) -> Structure:
 
 
 def passes(layout: str, suite: Suite) -> tuple[Pass, ...]:
-    """What is replayed on it: the suite itself, then each layer that it has, at the largest worker
-    counts.
-    """
+    """The suite itself, then each layer of the layout at the largest worker counts."""
     ways: list[tuple[Layer, Api, DriverName]] = (
         [("gateway", "swift", "locust")] if structure(layout).front else []
     )
@@ -91,79 +86,65 @@ def passes(layout: str, suite: Suite) -> tuple[Pass, ...]:
 
 
 def drivers(suite: Suite) -> tuple[DriverName, ...]:
-    """What makes the load on the gateways."""
+    """The load generators for the gateways."""
     return ("locust", "cosbench") if suite.driver == "both" else (suite.driver,)
 
 
 def attest(store: RunStore, layout: str, repeat: int, suite: Suite) -> None:
-    """Keep what a deployment's hosts could do, of what the suite asks for. Raises StoreError."""
-    about = {"layout": layout, "repeat": repeat}
+    """Record the ceilings of a deployment's hosts that the suite asks for. Raises StoreError."""
     found = []
     sizes = sorted({min(round(one.objects.mean_bytes), 4 * 2**20) for one in suite.workloads})
     for host in STORES if "disk" in suite.layers else ():
         for size in sizes:
             for (operation, pick), value in DISK_BYTES_S.items():
-                what = f"disk wb0 {pick} {operation} of {size} B"
                 disk = {
+                    "layout": layout,
+                    "repeat": repeat,
                     "host": host,
                     "kind": "disk",
-                    "what": what,
-                    "value": value,
+                    "what": f"disk wb0 {pick} {operation} of {size} B",
                     "unit": "B/s",
+                    "value": value,
                     "promised": value,
+                    "operation": operation,
+                    "pick": pick,
+                    "request_bytes": size,
                 }
-                found.append(
-                    Attested.model_validate(
-                        {
-                            **about,
-                            **disk,
-                            "operation": operation,
-                            "pick": pick,
-                            "request_bytes": size,
-                        }
-                    )
-                )
+                found.append(Attested.model_validate(disk))
     if "network" in suite.layers:
         ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [
             ("gateway-1", name) for name in STORES
         ]
-        for one, other in (pair for end in ends for pair in (end, end[::-1])):
+        for sender, receiver in (pair for end in ends for pair in (end, end[::-1])):
             link = {
-                "host": other,
+                "layout": layout,
+                "repeat": repeat,
+                "host": receiver,
                 "kind": "network",
-                "what": f"network from {one}",
-                "value": LINK_BIT_S,
+                "what": f"network from {sender}",
                 "unit": "bit/s",
+                "value": LINK_BIT_S,
+                "promised": LINK_BIT_S,
+                "sender": sender,
+                "receiver": receiver,
             }
-            found.append(
-                Attested.model_validate(
-                    {**about, **link, "promised": LINK_BIT_S, "sender": one, "receiver": other}
-                )
-            )
+            found.append(Attested.model_validate(link))
     store.attest(found)
 
 
 def layer_steps(
     layout: str, suite: Suite, repeat: int, order: int, mean_ms: Callable[[float, int], float]
 ) -> Iterator[tuple[StepResult, Workload]]:
-    """The steps of a layout's layers; `mean_ms` is what a request of so many bytes takes at its
-    gateway with so many workers.
+    """The steps of a layout's layers.
+
+    `mean_ms` is the latency of a request at the gateway, by its size in bytes and the worker count.
     """
     for one in (one for one in passes(layout, suite) if one.layer is not None):
         for workload in one.workloads:
             (workers,), size = workload.workers, workload.objects.mean_bytes
-            # A write at an object server is to one disk: clients want three of them.
+            # A write to an object server goes to one disk: clients need three of them.
             times = 3 if one.api == "object-server" and "write" in workload.operations else 1
-            measurement = fake_measurement(
-                api=one.api,
-                workload=workload.name,
-                operations=workload.operations,
-                workers=workers,
-                window_s=workload.runtime,
-                mean_ms=mean_ms(size, workers) * _FASTER[one.api, one.driver] / times,
-                object_size_bytes=round(size),
-                seed=suite.seed + repeat,
-            )
+            latency_ms = mean_ms(size, workers) * _RELATIVE_LATENCY[one.api, one.driver] / times
             key = StepKey(
                 layout=layout,
                 api=one.api,
@@ -173,15 +154,5 @@ def layer_steps(
                 driver=one.driver,
                 layer=one.layer,
             )
-            verdict = judge(measurement, Bounds())
-            yield (
-                StepResult(
-                    key=key,
-                    measurement=measurement,
-                    valid=verdict.valid,
-                    notes=verdict.notes,
-                    order=order,
-                ),
-                workload,
-            )
+            yield measured_step(key, workload, latency_ms, order, suite.seed + repeat), workload
             order += 1

@@ -1,6 +1,4 @@
-"""Tunings made up for tests of the ledger: trials of arms in rounds, with visits that have no more
-than a ledger reads.
-"""
+"""Made-up tunings for tests of their analysis: trials in rounds, with the fields that it reads."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from made_rows import made_point
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
@@ -27,7 +26,7 @@ def tuning_run(
     constraints: Constraints | None = None,
     threshold: Bounds | None = None,
 ) -> TuningRun:
-    """A run whose baseline has 512 threads; with no objective that of throughput of 64 kB reads."""
+    """A run whose baseline has 512 threads; default objective: throughput of 64 kB reads."""
     workload = Workload(
         name="small-read",
         objects=Objects(size=64_000),
@@ -60,12 +59,12 @@ def tuning_run(
 
 
 def arm(value: int, key: str = THREADS) -> Arm:
-    """An arm of one setting."""
+    """A variant with one setting."""
     return Arm(name=f"{key.rpartition('.')[2].replace('_', '-')}-{value}", settings={key: value})
 
 
 def suite_point(repeat: int, ops_s: float, p90_ms: float | None = None, **more: object) -> Point:
-    """A point of reads with Little's p90 where none is given."""
+    """A point of reads; by default with the p90 that Little's law implies."""
     known = {"samples": round(ops_s * 30), "valid": True, "steady": True, **more}
     return made_point(
         **{"repeat": repeat, "throughput_ops_s": ops_s, "p90_ms": p90_ms or 16_000 / ops_s, **known}
@@ -74,9 +73,9 @@ def suite_point(repeat: int, ops_s: float, p90_ms: float | None = None, **more: 
 
 @dataclass
 class Rig:
-    """Makes trials one after the other and keeps their visits.
+    """Makes trials one after another, with their visits.
 
-    `level` is what the baseline does at a time, in op/s.
+    `level` is the baseline's throughput at a time in s, in op/s.
     """
 
     run: TuningRun
@@ -99,59 +98,38 @@ class Rig:
         deployment: int = 0,
         **point: object,
     ) -> Trial:
-        """One trial: all workers counts of the workload do what the baseline does then, times
-        `factor`, times chance.
-        """
-        number = len(self.trials)
-        repeat = self.repeats[who.name] = self.repeats.get(who.name, -1) + 1
-        at_s = number * TRIAL_S
-        trial = Trial(
-            number=number,
-            arm=who,
-            repeat=repeat,
-            round=round,
-            scope="restart",
-            started_s=at_s,
-            deployment=deployment,
-        )
-        self.trials.append(trial)
-        ops_s = (
-            self.level(at_s)
-            * factor
-            * math.exp(self.draw.gauss(0, self.scatter) if self.scatter else 0.0)
-        )
-        workload = self.run.suite.workloads[0]
-        for workers in workload.workers:
-            key = StepKey(
-                layout=who.name, api="s3", workload=workload.name, workers=workers, repeat=repeat
-            )
-            made = suite_point(repeat, ops_s * workers / workload.workers[-1], **point)  # type: ignore[arg-type]
-            notes = made.notes
-            self.visits[key] = JudgedStep(
-                key=key, valid=made.valid, steady=made.steady, notes=notes, points={"read": made}
-            )
+        """One trial: the baseline's throughput at that time, times `factor` and a random factor."""
+        trial = self._trial(who, round=round, deployment=deployment)
+        chance = math.exp(self.draw.gauss(0, self.scatter)) if self.scatter else 1.0
+        ops_s = self.level(trial.started_s) * factor * chance
+        name, counts = self.run.suite.workloads[0].name, self.run.suite.workloads[0].workers
+        repeat = trial.repeat
+        for workers in counts:
+            key = StepKey(layout=who.name, api="s3", workload=name, workers=workers, repeat=repeat)
+            made = suite_point(repeat, ops_s * workers / counts[-1], **point)  # type: ignore[arg-type]
+            verdict = {"valid": made.valid, "steady": made.steady, "notes": made.notes}
+            self.visits[key] = JudgedStep(key=key, points={"read": made}, **verdict)
         return trial
 
     def fail(self, who: Arm, why: str, *, round: int = 0) -> None:  # noqa: A002
-        """A trial that could not be made."""
+        """A trial that failed."""
+        self._trial(who, round=round, failed=why)
+
+    def _trial(self, who: Arm, **fields: Any) -> Trial:
         repeat = self.repeats[who.name] = self.repeats.get(who.name, -1) + 1
-        self.trials.append(
-            Trial(
-                number=len(self.trials),
-                arm=who,
-                repeat=repeat,
-                round=round,
-                scope="restart",
-                started_s=len(self.trials) * TRIAL_S,
-                failed=why,
-            )
+        number = len(self.trials)
+        at_s = number * TRIAL_S
+        trial = Trial(
+            number=number, arm=who, repeat=repeat, scope="restart", started_s=at_s, **fields
         )
+        self.trials.append(trial)
+        return trial
 
     def go_round(
-        self, arms: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5
+        self, variants: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5
     ) -> None:
-        """One round in seeded random order, the baseline at its ends and after so many trials."""
-        order = self.draw.sample(arms, len(arms))
+        """One round in seeded random order, with the baseline first, last and every few trials."""
+        order = self.draw.sample(variants, len(variants))
         for place, (who, factor) in enumerate(order):
             if place % baseline_every == 0:
                 self.visit(self.baseline, round=number)
@@ -160,5 +138,5 @@ class Rig:
 
     @property
     def baseline(self) -> Arm:
-        """The arm that sets nothing."""
+        """The variant that sets nothing."""
         return Arm(name=self.run.baseline)

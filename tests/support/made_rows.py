@@ -1,7 +1,4 @@
-"""Rows and points made up by the names of columns:
-
-`p90_ms=12.0`; `p90_in` is the bin that a metric lies in.
-"""
+"""Made-up rows and points, by column names: `p90_ms=12.0`; `p90_in` is the bin of a metric."""
 
 from __future__ import annotations
 
@@ -19,19 +16,17 @@ Of = TypeVar("Of", bound=Figures)
 
 
 def made_point(**given: Any) -> Point:
-    """A repeat of one sample without errors, unless they are given."""
+    """A repeat; by default it has one sample and no errors."""
     return Point.model_validate(_by_metric({"samples": 1, "errors": 0, **given}))
 
 
 def made_row(**given: Any) -> Row:
-    """A row. `at_least` are the keys of the metrics that are lower bounds, `intervals` their 95 %
-    intervals by key.
-    """
+    """A row; `at_least`: keys of lower bounds, `intervals`: 95 % intervals by key."""
     return Row.model_validate(_by_metric(given))
 
 
 def changed(one: Of, **given: Any) -> Of:
-    """The same with some figures, or whatever else, changed; None: not known."""
+    """A copy with some figures or other fields changed; None: unknown."""
     fields = _by_metric(given, one.figures)
     return type(one).model_validate({**dict(one), **fields})
 
@@ -53,5 +48,5 @@ def _by_metric(
 
 
 def csv_of(rows: Iterable[Row]) -> str:
-    """`summary.csv` of these rows."""
+    """The `summary.csv` of these rows."""
     return rounded_csv(rows_table(rows, "run"))

@@ -1,6 +1,4 @@
-"""Measurements made up for tests of every room: seeded, whole, with latencies drawn from a
-lognormal distribution.
-"""
+"""Made-up measurements for tests: seeded, complete, with lognormal latencies."""
 
 from __future__ import annotations
 
@@ -8,19 +6,23 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Bins, Load, Measurement, Second, Tally
-from weighbridge.suites import Api, Operation
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.telemetry import HostLimits, HostSecond
+from weighbridge.suites import Api, Bounds, Operation, Workload
 
 Latencies = NDArray[np.int64]
 KEPT_BITS = 11
 """Leading bits of a latency that a histogram of three significant digits tells apart."""
 BIN_US = 10_000
-"""COSBench's bins are 10 ms wide, and end at 500 s."""
+"""Width of COSBench's bins; they end at BEYOND_US."""
 BEYOND_US = 500_000_000
 
 
@@ -40,13 +42,12 @@ def fake_measurement(
     notes: tuple[str, ...] = (),
     bins: bool = False,
 ) -> Measurement:
-    """A closed-loop step that keeps Little's law: `workers` busy for `window_s` with latencies of
-    `mean_ms` on average.
+    """A closed-loop step that obeys Little's law, with a mean latency of `mean_ms`.
 
-    `spread` is the standard deviation of the logarithm of a latency; `errors` are failures by class
-    of the first operation. Every request of a read or a write carries `object_size_bytes`. `bins`:
-    the same step as COSBench tells it, in bins of 10 ms, each latency cut to whole milliseconds,
-    without extremes, per-second series or its own CPU.
+    `spread` is the standard deviation of the logarithm of a latency; `errors` are failures of the
+    first operation, by class. Each read and write transfers `object_size_bytes`. `bins`: the step
+    as COSBench reports it, in bins of 10 ms, with latencies cut to whole milliseconds and without
+    extremes, per-second series or its own CPU.
     """
     shares = tuple((operations or {"read": 1.0}).items())
     failures = tuple((errors or {}).items())
@@ -67,7 +68,7 @@ def fake_measurement(
     )
 
 
-# Tests make the same run hundreds of times, and a step of it has ten thousand latencies.
+# Tests make the same run hundreds of times, and each of its steps has ten thousand latencies.
 @functools.lru_cache(maxsize=1000)
 def _measurement(
     api: Api,
@@ -87,7 +88,8 @@ def _measurement(
     draw = np.random.default_rng(seed)
     shares = dict(operations)
     total = max(1, round(workers * window_s * 1000 / mean_ms))
-    tallies, seconds = [], []
+    tallies: list[Tally] = []
+    seconds: list[Second] = []
     for number, (operation, weight) in enumerate(shares.items()):
         count = round(total * weight / sum(shares.values()))
         middle = math.log(mean_ms * 1000) - spread**2 / 2
@@ -108,13 +110,9 @@ def _measurement(
                 sum_us=sum(value // 1000 * 1000 for value in values) if bins else sum(values),
             )
         )
-        seconds += (
-            []
-            if bins
-            else _seconds(
-                operation, drawn, size, sum(failures.values()), max(1, math.ceil(window_s))
-            )
-        )
+        if not bins:
+            length = max(1, math.ceil(window_s))
+            seconds += _seconds(operation, drawn, size, sum(failures.values()), length)
     return Measurement(
         api=api,
         workload=workload,
@@ -132,8 +130,48 @@ def _measurement(
     )
 
 
+def measured_step(
+    key: StepKey, workload: Workload, mean_ms: float, order: int, seed: int, **more: Any
+) -> StepResult:
+    """The judged step of a made-up measurement; `more` are arguments of `fake_measurement`."""
+    measurement = fake_measurement(
+        api=key.api,
+        workload=key.workload,
+        operations=workload.operations,
+        workers=key.workers,
+        window_s=workload.runtime,
+        mean_ms=mean_ms,
+        object_size_bytes=round(workload.objects.mean_bytes),
+        seed=seed,
+        **more,
+    )
+    verdict = judge(measurement, Bounds())
+    return StepResult(
+        key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order
+    )
+
+
+def host_second(limits: HostLimits, second: int, cpu_s: float, **more: Any) -> HostSecond:
+    """A telemetry sample of a host without traffic; `more` are other fields of it."""
+    idle = {
+        "at_s": second + 1.0,
+        "span_s": 1.0,
+        "phase": "measure",
+        "cpu_periods": 10,
+        "throttled_periods": 0,
+        "disks": None,
+        "memory_bytes": 700 * 2**20,
+        "memory_held_bytes": 500 * 2**20,
+        "received_bytes": 0,
+        "sent_bytes": 0,
+        "network_faults": 0,
+    }
+    about = {"second": second, "host": limits.host, "tier": limits.tier, "cpu_s": cpu_s}
+    return HostSecond.model_validate({**idle, **about, **more})
+
+
 def binned(values_us: Iterable[int]) -> Bins:
-    """Single latencies as COSBench counts them."""
+    """Latencies in the bins that COSBench counts."""
     values = list(values_us)
     counts = Counter(value // BIN_US for value in values if value < BEYOND_US)
     beyond = sum(value >= BEYOND_US for value in values)
@@ -167,7 +205,7 @@ def _bands(values_us: Latencies) -> tuple[tuple[int, int], ...]:
 def _seconds(
     operation: Operation, values_us: Latencies, size: int, failed: int, length: int
 ) -> list[Second]:
-    """The values dealt out to the seconds of the window; all failures fall into the first."""
+    """The values spread over the seconds of the window; all failures are in the first."""
     return [
         Second(
             second=second,

@@ -1,6 +1,4 @@
-"""For tests: a gateway without anything behind it, on hosts that are processes, with the driver
-that makes up its measurements.
-"""
+"""For tests: a gateway that serves nothing, on hosts that are processes, with the fake driver."""
 
 from __future__ import annotations
 
@@ -26,16 +24,16 @@ from weighbridge.topologies.loader import Planned
 
 
 def by_fake(*arguments: str) -> DriverSettings:
-    """Settings by which the driver that makes its measurements up stands for Locust's."""
+    """Settings that replace Locust with the fake driver."""
     return {"locust": LocustModule(module=("tests.support.fake_driver", *arguments))}
 
 
-class Nothing(Record):
-    """No settings."""
+class NoSettings(Record):
+    """No settings and no placement."""
 
 
 class StubStanding(Standing):
-    """Says what was asked of it to its gateway."""
+    """Records in its gateway what was called."""
 
     def __init__(self, gateway: StubGateway, host: Host) -> None:
         self.endpoints = tuple(
@@ -58,24 +56,22 @@ class StubStanding(Standing):
 
     def check(self) -> None:
         self.gateway.checks += 1
-        if (
-            self.gateway.checks == self.gateway.dies_at
-            or 0 < self.gateway.dies_from <= self.gateway.checks
-        ):
-            raise ServiceFailed(
-                "gateway-1", "stub", "has died", log="stub.out", tail=["out of memory"]
-            )
+        checks, first = self.gateway.checks, self.gateway.dies_from
+        if checks == self.gateway.dies_at or 0 < first <= checks:
+            tail = ["out of memory"]
+            raise ServiceFailed("gateway-1", "stub", "has died", log="stub.out", tail=tail)
 
 
 class StubGateway(Gateway):
-    """Starts one process that does nothing. `did` is what was asked of it; `dies_at` the number of
-    the check that fails, `dies_from` that of the first of all that fail.
+    """Starts one idle process; `did` records the calls.
+
+    The check number `dies_at` fails, and so do all from number `dies_from` on.
     """
 
     kind = "stub"
     releases: ClassVar = {"1": RootImage(name="none", suite="none", packages=())}
-    Placement = Nothing
-    Settings = Nothing
+    Placement = NoSettings
+    Settings = NoSettings
 
     def __init__(self, release: str = "1", place: Any = None, settings: Any = None) -> None:
         self.release = release
@@ -115,30 +111,26 @@ class StubGateway(Gateway):
         return StubStanding(self, host)
 
 
+def _workload(
+    name: str, size: str, workers: list[int], operations: dict[str, int]
+) -> dict[str, object]:
+    objects = {"size": size}
+    about = {"name": name, "objects": objects, "operations": operations, "workers": workers}
+    return {**about, "runtime": "5s"}
+
+
 SUITE: dict[str, Any] = {
     "name": "trial",
     "about": "A trial",
     "workloads": [
-        {
-            "name": "small",
-            "objects": {"size": "4KiB"},
-            "operations": {"read": 1},
-            "workers": [1, 4],
-            "runtime": "5s",
-        },
-        {
-            "name": "mixed",
-            "objects": {"size": "1MB"},
-            "operations": {"read": 1, "write": 1},
-            "workers": [2],
-            "runtime": "5s",
-        },
+        _workload("small", "4KiB", [1, 4], {"read": 1}),
+        _workload("mixed", "1MB", [2], {"read": 1, "write": 1}),
     ],
 }
 
 
 class Run:
-    """All that a conductor needs, in a folder of its own."""
+    """All that a conductor needs, in its own folder."""
 
     def __init__(self, folder: Path, **suite: Any) -> None:
         self.suite = Suite.model_validate({**SUITE, **suite})

@@ -1,6 +1,4 @@
-"""For tests: a gateway whose settings decide how quick it is, on pretended hosts, with measurements
-that are made up after them.
-"""
+"""For tests: a gateway whose settings decide its made-up speed, on hosts that are processes."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ from weighbridge.drivers.order import (
     Step,
 )
 from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
-from weighbridge.results.record.measurement import Load, Measurement
+from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.run import Doing
 from weighbridge.suites import Suite
@@ -52,11 +50,11 @@ SCOPES: Mapping[str, Scope] = {"live": "nothing", "shards": "buckets", "pools": 
 
 
 class Settings(Record):
-    """What decides how quick it is, what does not, and what breaks it."""
+    """Settings that change its speed, change nothing, or break it."""
 
     speed: float = 1.0
     threads: int = 8
-    """Quicker by a quarter at 16."""
+    """At 16 it is a quarter faster."""
     dummy: int = 0
     live: int = 0
     shards: int = 1
@@ -64,15 +62,15 @@ class Settings(Record):
     starts: bool = True
     answers: bool = True
     known: bool = True
-    """Whether its programs take the configuration."""
+    """Whether its programs accept the configuration."""
 
 
-class Nowhere(Record):
-    """It sits on one host, always the same."""
+class NoPlacement(Record):
+    """It always runs on the same host."""
 
 
 class TunableStanding(Standing):
-    """Remembers what was asked of it."""
+    """The running gateway, whose settings can be changed."""
 
     def __init__(self, gateway: Tunable, host: Host) -> None:
         self.gateway = gateway
@@ -89,31 +87,29 @@ class TunableStanding(Standing):
         self.rendered = self.gateway.render({self.host.name: self.host})
 
     def settle(self) -> tuple[str, ...]:
-        """Nothing is deferred."""
         return ()
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Nothing is cached."""
         return ()
 
     def check(self) -> None:
-        """It has died when it is set not to answer."""
+        """Fails when it is set not to answer."""
         if not self.gateway.settings.answers:
             raise ServiceFailed(
                 self.host.name, "tunable", "has died", log="tunable.out", tail=["as asked"]
             )
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """Running daemons take `live` alone, and not below 0."""
+        """Running daemons accept only `live`, and not below 0."""
         assert isinstance(gateway, Tunable)
         if scope == "nothing" and gateway.settings.live < 0:
-            raise UsageError(f"live {gateway.settings.live} is not taken by a daemon that runs")
+            raise UsageError(f"a running daemon does not accept live {gateway.settings.live}")
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Take the settings over."""
+        """Apply the settings."""
         assert isinstance(gateway, Tunable)
         if scope == "cluster":
-            raise UsageError("a cluster cannot be changed while it stands")
+            raise UsageError("a running cluster cannot be changed")
         self.gateway = gateway
         gateway.refuse(self.host)
         self._describe()
@@ -127,7 +123,7 @@ class Tunable(Gateway):
     releases: ClassVar[Mapping[str, RootImage]] = {
         "1": RootImage(name="none", suite="none", packages=())
     }
-    Placement = Nowhere
+    Placement = NoPlacement
     Settings = Settings
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
@@ -137,15 +133,13 @@ class Tunable(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """Of most settings a restart."""
+        """Most settings need a restart."""
         return SCOPES.get(key, "restart")
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """One host."""
         return {"gateway-1": HostNeed(roles=("tunable",))}
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """One."""
         return ("s3",)
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
@@ -156,25 +150,23 @@ class Tunable(Gateway):
         return (Rendered(host="gateway-1", path="/etc/ceph/ceph.conf", text=text),)
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Refuses what is not known."""
         if not self.settings.known:
             raise UsageError("no option 'known'")
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        """Stands at once."""
         self.refuse(hosts["gateway-1"])
         return TunableStanding(self, hosts["gateway-1"])
 
     def refuse(self, host: Host) -> None:
-        """Raise when it is set not to come up."""
+        """Raise when it is set not to start."""
         if not self.settings.starts:
             raise ServiceFailed(
                 host.name, "tunable", "did not come up", log="tunable.out", tail=["as asked"]
             )
 
 
-class Answering:
-    """A driver in this process: what it measures is made up after the settings that stand."""
+class StubDriver:
+    """A driver in this process: the current settings decide what it measures."""
 
     def __init__(self, deployment: Deployment, suite: Suite) -> None:
         self.deployment = deployment
@@ -194,7 +186,7 @@ class Answering:
                     )
                 )
             return Measured(
-                measurement=made_up(
+                measurement=measurement(
                     standing.gateway.settings, self.deployment.layout.name, self.suite.seed, order
                 )
             )
@@ -205,39 +197,37 @@ class Answering:
         )
 
     def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
-        """Hold a workload's objects."""
+        """Create a workload's objects."""
         self.held.add(order.workload.name)
         return cast("Prepared", self._answer(order, heard))
 
     def step(self, order: Step, heard: Heard | None = None) -> Measured:
-        """Measure one; what it works on has to be there."""
+        """Measure one; its workload must have been prepared."""
         if order.workload.name not in self.held:
             raise DriverError(f"{order.workload.name} was not prepared")
         return cast("Measured", self._answer(order, heard))
 
     def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
-        """Let go of them."""
+        """Delete the objects."""
         if order.what == "all":
             self.held.discard(order.workload.name)
         return cast("Cleaned", self._answer(order, heard))
 
     def quit(self) -> None:
-        """End."""
+        """Nothing to do."""
 
     def close(self) -> None:
-        """End."""
+        """Nothing to do."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
-def made_up(settings: Settings, layout: str, seed: int, step: Step) -> Measurement:
-    """What a closed loop measures of a gateway with these settings: 2 ms a read as it is, and
-    repeats scatter by some 2 %.
-    """
+def measurement(settings: Settings, layout: str, seed: int, step: Step) -> Measurement:
+    """A closed loop's measurement: 2 ms a read by default; repeats scatter by about 2 %."""
     dice = random.Random(f"{seed} {layout} {step.workload.name} {step.workers} {step.repeat}")
     quick = settings.speed * (1.25 if settings.threads >= 16 else 1.0)
     base_us = 2000 / quick * dice.lognormvariate(0, 0.02)
@@ -246,19 +236,14 @@ def made_up(settings: Settings, layout: str, seed: int, step: Step) -> Measureme
     ]
     [operation] = step.workload.operations
     count = round(step.workers * step.workload.runtime * 1e6 * fake_driver.VALUES / sum(values_us))
-    whole, seconds = fake_driver.tally(operation, count, values_us, step.workload)
-    runtime_s = step.workload.runtime
-    return Measurement(
-        api="s3", workload=step.workload.name, workers=step.workers, driver="locust-engine", started_at="2014-11-04T00:00:00Z",
-        window_s=runtime_s, warmup_s=step.workload.warmup, tallies=(whole,), seconds=seconds,
-        load=Load(cpu_s=0.1 * runtime_s, cpu_limit=1.0, window_s=runtime_s),
-    )  # fmt: skip
+    both = fake_driver.tally(operation, count, values_us, step.workload)
+    return fake_driver.measurement_of(step, [both], api="s3", driver="locust-engine")
 
 
 @contextmanager
 def opened(deployment: Deployment, suite: Suite, _one: Pass, **_named: object) -> Iterator[Opened]:
-    """Instead of `weighbridge.conductor.opening.opened`."""
-    yield Opened(Answering(deployment, suite), {})
+    """Replaces `weighbridge.conductor.opening.opened`."""
+    yield Opened(StubDriver(deployment, suite), {})
 
 
 HARDWARE = Hardware.model_validate(
@@ -286,9 +271,7 @@ TUNING: dict[str, Any] = {
 
 
 class Bed:
-    """All that a tuning needs, in a folder of its own; `changes` are what its file says otherwise
-    than `TUNING`.
-    """
+    """All that a tuning needs, in its own folder; `changes` replace keys of `TUNING`."""
 
     def __init__(
         self, folder: Path, settings: Mapping[str, object] | None = None, **changes: Any
@@ -307,7 +290,7 @@ class Bed:
             settings=dict(settings or {}),
         )
         self.baseline = Planned(
-            layout, Tunable("1", Nowhere(), Settings.model_validate(layout.settings)), ""
+            layout, Tunable("1", NoPlacement(), Settings.model_validate(layout.settings)), ""
         )
         self.screen = io.StringIO()
 
@@ -318,14 +301,14 @@ class Bed:
         )
 
     def doing(self) -> Doing:
-        """Where it is done."""
+        """Its surroundings: state, terminal and no pictures."""
         return Doing(self.place, Console(file=self.screen, width=200), pictures=False)
 
     def tune(self) -> TuningOutcome:
-        """All of it."""
+        """Run it."""
         return session.tune(self.ready(), self.doing(), out=self.out, attest=False)
 
     def run_folder(self) -> Path:
-        """The folder of its one run."""
+        """The folder of its only run."""
         [found] = self.out.iterdir()
         return found

@@ -109,7 +109,7 @@ def test_a_driver_of_another_package_measures_a_run_by_its_own_option(compared: 
     assert step.measurement is not None
     assert step.measurement.driver == "toy"
     assert step.measurement.tallies[0].count > 10
-    assert step.measurement.notes == ("rests of 5 ms",)
+    assert step.measurement.notes == ("pauses of 5 ms",)
     facts = {name: text for sheet in compared.manifest.sheets for name, text in sheet.facts.items()}
     assert facts["package toy-driver"] == "1.0"
     assert facts["toy"] == "1.0"

@@ -16,13 +16,14 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.study_page import study_2014
 from weighbridge.results.report.tables import table
 
+SHORT = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\u2028{{ 7*7 }}"
 )
 
 
 class Page(HTMLParser):
-    """The elements of a page and the texts between them, without those of scripts and styles."""
+    """The elements of a page, and the texts outside scripts and styles."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,12 +52,8 @@ def page(run: RunStore) -> Page:
     return Page(derive(run.folder, pictures=False).report.read_text())
 
 
-def test_everything_derived_can_be_rebuilt_from_the_run_folder(runs: Path) -> None:
-    run = fake_run(
-        runs,
-        workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})],
-        repeats=1,
-    )
+def test_all_derived_files_can_be_rebuilt_from_the_run_folder(runs: Path) -> None:
+    run = fake_run(runs, workloads=[SHORT], repeats=1)
     derived = derive(run.folder)
     first = derived.summary.read_text()
     for path in (derived.summary, derived.report, *derived.charts):
@@ -69,12 +66,12 @@ def test_everything_derived_can_be_rebuilt_from_the_run_folder(runs: Path) -> No
     assert len(list(csv.reader(first.splitlines()))) == 3
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         derive(tmp_path)
 
 
-def test_nothing_is_fetched(page: Page) -> None:
+def test_the_page_fetches_nothing(page: Page) -> None:
     policy = next(
         attrs["content"]
         for attrs in page.all("meta")
@@ -92,17 +89,18 @@ def test_nothing_is_fetched(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        "doubts", "findings", "certainty", "throughput-by-workers", "latency-by-workers", "throughput-bars", "hockey-stick",
-        "percentiles", "latency-shares", "latency-over-time-small-read", "latency-over-time-small-write",
-        "latency-over-time-large-read", "limits", "table", "faults", "hosts", "numbers", "environment", "repeat", "study",
-    ]  # fmt: skip
+        *("doubts", "findings", "certainty", "throughput-by-workers", "latency-by-workers"),
+        *("throughput-bars", "hockey-stick", "percentiles", "latency-shares"),
+        *(f"latency-over-time-{name}" for name in ("small-read", "small-write", "large-read")),
+        *("limits", "table", "faults", "hosts", "numbers", "environment", "repeat", "study"),
+    ]
 
 
 def test_a_run_whose_hosts_were_not_attested_says_so(page: Page) -> None:
     assert "The hosts were not attested." in page.words
 
 
-def test_hosts_that_differ_between_layouts_are_told_beside_the_results(tmp_path: Path) -> None:
+def test_hosts_that_differ_between_layouts_are_reported_with_the_results(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=WORKLOADS[:1], repeats=1)
     store.attest(
         [
@@ -120,7 +118,7 @@ def test_hosts_that_differ_between_layouts_are_told_beside_the_results(tmp_path:
         ]
     )
     derived = derive(store.folder, pictures=False)
-    told = (
+    said = (
         "isk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast (28 % "
         "apart, bound "
     )
@@ -128,19 +126,14 @@ def test_hosts_that_differ_between_layouts_are_told_beside_the_results(tmp_path:
         derived.hosts[0]
         == "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
     )
-    assert derived.hosts[1].startswith(f"d{told}")
+    assert derived.hosts[1].startswith(f"d{said}")
     words = Page(derived.report.read_text()).words
-    assert any(word.startswith(f"D{told}") for word in words)
-    assert words[words.index("disk wb0 write") :][:5] == [
-        "disk wb0 write",
-        "100 MB/s",
-        "197 MB/s",
-        "142 MB/s",
-        "28 %",
-    ]
+    assert any(word.startswith(f"D{said}") for word in words)
+    at = words.index("disk wb0 write")
+    assert words[at + 1 : at + 5] == ["100 MB/s", "197 MB/s", "142 MB/s", "28 %"]
 
 
-def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_see_it(
+def test_every_table_has_a_caption_and_every_chart_an_accessible_description(
     page: Page,
 ) -> None:
     assert len(page.all("caption")) == len(page.all("table")) >= 10
@@ -151,7 +144,7 @@ def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_s
     )
 
 
-def test_under_each_chart_the_resources_of_its_requests_are_drawn_and_given_as_a_table(
+def test_resources_are_drawn_under_each_chart_and_also_given_as_a_table(
     page: Page,
 ) -> None:
     cells = [attrs["data-spec"] for attrs in page.all("div") if attrs.get("class") == "cell"]
@@ -162,11 +155,11 @@ def test_under_each_chart_the_resources_of_its_requests_are_drawn_and_given_as_a
     ]
     assert len(strips) == 6
     assert "rgw-beast at 32 workers: CPU of gateway-1 (" in strips[0]
-    assert "Show resources as a table, and what the daemons told" in page.words
+    assert "Show resources as a table, and what the daemons reported" in page.words
 
 
 def test_the_saturated_resource_of_each_step_is_named(page: Page) -> None:
-    start = page.words.index("What was the limit", page.words.index("Findings") + 20)
+    start = page.words.index("Bottlenecks", page.words.index("Findings") + 20)
     said = " ".join(page.words[start : page.words.index("Throughput, latency and errors", start)])
     assert (
         "Gateway CPU ran out on rgw-beast (4 of 11 steps); storage CPU ran out on swift (4 of 10)"
@@ -176,9 +169,8 @@ def test_the_saturated_resource_of_each_step_is_named(page: Page) -> None:
     assert "none above 80 %: gateway-1 CPU" in said
 
 
-def test_a_run_without_telemetry_says_that_it_was_not_recorded(runs: Path) -> None:
-    small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
-    old = fake_run(runs, workloads=[small], repeats=1, telemetry=False)
+def test_a_run_without_telemetry_says_that_resources_were_not_recorded(runs: Path) -> None:
+    old = fake_run(runs, workloads=[SHORT], repeats=1, telemetry=False)
     (old.folder / "telemetry").rmdir()
     derived = derive(old.folder, pictures=False)
     page = Page(derived.report.read_text())
@@ -187,32 +179,19 @@ def test_a_run_without_telemetry_says_that_it_was_not_recorded(runs: Path) -> No
     assert not [attrs for attrs in page.all("div") if attrs.get("class") in ("cell", "strip")]
     assert not [path for path in derived.charts if path.name.startswith("resources")]
     (row, _) = csv.DictReader(derived.summary.read_text().splitlines())
-    assert (
-        row["gateway_cpu_s_per_1000_ops"],
-        row["storage_cpu_s_per_1000_ops"],
-        row["saturated"],
-    ) == ("", "", "")
+    columns = ("gateway_cpu_s_per_1000_ops", "storage_cpu_s_per_1000_ops", "saturated")
+    assert [row[column] for column in columns] == [""] * 3
 
 
-def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_counted(
+def test_background_work_has_its_own_table_and_cache_drops_are_counted(
     runs: Path,
 ) -> None:
-    small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
-    run = fake_run(runs, workloads=[small], repeats=1)
-    run.add_facts(
-        [
-            Sheet(
-                title="deployment",
-                layout="rgw-beast",
-                facts={"background: scrub": "off", "replicas": "3"},
-            ),
-            Sheet(
-                title="deployment",
-                layout="swift",
-                facts={"background: auditors": "do not run", "replicas": "3"},
-            ),
-        ]
-    )
+    run = fake_run(runs, workloads=[SHORT], repeats=1)
+    background = {"rgw-beast": {"scrub": "off"}, "swift": {"auditors": "do not run"}}
+    for layout, facts in background.items():
+        named = {f"background: {name}": value for name, value in facts.items()}
+        sheet = Sheet(title="deployment", layout=layout, facts={**named, "replicas": "3"})
+        run.add_facts([sheet])
     for count in (3, 1):
         run.event("caches", f"memcached: {count} entries dropped on 2 hosts #1", layout="swift")
     run.event("telemetry", "the probe osd.0 ended by itself", layout="rgw-beast")
@@ -225,7 +204,7 @@ def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_
     assert "rgw-beast: the probe osd.0 ended by itself" in words
 
 
-def test_what_was_not_measured_or_left_out_is_listed_with_its_reason(page: Page) -> None:
+def test_steps_not_measured_or_left_out_are_listed_with_the_reason(page: Page) -> None:
     start = page.words.index(
         "Errors, invalid and unsteady steps", page.words.index("Findings") + 20
     )
@@ -235,7 +214,7 @@ def test_what_was_not_measured_or_left_out_is_listed_with_its_reason(page: Page)
     assert "not measured" in said
 
 
-def test_each_number_of_the_table_is_defined(page: Page, run: RunStore) -> None:
+def test_every_column_of_the_table_is_defined(page: Page, run: RunStore) -> None:
     columns = table(()).columns
     assert all(column.about for column in columns)
     assert {
@@ -243,14 +222,13 @@ def test_each_number_of_the_table_is_defined(page: Page, run: RunStore) -> None:
     } <= set(page.words)
 
 
-def test_the_command_that_repeats_the_run_and_its_seed_are_there(page: Page) -> None:
+def test_the_page_has_the_command_and_the_seed_to_reproduce_the_run(page: Page) -> None:
     assert "weighbridge compare --suite made-up.yaml" in page.words
     assert any(word.startswith("Seed 2014; run ") for word in page.words)
 
 
-def test_names_and_texts_of_users_are_inert(runs: Path) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
-    run = fake_run(runs, workloads=[workload], repeats=1, about=HOSTILE)
+def test_names_and_texts_from_users_are_inert(runs: Path) -> None:
+    run = fake_run(runs, workloads=[SHORT], repeats=1, about=HOSTILE)
     run.add_facts(
         [Sheet(title=HOSTILE, facts={HOSTILE: HOSTILE})],
         [ConfigFile(layout=HOSTILE, host=HOSTILE, path=HOSTILE, text=HOSTILE)],
@@ -263,27 +241,19 @@ def test_names_and_texts_of_users_are_inert(runs: Path) -> None:
     assert "49" not in re.findall(r"onerror=alert\(1\)&gt;\u2028(\S+)", text)
 
 
-def test_a_run_that_was_interrupted_says_so_before_anything_else(runs: Path) -> None:
-    run = fake_run(
-        runs,
-        workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})],
-        repeats=1,
-    )
+def test_an_interrupted_run_says_so_before_the_findings(runs: Path) -> None:
+    run = fake_run(runs, workloads=[SHORT], repeats=1)
     run.set_state("interrupted", error="stopped by SIGINT")
     words = Page(derive(run.folder, pictures=False).report.read_text()).words
-    said = next(word for word in words if "not whole" in word)
-    assert said == "This run is not whole: interrupted. stopped by SIGINT"
+    said = next(word for word in words if "not complete" in word)
+    assert said == "This run is not complete: interrupted. stopped by SIGINT"
     assert words.index(said) < words.index("Findings")
 
 
-def test_the_figures_of_2014_are_carried_over_whole() -> None:
+def test_the_published_figures_of_2014_are_complete() -> None:
     study = study_2014()
     assert len(study) == 30
     first = study[0]
-    assert (first.gateway, first.workers, first.p90_upper_ms, first.max_ms) == (
-        "rgw-apache-fastcgi",
-        32,
-        20,
-        1450,
-    )
+    assert (first.gateway, first.workers) == ("rgw-apache-fastcgi", 32)
+    assert (first.p90_upper_ms, first.max_ms) == (20, 1450)
     assert {one.workload for one in study} == {"small-read", "large-read"}

@@ -16,13 +16,8 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Layer
 
 LAYERS: tuple[Layer, ...] = (
-    "disk",
-    "network",
-    "rados",
-    "object-server",
-    "gateway",
-    "rbd",
-    "cephfs",
+    *("disk", "network", "rados", "object-server", "gateway"),
+    *("rbd", "cephfs"),
 )
 SHORT = tuple(
     workload.model_copy(update={"runtime": 1.0, "workers": (1, 16)}) for workload in WORKLOADS[:2]
@@ -31,7 +26,7 @@ SHORT = tuple(
 
 @pytest.fixture(scope="module")
 def layered(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """One repeat of two layouts with all of their layers. Not to be changed."""
+    """One repeat of two layouts with all of their layers; do not modify it."""
     folder, layouts = tmp_path_factory.mktemp("runs"), ("rgw-haproxy", "swift")
     return fake_run(
         folder, layouts=layouts, workloads=SHORT, repeats=1, layers=LAYERS, telemetry=False
@@ -47,21 +42,13 @@ def texts(path: Path) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text())
 
 
-def test_the_staircase_is_a_picture_with_its_data_and_its_sentence(derived: Derived) -> None:
+def test_the_staircase_is_drawn_with_its_data_and_its_finding(derived: Derived) -> None:
     folder = derived.folder / "charts"
     drawn = {path.suffix for path in derived.charts if path.stem == "efficiency-staircase"}
     assert drawn == {".png", ".svg", ".pdf", ".csv", ".txt"}
     words = texts(folder / "efficiency-staircase.svg")
-    assert {
-        "rgw-haproxy",
-        "swift",
-        "HAProxy",
-        "Gateway",
-        "RADOS",
-        "Object servers",
-        "Network",
-        "Disks",
-    } <= set(words)
+    layers = {"HAProxy", "Gateway", "RADOS", "Object servers", "Network", "Disks"}
+    assert {"rgw-haproxy", "swift", *layers} <= set(words)
     said = (folder / "efficiency-staircase.txt").read_text()
     assert re.match(
         r"Of what RADOS can do, clients get .+ \(rgw-haproxy\); of what its object servers can "
@@ -74,7 +61,7 @@ def test_the_staircase_is_a_picture_with_its_data_and_its_sentence(derived: Deri
     ).read_text()
 
 
-def test_rows_of_layers_are_in_a_table_of_their_own_with_driver_and_layer(derived: Derived) -> None:
+def test_rows_of_layers_are_in_their_own_table_with_driver_and_layer(derived: Derived) -> None:
     lines = list(csv.DictReader((derived.folder / "layers.csv").read_text().splitlines()))
     assert {(line["layout"], line["driver"], line["layer"]) for line in lines} == {
         ("rgw-haproxy", "locust", "gateway"),
@@ -89,7 +76,7 @@ def test_rows_of_layers_are_in_a_table_of_their_own_with_driver_and_layer(derive
     assert {line["api"] for line in summary} == {"swift"}
 
 
-def test_the_page_shows_the_staircase_and_what_stands_beside(derived: Derived) -> None:
+def test_the_page_shows_the_staircase_and_the_layers_beside_the_gateways(derived: Derived) -> None:
     page = derived.report.read_text()
     assert 'id="staircase"' in page
     assert 'href="#staircase"' in page
@@ -97,7 +84,7 @@ def test_the_page_shows_the_staircase_and_what_stands_beside(derived: Derived) -
     assert page.count('data-spec="efficiency-staircase-') == 2
 
 
-def test_a_line_for_each_staircase_goes_to_the_terminal(derived: Derived) -> None:
+def test_the_terminal_gets_a_line_for_each_staircase(derived: Derived) -> None:
     assert len([line for line in derived.stairs if " → " in line]) == 4
     assert any(
         re.match(r"swift, 1 MB writes: disks 2,600 op/s → network 1,667 → object servers ", line)
@@ -105,7 +92,7 @@ def test_a_line_for_each_staircase_goes_to_the_terminal(derived: Derived) -> Non
     )
 
 
-def test_a_run_without_layers_has_nothing_of_it(runs: Path) -> None:
+def test_a_run_without_layers_has_no_staircase(runs: Path) -> None:
     plain = derive(fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False).folder)
     assert plain.stairs == ()
     assert not (plain.folder / "staircase.csv").exists()
@@ -113,13 +100,13 @@ def test_a_run_without_layers_has_nothing_of_it(runs: Path) -> None:
     assert 'id="staircase"' not in plain.report.read_text()
 
 
-def test_layers_that_were_asked_for_and_are_not_there_are_told_as_gaps(runs: Path) -> None:
+def test_requested_layers_that_were_not_measured_are_reported_as_gaps(runs: Path) -> None:
     lone = fake_run(
         runs, layouts=("swift",), workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",)
     )
-    told = derive(lone.folder).stairs
-    assert told[0].startswith("swift, 1 MB reads: gateway ")
-    assert told[1:] == (
+    lines = derive(lone.folder).stairs
+    assert lines[0].startswith("swift, 1 MB reads: gateway ")
+    assert lines[1:] == (
         "Disks of swift: not measured: --layers disk",
         "Network of swift: not measured: --layers network",
         "Object servers of swift: not measured: --layers object-server",

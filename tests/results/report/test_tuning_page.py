@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from html import unescape
 from pathlib import Path
@@ -29,6 +28,10 @@ def page_of(run: RunStore) -> str:
     return derive(run.folder, pictures=False).report.read_text()
 
 
+def table(run: RunStore, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((run.derived / name).read_text().splitlines()))
+
+
 def section(page: str, name: str) -> str:
     found = re.search(rf'<section id="{name}".*?</section>', page, re.DOTALL)
     assert found is not None, f"no section {name}"
@@ -42,9 +45,11 @@ def page(tuned_run: RunStore) -> str:
     return page_of(tuned_run)
 
 
-def test_the_headline_says_what_helps_by_how_much_and_that_it_held(tuned_run: RunStore) -> None:
+def test_the_headline_says_what_helps_by_how_much_and_that_it_was_confirmed(
+    tuned_run: RunStore,
+) -> None:
     result = tuned(tuned_run)
-    # Of p90 the interval reaches into the 10 % that do not matter: nothing is said of it.
+    # The interval of p90 reaches into the 10 % that do not matter: the headline leaves it out.
     gain = r"gives \d+ % more throughput, confirmed on fresh deployments"
     assert re.fullmatch(rf"radosgw\.max_concurrent_requests 1024 → 64 {gain}", result.headline)
     assert result.confirmation_words.startswith(
@@ -52,7 +57,7 @@ def test_the_headline_says_what_helps_by_how_much_and_that_it_held(tuned_run: Ru
     )
 
 
-def test_the_headline_has_the_figures_of_the_confirmation_and_not_those_it_was_chosen_for(
+def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trials(
     tmp_path: Path,
 ) -> None:
     result = tuned(
@@ -67,7 +72,7 @@ def test_the_headline_has_the_figures_of_the_confirmation_and_not_those_it_was_c
     assert f"gives {(effect.ratio.value - 1) * 100:.0f} % more throughput" in result.headline
 
 
-def test_a_winner_that_is_no_better_on_fresh_deployments_is_said_not_to_be_confirmed(
+def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
     tmp_path: Path,
 ) -> None:
     run = fake_tuning(tmp_path, Course(confirmed=1.0))
@@ -80,7 +85,7 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_said_not_to_be_confi
     assert "▲ Confirmed" not in section(page, "confirmation")
 
 
-def test_a_winner_that_was_not_weighed_again_is_not_called_confirmed(tmp_path: Path) -> None:
+def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: Path) -> None:
     run = fake_tuning(tmp_path, Course(confirmed=None))
     assert "onfirmed" not in tuned(run).headline
     assert "not compared with the baseline on fresh deployments" in section(
@@ -88,7 +93,7 @@ def test_a_winner_that_was_not_weighed_again_is_not_called_confirmed(tmp_path: P
     )
 
 
-def test_a_confirmation_of_a_bounded_objective_counts_only_worker_counts_that_keep_the_bound(
+def test_confirming_a_bounded_objective_uses_only_worker_counts_within_the_bound(
     tmp_path: Path,
 ) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (8, 16)})
@@ -105,7 +110,7 @@ def test_a_confirmation_of_a_bounded_objective_counts_only_worker_counts_that_ke
     assert effect.baseline_value == pytest.approx(at_8, rel=0.05)
 
 
-def test_without_a_better_setting_the_page_says_so_and_chooses_nothing(tmp_path: Path) -> None:
+def test_without_a_better_setting_the_page_says_so_and_has_no_winner(tmp_path: Path) -> None:
     dull = [
         knob
         for knob in KNOBS
@@ -122,12 +127,12 @@ def test_without_a_better_setting_the_page_says_so_and_chooses_nothing(tmp_path:
 
 
 @pytest.mark.parametrize(("rounds", "state"), [(0, "failed"), (1, "running"), (2, "interrupted")])
-def test_a_tuning_that_is_not_whole_has_a_page_that_claims_nothing(
+def test_the_page_of_an_incomplete_tuning_claims_nothing(
     tmp_path: Path, rounds: int, state: str
 ) -> None:
     run = fake_tuning(tmp_path, Course(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
     page = page_of(run)
-    assert f"This tuning is not whole: {state}." in page
+    assert f"This tuning is not complete: {state}." in page
     assert {one.verdict for one in tuned(run).ledger.entries} <= {
         "provisional",
         "failed",
@@ -137,7 +142,7 @@ def test_a_tuning_that_is_not_whole_has_a_page_that_claims_nothing(
     assert f"{len(RunData(run.folder).trials)} trials were made" in section(page, "faults")
 
 
-def test_a_trial_that_was_cut_off_is_in_no_figure(tmp_path: Path) -> None:
+def test_a_trial_that_was_cut_off_is_not_counted(tmp_path: Path) -> None:
     run = fake_tuning(tmp_path, Course(rounds=2, choose=False))
     before = RunData(run.folder).rows
     lines = (run.folder / "trials.jsonl").read_text().splitlines(keepends=True)
@@ -151,37 +156,39 @@ def test_a_trial_that_was_cut_off_is_in_no_figure(tmp_path: Path) -> None:
     assert last == [("rgw-beast", "small-read"), ("rgw-beast", "small-write")]
 
 
-def test_every_setting_is_in_the_ledger_with_a_sign_beside_its_colour(
+def test_every_setting_is_in_the_table_with_a_sign_and_not_a_colour_alone(
     tuned_run: RunStore, page: str
 ) -> None:
-    told = section(page, "ledger")
+    text = section(page, "trials")
     for entry in tuned(tuned_run).ledger.entries:
-        assert entry.name in told
+        assert entry.name in text
     for verdict in ("▲ better", "▼ worse", "~ no effect shown", "× failed", "! not allowed"):
-        assert verdict in told
+        assert verdict in text
 
 
-def test_what_has_no_effect_is_told_with_what_would_have_been_shown(
+def test_settings_without_effect_are_listed_with_the_detectable_effect(
     tuned_run: RunStore, page: str
 ) -> None:
-    told = section(page, "no-effect")
+    text = section(page, "no-effect")
     none = tuned(tuned_run).ledger.without_effect
     assert len(none) >= 5
     for entry in none:
         smallest = entry.effects[0].smallest
         assert smallest is not None
         assert re.search(
-            rf"{re.escape(entry.name)}.*?{(smallest - 1) * 100:.0f} %", re.sub(r"\s+", " ", told)
+            rf"{re.escape(entry.name)}.*?{(smallest - 1) * 100:.0f} %", re.sub(r"\s+", " ", text)
         )
 
 
-def test_what_broke_a_constraint_or_did_not_start_is_told_with_its_reason(page: str) -> None:
-    told = section(page, "refused")
-    assert "ended with 22: invalid argument" in told
-    assert "operations failed, beyond the bound" in told
+def test_settings_that_broke_a_constraint_or_did_not_start_are_listed_with_the_reason(
+    page: str,
+) -> None:
+    text = section(page, "refused")
+    assert "ended with 22: invalid argument" in text
+    assert "operations failed, beyond the bound" in text
 
 
-def test_fragments_are_on_the_page_and_beside_it_as_they_were_chosen(
+def test_fragments_are_on_the_page_and_in_files_exactly_as_chosen(
     tuned_run: RunStore, page: str
 ) -> None:
     winner = tuned(tuned_run).winner
@@ -192,7 +199,7 @@ def test_fragments_are_on_the_page_and_beside_it_as_they_were_chosen(
     assert page.count('class="copy') == len(winner.fragments)
 
 
-def test_nothing_that_is_told_can_become_a_script(tmp_path: Path) -> None:
+def test_texts_of_a_tuning_cannot_become_a_script(tmp_path: Path) -> None:
     run = fake_tuning(tmp_path, Course(rounds=2))
     book = TrialBook(run.folder)
     winner, tuning = book.winner(), book.run()
@@ -210,43 +217,38 @@ def test_nothing_that_is_told_can_become_a_script(tmp_path: Path) -> None:
     assert "<script>alert" not in page_of(run)
 
 
-def test_the_table_and_the_effects_beside_the_page_are_those_of_the_ledger(
-    tuned_run: RunStore, page: str
-) -> None:
+def test_the_csv_files_have_the_same_results_as_the_page(tuned_run: RunStore, page: str) -> None:
     assert page
     result = tuned(tuned_run)
-    lines = list(csv.DictReader(io.StringIO((tuned_run.derived / "ledger.csv").read_text())))
+    lines = table(tuned_run, "ledger.csv")
     assert len(lines) == 2 * len(result.ledger.entries)
     best = lines[0]
     ratio = result.ledger.entries[0].effects[0].ratio
     assert ratio is not None
     assert float(best["ratio"]) == ratio.value
     assert (best["verdict"], best["chosen"], best["scope"]) == ("better", "true", "restart")
-    effects = list(csv.DictReader(io.StringIO((tuned_run.derived / "effects.csv").read_text())))
+    effects = table(tuned_run, "effects.csv")
     assert [one["verdict"] for one in effects] == [
         effect.verdict for entry in result.ledger.entries for effect in entry.effects
     ]
-    trials = list(csv.DictReader(io.StringIO((tuned_run.derived / "trials.csv").read_text())))
-    assert len(trials) == 2 * len(result.trials)
+    assert len(table(tuned_run, "trials.csv")) == 2 * len(result.trials)
 
 
-def test_each_trial_stands_in_the_chart_of_drift_in_the_order_of_time(
-    tuned_run: RunStore, page: str
-) -> None:
-    told = section(page, "drift")
-    assert "the baseline fell by" in told
+def test_the_drift_chart_shows_each_trial_in_time_order(tuned_run: RunStore, page: str) -> None:
+    text = section(page, "drift")
+    assert "the baseline fell by" in text
     counted = [one for one in tuned(tuned_run).ledger.readings if one.objective == 0]
     assert (
-        len(re.findall(r"\n\s*\d+\s+\d+\s+(?:baseline|radosgw|options)", told)) >= len(counted) // 2
+        len(re.findall(r"\n\s*\d+\s+\d+\s+(?:baseline|radosgw|options)", text)) >= len(counted) // 2
     )
 
 
-def test_an_ordinary_run_is_no_tuning(run: RunStore) -> None:
+def test_an_ordinary_run_is_not_a_tuning(run: RunStore) -> None:
     data = RunData(run.folder)
     assert (data.tuning, data.trials, data.ledger, data.tuned) == (None, (), None, None)
 
 
-def test_what_was_chosen_before_is_not_left_to_be_pasted(tmp_path: Path) -> None:
+def test_fragments_of_an_earlier_winner_are_removed(tmp_path: Path) -> None:
     store = fake_tuning(tmp_path, Course())
     derive(store.folder, pictures=False)
     assert [path.name for path in (store.derived / "winner").iterdir()]

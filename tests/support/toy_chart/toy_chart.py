@@ -1,7 +1,4 @@
-"""A chart of another package: how many errors each layout made, by workers.
-
-ARCHITECTURE.md shows it as the recipe.
-"""
+"""A chart of another package: errors of each layout by workers; ARCHITECTURE.md explains it."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from weighbridge.results.charts.panels import AxisScale, Figure, Label, Mark, Pa
 
 
 def errors_by_workers(source: ChartSource) -> tuple[Figure, ...]:
-    """A panel for each kind of requests, a line a layout."""
+    """A panel for each kind of requests, with a line per layout."""
     names, panels = subjects(source.rows), []
     for kind, group in groupby(source.rows, key=kind_of):
         rows = list(group)

@@ -1,8 +1,6 @@
-"""A driver of another package: it asks an S3 endpoint by HEAD, one request after the other, with an
-option of its own.
+"""A driver of another package: sends HEAD requests to an S3 endpoint, and has its own option.
 
-This file and an entry point of the group `weighbridge.drivers` are all that a package needs to add
-one.
+This file and an entry point of the group `weighbridge.drivers` are all that a package needs.
 """
 
 from __future__ import annotations
@@ -41,49 +39,45 @@ from weighbridge.suites import Api, Workload
 
 
 class ToySettings(Record):
-    """Its own settings, by its own option."""
+    """Its settings, from its option."""
 
     pause_ms: float = 0.0
 
 
 class ToySetup(Setup):
-    """The first order, with its settings."""
+    """The first order, with the settings."""
 
     pause_ms: float
 
 
 class ToyKind(DriverKind):
-    """What the suite knows of it."""
+    """What the suite knows about the driver."""
 
     traits = DriverTraits(name="toy", label="Toy driver")
     apis: ClassVar[tuple[Api, ...]] = ("s3",)
     packages = ("toy-driver",)
     options = (
         click.Option(
-            ["--toy-pause"], type=float, default=0.0, metavar="MS", help="Rest between requests."
+            ["--toy-pause"], type=float, default=0.0, metavar="MS", help="Pause between requests."
         ),
     )
 
     def settings(self, given: Mapping[str, object], hidden: Collection[str]) -> ToySettings:
-        """The rest between requests."""
+        """The pause between requests."""
         return ToySettings.model_validate({"pause_ms": given.get("toy_pause", 0.0)})
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """It writes nothing."""
-        return (
-            ()
-            if set(workload.operations) == {"head"}
-            else ("the toy driver knows no operation but head",)
-        )
+        """It can only send HEAD requests."""
+        only_head = set(workload.operations) == {"head"}
+        return () if only_head else ("the toy driver knows no operation but head",)
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[Opened]:
-        """One process on the first of the clients."""
+        """One process on the first client."""
         settings = site.settings_as(ToySettings) or ToySettings()
         with site.process("toy_driver") as driver:
-            yield Opened(
-                driver, driver.setup(site.setup(ToySetup, pause_ms=settings.pause_ms)).versions
-            )
+            ready = driver.setup(site.setup(ToySetup, pause_ms=settings.pause_ms))
+            yield Opened(driver, ready.versions)
             driver.quit()
 
 
@@ -95,15 +89,13 @@ ORDER: Final = TypeAdapter[Setup | Prepare | Step | Cleanup | Quit](
 
 
 def measure(setup: ToySetup, step: Step) -> Measurement:
-    """Ask the target for its root, again and again, for as long as the window is; whatever it
-    answers is an answer.
-    """
-    place, took_us, started_at = urlsplit(setup.target.url), [], datetime.now(UTC).isoformat()
+    """Request the target's root until the window ends; any response counts as a success."""
+    url, took_us, started_at = urlsplit(setup.target.url), [], datetime.now(UTC).isoformat()
     began_s = time.monotonic()
     while time.monotonic() - began_s < step.workload.runtime:
         asked_s = time.monotonic()
         connection = http.client.HTTPConnection(
-            place.hostname or "", place.port, timeout=setup.request_timeout_s
+            url.hostname or "", url.port, timeout=setup.request_timeout_s
         )
         connection.request("HEAD", "/")
         connection.getresponse().read()
@@ -120,28 +112,34 @@ def measure(setup: ToySetup, step: Step) -> Measurement:
         sum_us=sum(took_us),
     )
     return Measurement(
-        api=setup.target.api, workload=step.workload.name, workers=step.workers, driver="toy", started_at=started_at,
-        window_s=time.monotonic() - began_s, warmup_s=0.0, tallies=(tally,), load=None, notes=(f"rests of {setup.pause_ms:g} ms",),
-    )  # fmt: skip
+        api=setup.target.api,
+        workload=step.workload.name,
+        workers=step.workers,
+        driver="toy",
+        started_at=started_at,
+        window_s=time.monotonic() - began_s,
+        warmup_s=0.0,
+        tallies=(tally,),
+        load=None,
+        notes=(f"pauses of {setup.pause_ms:g} ms",),
+    )
 
 
 class Toy:
-    """Answers orders."""
+    """The driver's process: answers orders."""
 
     setup: ToySetup
 
     def answer(self, order: ToySetup | Prepare | Step | Cleanup) -> Event:
-        """What an order comes to."""
+        """Execute an order and return its event."""
         if isinstance(order, ToySetup):
             self.setup = order
             return Ready(versions={"toy": "1.0"})
         if isinstance(order, Step):
             return Measured(measurement=measure(self.setup, order))
-        return (
-            Prepared(objects=0, bytes=0, seconds=0.0)
-            if isinstance(order, Prepare)
-            else Cleaned(deleted=0)
-        )
+        if isinstance(order, Prepare):
+            return Prepared(objects=0, bytes=0, seconds=0.0)
+        return Cleaned(deleted=0)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""The toy front's daemon: hands each connection on to the next backend, and says in a file how many
-there are.
+"""The toy front's daemon: forwards each connection to the next backend, and counts them in a file.
 
-`toy_forward.py CONFIGURATION COUNTS`; the configuration is lines `listen ADDRESS PORT` and `backend
-ADDRESS PORT`.
+`toy_forward.py CONFIGURATION COUNTS`; the configuration has lines `listen ADDRESS PORT` and
+`backend ADDRESS PORT`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ async def forward(lines: list[list[str]], counts: Path) -> None:
                 writer.write(data)
                 await writer.drain()
         except ConnectionError:
-            pass  # the other way ends as well
+            pass  # the other direction ends as well
         finally:
             writer.close()
 

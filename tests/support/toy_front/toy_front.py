@@ -1,7 +1,4 @@
-"""A toy front, as another package would add one: it hands connections on.
-
-For hosts that are processes of this machine.
-"""
+"""A front of another package: it forwards connections, on hosts that are processes."""
 
 from __future__ import annotations
 
@@ -27,10 +24,10 @@ class ToyGrammar(FileGrammar):
 
 
 class ToyFrontSettings(FrontSettings):
-    """The toy front."""
+    """Settings of the toy front."""
 
     about: str = "as it is"
-    """What its facts say of it."""
+    """A text for its facts."""
 
 
 class ToyFront(Front):
@@ -54,10 +51,10 @@ class ToyFront(Front):
         return {CONF: "\n".join(lines) + "\n"}
 
     def check(self, host: Host) -> None:
-        """It takes whatever it wrote."""
+        """It has no program that checks configurations."""
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        # A pretended host's files are below a folder of this machine, beside its logs.
+        # The files of such a host are in a folder of this machine, beside its logs.
         conf = host.log("").parent / "root" / CONF.lstrip("/")
         argv = (sys.executable, str(HERE / "toy_forward.py"), str(conf), str(self._counts(host)))
         return (Daemon(host, Service("toyfront", argv), self.port),)
@@ -66,11 +63,11 @@ class ToyFront(Front):
         return {"path": f"clients -> toy front on {host.name}, {self.settings.about}"}
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        argv = (sys.executable, str(HERE / "toy_tell.py"), str(self._counts(host)))
+        argv = (sys.executable, str(HERE / "toy_counters.py"), str(self._counts(host)))
         return (Probe(host, f"toyfront.{host.name}", argv, counters=self.counters),)
 
     def await_backends(self, host: Host) -> None:
-        """It asks them when it is asked."""
+        """It connects to them on demand."""
 
     @staticmethod
     def _counts(host: Host) -> Path:

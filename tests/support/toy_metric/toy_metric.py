@@ -1,4 +1,4 @@
-"""A metric of another package: the 95th percentile of latencies, and a format that tells it."""
+"""A metric of another package, the 95th percentile of latencies, and an export format for it."""
 
 from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.metrics import Metric
@@ -10,7 +10,7 @@ P95 = Metric(
     unit="ms",
     suffix="ms",
     group="latency",
-    about="95 % of the operations that succeeded took at most so long.",
+    about="95 % of the successful operations took at most this long.",
     read=lambda one: one.latency(95),
     better="less",
     percent=95,

@@ -1,5 +1,4 @@
-"""The toy store's daemon: containers and objects in memory, by as much of Swift's API as a
-comparison asks for.
+"""The toy store's daemon: objects in memory, with the part of Swift's API that a comparison needs.
 
 `toy_server.py ADDRESS PORT`, with the user's key in $TOY_KEY.
 """
@@ -92,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """A line for each request is of no use."""
+        """Log nothing."""
 
 
 if __name__ == "__main__":

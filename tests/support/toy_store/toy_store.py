@@ -1,6 +1,4 @@
-"""A toy store, as another package would add one: one server that keeps objects in memory, perhaps
-behind a front.
-"""
+"""A store of another package: one server with objects in memory, optionally behind a front."""
 
 from __future__ import annotations
 
@@ -36,21 +34,21 @@ from weighbridge.gateways.verify import verify
 
 @with_fronts("toy")
 class ToyPlacement(FrontedPlacement):
-    """Which host does what."""
+    """The host of the server."""
 
     server: str
 
 
 @with_fronts("toy")
 class ToySettings(FrontedSettings):
-    """How it runs."""
+    """Settings of the toy store."""
 
     port: int = 8080
-    """Where the server listens."""
+    """The server's port."""
 
 
 class ToyStanding(Standing):
-    """The server, verified, and what is before it."""
+    """The verified server, with its front if it has one."""
 
     def __init__(
         self,
@@ -66,7 +64,7 @@ class ToyStanding(Standing):
         self.rendered = ()
 
     def settle(self) -> tuple[str, ...]:
-        return ("the toy store puts nothing off",)
+        return ("the toy store defers nothing",)
 
     def drop_caches(self) -> tuple[str, ...]:
         return ("the toy store has no cache",)

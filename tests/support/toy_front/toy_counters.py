@@ -1,4 +1,4 @@
-"""What the toy front counts, every second: `toy_tell.py COUNTS`."""
+"""Reports the toy front's counters every second: `toy_counters.py COUNTS`."""
 
 from __future__ import annotations
 
