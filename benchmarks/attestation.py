@@ -22,9 +22,9 @@ import sys
 from pathlib import Path
 
 import psutil
+from weighbridge.surroundings import place
 
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.surroundings import place
 from weighbridge.topologies.attestation import IMAGE, Attestation, attest
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure

@@ -19,8 +19,9 @@ import sys
 import time
 from pathlib import Path
 
-from weighbridge.selection import hardware_named, layout_named
 from weighbridge.surroundings import place
+
+from weighbridge.selection import hardware_named, layout_named
 from weighbridge.topologies.deployment import StatePlace, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.reference import split

@@ -34,13 +34,14 @@ from itertools import product
 from pathlib import Path
 from typing import Literal
 
+from weighbridge.surroundings import place
+
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.order import Prepare, Step
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
-from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab.usage import LabMachine

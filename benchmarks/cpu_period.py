@@ -31,6 +31,8 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
+from weighbridge.surroundings import place
+
 from weighbridge.common.host import Counters
 from weighbridge.common.quantities import parse_seconds
 from weighbridge.conductor.opening import opened
@@ -41,7 +43,6 @@ from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite, Workload
-from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.cgroup import Cgroups

@@ -24,6 +24,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from weighbridge.surroundings import place
+
 from weighbridge.common.host import Host
 from weighbridge.gateways import daemon
 from weighbridge.gateways.apache.apache import Apache
@@ -31,7 +33,6 @@ from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.ports import await_ports
 from weighbridge.selection import hardware_named, layout_named
-from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.images import ensure
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from weighbridge.surroundings import place
+
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.gateways.gateway import STORES, RootImage
-from weighbridge.surroundings import place
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure
 

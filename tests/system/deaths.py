@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from weighbridge.surroundings import place
+
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.surroundings import place
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.leftovers import find
 from weighbridge.topologies.lab.runc import Container, Runc

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
 from weighbridge.gateways.gateway import STORES, RootImage
-from weighbridge.surroundings import place
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts, lab, raise_lab

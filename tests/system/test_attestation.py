@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.results.analysis.sameness import warnings
 from weighbridge.results.record.attestation import Attested
-from weighbridge.surroundings import place
 from weighbridge.topologies.attestation import IMAGE, Attestation, attest
 from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, HostCeiling, cpu_arguments
 from weighbridge.topologies.deployment import deploy

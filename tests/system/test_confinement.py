@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.surroundings import place
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts, raise_lab

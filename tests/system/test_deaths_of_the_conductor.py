@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.results.record.store import RunStore
-from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deaths import left_behind

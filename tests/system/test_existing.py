@@ -357,14 +357,14 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
     ("change", "words"),
     [
         (
-            {"credentials: profile theirs, ca_file: CA": "credentials: profile theirs"},
+            {"    credentials: profile theirs\n    ca_file: CA": "    credentials: profile theirs"},
             "its certificate is not accepted",
         ),
         ({"store.test": "elsewhere.test"}, "its certificate is not accepted: Hostname mismatch"),
         ({"profile theirs": "profile others"}, "no profile 'others' with keys in"),
         ({"/auth/v1.0": "/nowhere/v1.0"}, "swift auth at https://store.test"),
         (
-            {f', storage_url: "https://store.test:{PORT}/swift/v1"': ""},
+            {f'    storage_url: "https://store.test:{PORT}/swift/v1"\n': ""},
             "unencrypted; set `storage_url` to one that uses https",
         ),
     ],

@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
-
 from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.common.document import Fault
 from weighbridge.common.host import Host
@@ -14,7 +15,6 @@ from weighbridge.gateways.apache.config import CONF
 from weighbridge.gateways.fragments import fragments
 from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
-from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import _prepared_hosts
 from weighbridge.topologies.loader import (
     Planned,

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.results.record.store import RunStore
-from weighbridge.surroundings import place
 from weighbridge.topologies.lab import leftovers
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
 
@@ -281,8 +281,7 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_taken_awa
         "unfinished",
     }
     assert (
-        "osd.0 on store-1 is full: the cluster accepts no more writes or deletes"
-        in step.notes[0]
+        "osd.0 on store-1 is full: the cluster accepts no more writes or deletes" in step.notes[0]
     )
     assert "larger disks" in said or "larger disks" in (run / "events.jsonl").read_text()
     where = place()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.common.errors import (
     CommandFailed,
@@ -23,7 +24,6 @@ from weighbridge.common.errors import (
 )
 from weighbridge.common.host import Service
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.surroundings import place
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import leftovers
 from weighbridge.topologies.lab.disk import LoopDisk

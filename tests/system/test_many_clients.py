@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor.opening import opened
@@ -20,7 +21,6 @@ from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
-from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_layouts

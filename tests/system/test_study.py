@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites.studies import loader
-from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over

@@ -108,9 +108,7 @@ def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Dep
     finally:
         daemon.start([container])
         await_ports(swift.client, [container], print)
-    assert swift.standing.settle() == (
-        "8 deferred container updates (async_pending) sent, 0 left",
-    )
+    assert swift.standing.settle() == ("8 deferred container updates (async_pending) sent, 0 left",)
     assert steps(swift, 'print(len(client.get_container("late")[1]))').strip() == "8"
     steps(
         swift,

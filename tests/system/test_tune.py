@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.trial import CONFIRMATION
-from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.common.host import Host
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
-from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, preflight_all
 from weighbridge.topologies.loader import (
     changed_layout,

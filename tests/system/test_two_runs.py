@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from weighbridge.surroundings import place
 
 from weighbridge.results.record.store import RunStore
-from weighbridge.surroundings import place
 from weighbridge.topologies.lab import leftovers
 
 pytestmark = pytest.mark.system

@@ -181,9 +181,7 @@ def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(
     derived = derive(store.folder, pictures=False)
     assert derived.comparable
     text = "\n".join(printed(derived, 140))
-    assert (
-        "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
-    )
+    assert "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
     # The made-up control is the slower of two layouts: an A/A control with a difference shows that
     # something is wrong.
     assert (
