@@ -22,13 +22,13 @@ import sys
 from pathlib import Path
 
 import psutil
-from weighbridge.surroundings import place
 
+from weighbridge.environment import place
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.topologies.attestation import IMAGE, Attestation, attest
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import raise_lab
+from weighbridge.topologies.lab import start_lab
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 
@@ -50,7 +50,7 @@ def once(hardware: Hardware, tools: Path) -> tuple[Attestation, float]:
     folder.mkdir(parents=True)
     roots = dict.fromkeys(hardware.hosts, Path("/"))
     try:
-        with raise_lab(
+        with start_lab(
             label,
             hardware,
             roots,

@@ -19,15 +19,14 @@ import sys
 import time
 from pathlib import Path
 
-from weighbridge.surroundings import place
-
+from weighbridge.environment import place
 from weighbridge.selection import hardware_named, layout_named
-from weighbridge.topologies.deployment import StatePlace, deploy
+from weighbridge.topologies.deployment import StateFolders, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.reference import split
 
 
-def once(layout: str, hardware_name: str, where: StatePlace) -> dict[str, float | str]:
+def once(layout: str, hardware_name: str, where: StateFolders) -> dict[str, float | str]:
     """Start a layout and tear it down; the seconds of each part."""
     hardware = hardware_named(hardware_name)
     planned = layout_named(layout, hardware)

@@ -34,10 +34,9 @@ from itertools import product
 from pathlib import Path
 from typing import Literal
 
-from weighbridge.surroundings import place
-
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.order import Prepare, Step
+from weighbridge.drivers.protocol import Prepare, Step
+from weighbridge.environment import place
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass

@@ -31,13 +31,12 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
-from weighbridge.surroundings import place
-
 from weighbridge.common.host import Counters
 from weighbridge.common.quantities import parse_seconds
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.driver import Driver
-from weighbridge.drivers.order import Prepare, Step
+from weighbridge.drivers.protocol import Prepare, Step
+from weighbridge.environment import place
 from weighbridge.results.analysis.steps.throttling import Throttled
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import Pass

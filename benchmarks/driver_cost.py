@@ -40,7 +40,7 @@ from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.engine import _native
-from weighbridge.drivers.order import (
+from weighbridge.drivers.protocol import (
     EVENT,
     Failed,
     Measured,

@@ -24,9 +24,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from weighbridge.surroundings import place
-
 from weighbridge.common.host import Host
+from weighbridge.environment import place
 from weighbridge.gateways import daemon
 from weighbridge.gateways.apache.apache import Apache
 from weighbridge.gateways.apache.settings import ApacheSettings

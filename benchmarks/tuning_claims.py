@@ -1,8 +1,9 @@
 """How often the results of a tuning make false claims, cover the truth by their intervals, and find
 what helps.
 
-Complete tunings are simulated with fixed seeds and judged by `results.analysis.tuning.ledger` after
-each round as `weighbridge tune` does: a setting that is clear is dropped, the others continue. The
+Complete tunings are simulated with fixed seeds and judged by
+`results.analysis.tuning.setting_table` after each round as `weighbridge tune` does: a setting that
+is clear is dropped, the others continue. The
 test bed has noise and drift: none, linear, or a random walk. For comparison, the same trials are
 judged by Welch's test of each setting vs all of the baseline's trials, with the same corrections.
 Columns: tunings with any false `better` or `worse`; claims that are false; 95 % intervals (widened
@@ -21,11 +22,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, ledger
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected, t_quantile, welch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from fake_trials import Rig, arm, tuning_run
+from fake_trials import TrialMaker, arm, tuning_run
 
 ARMS = 15
 HELP = 1.20
@@ -87,10 +88,12 @@ def level(drift: str, seed: int) -> Callable[[float], float]:
     return lambda _: 1000.0
 
 
-def tune(seed: int, factors: Sequence[float], scatter: float, drift: str) -> tuple[Rig, Ledger]:
+def tune(
+    seed: int, factors: Sequence[float], scatter: float, drift: str
+) -> tuple[TrialMaker, SettingTable]:
     """A screen from its first round to its last."""
     run = tuning_run()
-    rig = Rig(run, level(drift, seed), scatter, seed)
+    rig = TrialMaker(run, level(drift, seed), scatter, seed)
     active = {number: (arm(number + 1), factor) for number, factor in enumerate(factors)}
     book = None
     for number in range(run.tuning.trials.most):
@@ -106,10 +109,12 @@ def tune(seed: int, factors: Sequence[float], scatter: float, drift: str) -> tup
     return rig, book
 
 
-def search(seed: int, factors: Sequence[float], scatter: float, drift: str) -> tuple[Rig, Ledger]:
+def search(
+    seed: int, factors: Sequence[float], scatter: float, drift: str
+) -> tuple[TrialMaker, SettingTable]:
     """A search: proposals in groups of four, three trials each; then the best three continue."""
     run = tuning_run()
-    rig = Rig(run, level(drift, seed), scatter, seed)
+    rig = TrialMaker(run, level(drift, seed), scatter, seed)
     arms = [(arm(number + 1), factor) for number, factor in enumerate(factors)]
     number = 0
     for first in range(0, len(arms), 4):
@@ -132,7 +137,7 @@ def search(seed: int, factors: Sequence[float], scatter: float, drift: str) -> t
     return rig, book
 
 
-def paired(book: Ledger, factors: dict[str, float]) -> Iterator[SettingVerdict]:
+def paired(book: SettingTable, factors: dict[str, float]) -> Iterator[SettingVerdict]:
     """The verdicts of the tuning's results."""
     for entry in book.entries:
         ratio = entry.effects[0].ratio
@@ -142,7 +147,9 @@ def paired(book: Ledger, factors: dict[str, float]) -> Iterator[SettingVerdict]:
             yield SettingVerdict(factors[entry.arm.name], ratio.low, ratio.high, entry.verdict)
 
 
-def unpaired(book: Ledger, rig: Rig, factors: dict[str, float]) -> Iterator[SettingVerdict]:
+def unpaired(
+    book: SettingTable, rig: TrialMaker, factors: dict[str, float]
+) -> Iterator[SettingVerdict]:
     """The verdicts of Welch's test on the same trials, each setting's vs all of the baseline's."""
     values: dict[str, list[float]] = {}
     names = {trial.number: trial.arm.name for trial in rig.trials}
@@ -188,7 +195,7 @@ class TuningCase:
     """One line of the table."""
 
     name: str
-    make: Callable[[int, Sequence[float], float, str], tuple[Rig, Ledger]]
+    make: Callable[[int, Sequence[float], float, str], tuple[TrialMaker, SettingTable]]
     factors: tuple[float, ...]
     scatter: float
     tallies: tuple[TuningTally, TuningTally] = field(

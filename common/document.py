@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 
 Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]

@@ -51,7 +51,7 @@ class UsageError(WeighbridgeError):
     exit_code = EXIT_USAGE
 
 
-class MissingMeans(UsageError):
+class MissingPrerequisite(UsageError):
     """A tool, a right or a resource of this machine is missing."""
 
 

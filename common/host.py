@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common import inside
-from weighbridge.common.errors import MissingMeans, TargetError
+from weighbridge.common import safe_files
+from weighbridge.common.errors import MissingPrerequisite, TargetError
 from weighbridge.common.home import IMPORTED_FROM
-from weighbridge.common.piped import Piped
+from weighbridge.common.piped_process import PipedProcess
 
 TAIL_BYTES: Final = 65536
 LARGEST_LOG_BYTES: Final = 256 * 2**20
@@ -142,7 +142,7 @@ class Host(ABC):
     @abstractmethod
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
-    ) -> Piped:
+    ) -> PipedProcess:
         """Start a program in the host's network and limits; its stdin and stdout are pipes here."""
 
     @abstractmethod
@@ -176,7 +176,7 @@ class Host(ABC):
 
         Raises MissingMeans where this kind of host has none, or these were started without.
         """
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"{self.name}: it has no {name}",
             advice="only lab hosts that were started for attestation have these tools",
         )
@@ -196,9 +196,9 @@ class Host(ABC):
         Raises TargetError.
         """
         path = self.log(name)
-        folder = path.parents[len(inside.parts_of(name)) - 1]
+        folder = path.parents[len(safe_files.parts_of(name)) - 1]
         try:
-            with os.fdopen(inside.opened(folder, name, os.O_RDONLY), "rb") as file:
+            with os.fdopen(safe_files.opened(folder, name, os.O_RDONLY), "rb") as file:
                 end = file.seek(0, os.SEEK_END)
                 file.seek(begin if begin >= 0 else max(0, end + begin))
                 return file.read(LARGEST_LOG_BYTES)

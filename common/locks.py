@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 
 
 def open_lock(path: Path, flags: int = 0) -> int:
     """The descriptor of a lock file, created if missing, for this user only. Raises OSError."""
-    descriptor = inside.opened(path.parent, path.name, os.O_RDWR | os.O_CREAT | flags, mode=0o600)
+    descriptor = safe_files.opened(
+        path.parent, path.name, os.O_RDWR | os.O_CREAT | flags, mode=0o600
+    )
     try:
         if os.fstat(descriptor).st_mode & 0o077:
             os.fchmod(descriptor, 0o600)  # created by an earlier version

@@ -13,15 +13,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from weighbridge.common.credential import redacted
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import Event, Failed, Quit
+from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.protocol import Event, Failed, Quit
 
 EXIT_FAILED: Final = 3
 
 log = logging.getLogger(__name__)
 
 
-def answer_orders(
+def answer_commands(
     lines: Iterable[bytes],
     commands: TypeAdapter[Any],
     answer: Callable[[Any], Event],
@@ -49,7 +49,11 @@ def answer_orders(
         try:
             send(answer(command))
         except WeighbridgeError as error:
-            send(Failed(message=str(error), kept=error.kept if isinstance(error, GaveUp) else ()))
+            send(
+                Failed(
+                    message=str(error), kept=error.kept if isinstance(error, DriverFailure) else ()
+                )
+            )
             return EXIT_FAILED
         except Exception as error:  # noqa: BLE001 - every command is answered: the conductor waits for it
             # Redacted as one text: log handlers are not ours to rely on, and what libraries log

@@ -12,7 +12,7 @@ from typing import IO, Final, Self
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.host import Command, Host
-from weighbridge.common.piped import Piped
+from weighbridge.common.piped_process import PipedProcess
 from weighbridge.drivers.process import how_it_ended, last_lines
 
 KILLED_S: Final = 10.0
@@ -23,7 +23,7 @@ KILLED_S: Final = 10.0
 class _Program:
     name: str
     host: Host
-    program: Piped
+    program: PipedProcess
     log: Path
     writing: threading.Thread
 
@@ -44,7 +44,9 @@ class ClientPrograms:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def add(self, host: Host, name: str, command: Command, log: Path, line: bytes = b"") -> Piped:
+    def add(
+        self, host: Host, name: str, command: Command, log: Path, line: bytes = b""
+    ) -> PipedProcess:
         """Start a program on a host and write `line` to its stdin, which stays open.
 
         Its stderr goes to `log`.
@@ -101,7 +103,7 @@ def _write(stdin: IO[bytes], line: bytes) -> None:
         stdin.flush()
 
 
-def _ended(program: Piped, timeout_s: float) -> bool:
+def _ended(program: PipedProcess, timeout_s: float) -> bool:
     with contextlib.suppress(subprocess.TimeoutExpired):
         program.wait(max(0.05, timeout_s))
         return True

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.order import (
+from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
     KeptFile,
@@ -18,11 +18,11 @@ from weighbridge.drivers.order import (
     Step,
 )
 
-Heard = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 """Called with every Progress event, in the conductor's own thread."""
 
 
-class GaveUp(DriverError):
+class DriverFailure(DriverError):
     """A command failed; `kept` are files of the driver's tool about it, to be kept with the run."""
 
     def __init__(self, message: str, *, advice: str = "", kept: tuple[KeptFile, ...] = ()) -> None:
@@ -37,13 +37,13 @@ class Driver(Protocol):
     are to be kept) when it fails; after that only `close` may be called.
     """
 
-    def prepare(self, command: Prepare, on_progress: Heard | None = None) -> Prepared:
+    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
         """Make the workload's buckets and objects; all of them exist when this returns."""
 
-    def step(self, command: Step, on_progress: Heard | None = None) -> Measured:
+    def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
         """Run and measure one step."""
 
-    def cleanup(self, command: Cleanup, on_progress: Heard | None = None) -> Cleaned:
+    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
         """Delete what steps wrote, or all of the workload's objects and buckets."""
 
     def quit(self) -> None:

@@ -19,8 +19,8 @@ from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.drivers.driver import Driver
-from weighbridge.drivers.order import Ring, Setup
 from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import Ring, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Api, DriverName, Layer, Suite, Workload
@@ -32,7 +32,7 @@ Own = TypeVar("Own", bound=Record)
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedDriver:
     """A driver that is set up, with the versions of the programs that make the load."""
 
     driver: Driver
@@ -146,7 +146,7 @@ class DriverKind(ABC):
         return ()
 
     @abstractmethod
-    def opened(self, site: LoadSite) -> AbstractContextManager[Opened]:
+    def opened(self, site: LoadSite) -> AbstractContextManager[OpenedDriver]:
         """The driver, set up, and ended on every path.
 
         Raises DriverError when it cannot be set up, or did not end well.

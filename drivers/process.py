@@ -17,9 +17,9 @@ from typing import IO, Self, TypeVar
 from pydantic import ValidationError
 
 from weighbridge.common.errors import DriverError
-from weighbridge.common.piped import Piped
-from weighbridge.drivers.driver import GaveUp, Heard
-from weighbridge.drivers.order import (
+from weighbridge.common.piped_process import PipedProcess
+from weighbridge.drivers.driver import DriverFailure, OnProgress
+from weighbridge.drivers.protocol import (
     EVENT,
     AgeBuckets,
     Aged,
@@ -67,7 +67,7 @@ class DriverProcess:
 
     def __init__(
         self,
-        process: Piped,
+        process: PipedProcess,
         log: Path,
         *,
         silence_s: float = SILENCE_S,
@@ -101,19 +101,19 @@ class DriverProcess:
         """
         return self._ask(command, Ready, None, listening)
 
-    def prepare(self, command: Prepare, on_progress: Heard | None = None) -> Prepared:
+    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
         """See Driver."""
         return self._ask(command, Prepared, on_progress)
 
-    def step(self, command: Step, on_progress: Heard | None = None) -> Measured:
+    def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
         """See Driver."""
         return self._ask(command, Measured, on_progress)
 
-    def cleanup(self, command: Cleanup, on_progress: Heard | None = None) -> Cleaned:
+    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
         """See Driver."""
         return self._ask(command, Cleaned, on_progress)
 
-    def age(self, command: AgeBuckets, on_progress: Heard | None = None) -> Aged:
+    def age(self, command: AgeBuckets, on_progress: OnProgress | None = None) -> Aged:
         """Fill and churn the store."""
         return self._ask(command, Aged, on_progress)
 
@@ -178,7 +178,7 @@ class DriverProcess:
         self,
         command: Order,
         wanted: type[Answer],
-        on_progress: Heard | None,
+        on_progress: OnProgress | None,
         listening: Callable[[Listening], None] | None = None,
     ) -> Answer:
         if self._busy:
@@ -195,7 +195,7 @@ class DriverProcess:
                 listening(event)
             elif isinstance(event, Failed):
                 what = f"the driver failed at {command.kind!r}: {event.message}"
-                raise GaveUp(what, advice=f"its log: {self.log}", kept=event.kept)
+                raise DriverFailure(what, advice=f"its log: {self.log}", kept=event.kept)
             elif isinstance(event, wanted):
                 self._busy = False
                 return event

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weighbridge.common.host import Host
-    from weighbridge.common.piped import Piped
+    from weighbridge.common.piped_process import PipedProcess
     from weighbridge.gateways.daemon import Daemon
     from weighbridge.gateways.gateway import Say
 
@@ -89,7 +89,7 @@ def await_ports(
 
 
 @contextlib.contextmanager
-def _running(client: Host, errors: Path, order: str) -> Iterator[Piped]:
+def _running(client: Host, errors: Path, order: str) -> Iterator[PipedProcess]:
     command = client.module("weighbridge.gateways.ports")
     process = client.spawn(command.argv, stderr=errors, env=command.env)
     try:

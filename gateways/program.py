@@ -12,7 +12,7 @@ from typing import Final
 
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
-from weighbridge.common.piped import Piped
+from weighbridge.common.piped_process import PipedProcess
 
 _FOLDER: Final = "/usr/local/lib/weighbridge"
 _IMPORT: Final = re.compile(r"^from (weighbridge\.[a-z_.]+) import ", re.MULTILINE)
@@ -65,7 +65,7 @@ def _archive(module: str, texts: Mapping[str, str]) -> bytes:
     return made.getvalue()
 
 
-def end(process: Piped, *, within_s: float = 5.0) -> None:
+def end(process: PipedProcess, *, within_s: float = 5.0) -> None:
     """Stop a program by closing its stdin; it is killed if it has not ended within `within_s`.
 
     It may run behind another program (runc, ssh), so that killing that one would not end it.

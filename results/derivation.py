@@ -22,13 +22,13 @@ from weighbridge.results.export.csv_format import csv_file, rounded_csv
 from weighbridge.results.export.effect_tables import ledger_table, trials_table
 from weighbridge.results.export.effects import effects_csv
 from weighbridge.results.export.run_tables import rows_table
-from weighbridge.results.record import write_whole
+from weighbridge.results.record import write_atomically
 from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.report.agreement_table import agreement_csv
-from weighbridge.results.report.profile_page import shown as profiles_shown
+from weighbridge.results.report.profile_section import shown as profiles_shown
 from weighbridge.results.report.report import report
-from weighbridge.results.report.staircase_page import staircase_page
-from weighbridge.results.report.study_page import StudyPage, study_page
+from weighbridge.results.report.staircase_section import staircase_section
+from weighbridge.results.report.study_section import StudySection, study_section
 from weighbridge.results.report.tuning_page import tuning_page
 
 WINNERS: Final = "winner"
@@ -52,7 +52,7 @@ class Derived(Record):
     """
     agreement: tuple[str, ...] = ()
     """How far two drivers agree, in sentences; empty if there is only one."""
-    replayed: StudyPage | None = None
+    replayed: StudySection | None = None
     """The result of the study that the run replays."""
     stairs: tuple[str, ...] = ()
     """What each layer achieves relative to the one below, and how to read it, in sentences."""
@@ -103,7 +103,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
 def _derive(data: RunData) -> Derived:
     """Derive a run that is not a tuning: its tables and report."""
     store, plan, rows, comparison = data.store, data.plan, data.rows, data.comparison
-    stairs = None if data.stairs is None else staircase_page(data.stairs, data.layers)
+    stairs = None if data.stairs is None else staircase_section(data.stairs, data.layers)
     findings, why = findings_of(comparison), reasons(rows, comparison)
     would = remedy(comparison, plan, data.manifest.command)
     agreed = agreements(rows)
@@ -111,13 +111,13 @@ def _derive(data: RunData) -> Derived:
     if stairs is not None:
         stairs.write(store.derived, data.manifest.run_id)
     if agreed:
-        write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
-    replayed = None if data.study is None else study_page(data.study)
+        write_atomically(store.derived / "agreement.csv", agreement_csv(agreed))
+    replayed = None if data.study is None else study_section(data.study)
     if replayed is not None:
         replayed.write(store.make_derived("study"))
     shown = gallery(source_of(data))
     page = store.derived / "report.html"
-    write_whole(
+    write_atomically(
         page,
         report(
             data.manifest,
@@ -160,7 +160,7 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
     store = data.store
     summary, page = _write_tables(data), store.derived / "report.html"
     for table in (ledger_table([data]), trials_table([data])):
-        write_whole(store.derived / f"{table.name}.csv", csv_file(table).content)
+        write_atomically(store.derived / f"{table.name}.csv", csv_file(table).content)
     shown = gallery(source_of(data))
     winner = store.derived / WINNERS
     if winner.exists():
@@ -170,8 +170,8 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
             if not old.is_dir():
                 old.unlink()
     for fragment in result.winner.fragments if result.winner is not None else ():
-        write_whole(winner / fragment.name, fragment.text, folder=store.folder)
-    write_whole(page, tuning_page(data, result, shown))
+        write_atomically(winner / fragment.name, fragment.text, folder=store.folder)
+    write_atomically(page, tuning_page(data, result, shown))
     return Derived(
         folder=store.derived,
         summary=summary,
@@ -188,6 +188,8 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
 def _write_tables(data: RunData) -> Path:
     """Write `summary.csv`, whose path it returns, and `effects.csv`."""
     summary = data.store.make_derived() / "summary.csv"
-    write_whole(summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins)))
-    write_whole(data.store.derived / "effects.csv", effects_csv(data.comparison))
+    write_atomically(
+        summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins))
+    )
+    write_atomically(data.store.derived / "effects.csv", effects_csv(data.comparison))
     return summary

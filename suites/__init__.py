@@ -3,8 +3,8 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.suite import (
-    ASKED_OF_HOSTS,
     DEFAULT_DRIVER,
+    HOST_LAYERS,
     Api,
     Bounds,
     DriverName,
@@ -25,8 +25,8 @@ from weighbridge.suites.workload import (
 )
 
 __all__ = [
-    "ASKED_OF_HOSTS",
     "DEFAULT_DRIVER",
+    "HOST_LAYERS",
     "OPERATIONS",
     "Age",
     "Api",

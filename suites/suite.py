@@ -28,7 +28,7 @@ DEFAULT_DRIVER: DriverName = "locust"
 BOTH = "both"
 """An old name for two drivers: locust,cosbench."""
 
-ASKED_OF_HOSTS: tuple[Layer, ...] = ("disk", "network", "osd")
+HOST_LAYERS: tuple[Layer, ...] = ("disk", "network", "osd")
 
 
 class Every(Record):

@@ -16,7 +16,7 @@ from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies import attestation, ceilings
 from weighbridge.topologies.attestation import HostDisk
 from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
-from weighbridge.topologies.deployment import StatePlace
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.tool_runs import ask, at_once, limited
@@ -49,7 +49,7 @@ def refuse(hardware: Hardware) -> None:
 
 
 @contextmanager
-def bare(hardware: Hardware, place: StatePlace, say: Say) -> Iterator[Hosts]:
+def bare(hardware: Hardware, place: StateFolders, say: Say) -> Iterator[Hosts]:
     """Start all hosts of a hardware file with only the measuring tools; stop them after the block.
 
     Raises UsageError as `refuse` does, otherwise as `HostKind.prepared`.

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, PositiveInt
 
 from weighbridge.common.errors import TargetError
-from weighbridge.common.printed import json_object, printable
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
+from weighbridge.common.tool_output import json_object, printable
 
 Kind = Literal["cpu", "disk", "network", "osd"]
 Unit = Literal["events/s", "B/s", "1/s", "bit/s"]

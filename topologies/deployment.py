@@ -16,21 +16,21 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
+from weighbridge.common.cleanup import CleanupStack
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import MissingMeans, ServiceFailed, TargetError, UsageError
+from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError, UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.common.undisturbed import Endings
 from weighbridge.gateways.gateway import Gateway, Say, Standing
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
-from weighbridge.topologies.conducting import Conducted, own_folder, owners_below
 from weighbridge.topologies.hardware import Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.kept_logs import keep_all
 from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.ownership import DeploymentOwner, own_folder, owners_below
 
 RECORD = "deployment.json"
 """The file in a deployment's folder that describes it; it holds credentials, so only root reads
@@ -38,7 +38,7 @@ it.
 """
 
 
-class StatePlace(Record):
+class StateFolders(Record):
     """Folders on this machine for deployments."""
 
     home: Path
@@ -85,7 +85,7 @@ class Deployment:
         attestation: Attestation | None,
         kept: Path,
         took_s: float,
-        endings: Endings,
+        endings: CleanupStack,
     ) -> None:
         self.label = hosts.deployment
         self.layout = planned.layout
@@ -193,7 +193,7 @@ class Deployment:
 def deploy(
     planned: Planned,
     hardware: Hardware,
-    place: StatePlace,
+    place: StateFolders,
     say: Say,
     *,
     logs: Path | None = None,
@@ -213,7 +213,7 @@ def deploy(
     folder = place.deployments / label
     needed = {*planned.gateway.needs(), *hardware.clients}
     names = [name for name in hardware.hosts if name in needed]
-    endings = Endings()
+    endings = CleanupStack()
     try:
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         measurable = hardware.of.measurable
@@ -259,7 +259,7 @@ def deploy(
 
 
 def preflight(
-    planned: Planned, hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False
+    planned: Planned, hardware: Hardware, place: StateFolders, say: Say, *, attest: bool = False
 ) -> None:
     """Have a layout's own programs check its configuration, on hosts that run only for this.
 
@@ -274,7 +274,7 @@ def preflight(
 def preflight_all(
     planneds: Sequence[Planned],
     hardware: Hardware,
-    place: StatePlace,
+    place: StateFolders,
     say: Say,
     *,
     attest: bool = False,
@@ -298,7 +298,7 @@ def preflight_all(
 
 
 def _refusals(
-    planneds: Sequence[Planned], hardware: Hardware, place: StatePlace, say: Say, *, attest: bool
+    planneds: Sequence[Planned], hardware: Hardware, place: StateFolders, say: Say, *, attest: bool
 ) -> dict[str, UsageError]:
     """By name of layout, of layouts that differ in settings alone and share their hosts."""
     first = planneds[0]
@@ -310,7 +310,7 @@ def _refusals(
     label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
-    endings = Endings()
+    endings = CleanupStack()
     try:
         own_folder(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
@@ -320,7 +320,7 @@ def _refusals(
             try:
                 # Each layout writes all the files that its programs read, over the one before.
                 planned.gateway.preflight(hosts.hosts, say)
-            except MissingMeans:
+            except MissingPrerequisite:
                 raise
             except UsageError as error:
                 found[planned.layout.name] = error
@@ -335,7 +335,7 @@ def _refusals(
 def _prepared_hosts(
     gateway: Gateway,
     hardware: Hardware,
-    place: StatePlace,
+    place: StateFolders,
     names: Sequence[str],
     say: Say,
     *,
@@ -349,7 +349,7 @@ def _prepared_hosts(
     return hardware.of.prepared(asked, say)
 
 
-def conducted(place: StatePlace) -> tuple[Conducted, ...]:
+def deployment_owners(place: StateFolders) -> tuple[DeploymentOwner, ...]:
     """Owners of all folders of deployments that name a readable owner, running or not."""
     return owners_below(place.deployments)
 
@@ -368,18 +368,18 @@ def _write(
         # The credentials of a gateway that already ran are the user's, not this deployment's.
         endpoints=() if planned.gateway.already_runs else standing.endpoints,
     )
-    inside.write(folder, RECORD, record.model_dump_json(indent=1).encode(), mode=0o600)
+    safe_files.write(folder, RECORD, record.model_dump_json(indent=1).encode(), mode=0o600)
 
 
-def standing(place: StatePlace) -> tuple[Stands, ...]:
+def standing(place: StateFolders) -> tuple[Stands, ...]:
     """The recorded deployments that are running on this machine. Raises TargetError."""
     found = []
     for path in sorted(place.deployments.glob(f"*/{RECORD}")):
         with suppress(FileNotFoundError):  # it is being torn down
             try:
-                text = inside.read(path.parent, RECORD, largest_bytes=2**22)
+                text = safe_files.read(path.parent, RECORD, largest_bytes=2**22)
                 found.append(Stands.model_validate_json(text))
-            except (ValidationError, inside.Refused) as error:
+            except (ValidationError, safe_files.Refused) as error:
                 raise TargetError(
                     f"{path}: is not a valid record of a deployment",
                     advice=f"`weighbridge down` tears it down; then remove {path.parent}.",

@@ -177,7 +177,7 @@ class Hardware(Record):
         if not real and self.network.set:
             yield ("network", "set"), only_real
         for name, spec in self.hosts.items():
-            if self.of.of_what_runs and (len(self.hosts) > 1 or spec != HostSpec()):
+            if self.of.for_running_gateways and (len(self.hosts) > 1 or spec != HostSpec()):
                 message = f"hardware of kind {self.kind} is this machine: one host without limits"
                 yield ("hosts", name), f"{message}, not {name!r}"
             if real and spec.address is None:
@@ -267,7 +267,7 @@ class HostKind(ABC):
     """Its hosts are containers that share this machine's CPUs and have a network of their own."""
     by_ssh: ClassVar[bool] = False
     """Its hosts are real and reached as `SshAccess` says."""
-    of_what_runs: ClassVar[bool] = False
+    for_running_gateways: ClassVar[bool] = False
     """Its only host is the client of gateways that already run."""
     refuses: ClassVar[str] = ""
     """Why its hosts cannot be measured alone, as the end of a sentence; empty: they can."""

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from weighbridge.common import inside
-from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.common import safe_files
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.common.locks import open_lock
 from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies.local_command import HERE, command
@@ -152,7 +152,7 @@ def _build(image: RootImage, say: Say, store: Path, lock: int) -> Path:
             # Two renames replace the old image: what is removed never has its name.
             root.rename(partial / "old")
         if listed:
-            inside.write(store, f"{root.name}.packages", listed.encode())
+            safe_files.write(store, f"{root.name}.packages", listed.encode())
         (partial / "root").rename(root)
     finally:
         sweep(partial)
@@ -256,11 +256,11 @@ def _build_lock(image: RootImage, say: Say, store: Path) -> Iterator[int]:
     Raises MissingMeans where this machine cannot build.
     """
     if shutil.which("mmdebstrap") is None:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             "mmdebstrap is missing", advice="run `weighbridge doctor` to see how to get it"
         )
     if os.geteuid() != 0:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             "building a root image needs root", advice="run it as root, or through sudo"
         )
     store.mkdir(parents=True, exist_ok=True)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError
+from weighbridge.common.escaping import inert
 from weighbridge.common.host import Host
-from weighbridge.common.inert import inert
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import Say
 
@@ -49,7 +49,9 @@ def keep(source: Path, folder: Path, host: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         not_copied = "".join(f"{inert(line)}\n" for line in _copied(source, folder, host))
         if not_copied:
-            inside.write(folder, NOT_COPIED.format(host=host), not_copied.encode(errors="replace"))
+            safe_files.write(
+                folder, NOT_COPIED.format(host=host), not_copied.encode(errors="replace")
+            )
     except OSError as error:
         raise TargetError(
             f"{folder}: the logs of {host} cannot be kept: {error.strerror}",
@@ -60,7 +62,7 @@ def keep(source: Path, folder: Path, host: str) -> None:
 def _copied(source: Path, folder: Path, host: str) -> Iterator[str]:
     """Copy what can be copied; yields a line about everything else."""
     left_bytes = MOST_BYTES
-    for number, entry in enumerate(inside.entries(source)):
+    for number, entry in enumerate(safe_files.entries(source)):
         if number == MOST_FILES:
             yield f"all others: no more than {MOST_FILES} files are copied"
             return
@@ -76,13 +78,13 @@ def _copied(source: Path, folder: Path, host: str) -> Iterator[str]:
 
 def _copy(source: Path, folder: Path, host: str, name: str, left_bytes: int) -> int:
     """Copy one file with its mode and time; returns its bytes. Raises OSError."""
-    with os.fdopen(inside.opened(source, name, os.O_RDONLY), "rb") as original:
+    with os.fdopen(safe_files.opened(source, name, os.O_RDONLY), "rb") as original:
         known = os.fstat(original.fileno())
         if known.st_size > left_bytes:
-            raise inside.Refused(
+            raise safe_files.Refused(
                 0, f"is not copied: a host's logs are limited to {show_bytes(MOST_BYTES)}", name
             )
-        descriptor = inside.opened(
+        descriptor = safe_files.opened(
             folder, f"{host}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make_folders=True
         )
         with os.fdopen(descriptor, "wb") as copy:

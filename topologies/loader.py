@@ -93,7 +93,7 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
     return _checked(document, layout, hardware)
 
 
-def planned_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
+def checked_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
     """Check a layout of a run's plan like one of a file; messages call it `where`.
 
     Raises DocumentError with all faults at once.
@@ -214,7 +214,7 @@ def _misplaced(
     if gateway.already_runs and hardware.of.contained:
         message = f"{known} has its own network, from which a running gateway cannot be reached"
         return [document.fault_at(("gateway",), f"{message}: choose --hardware this-machine")]
-    if not gateway.already_runs and hardware.of.of_what_runs:
+    if not gateway.already_runs and hardware.of.for_running_gateways:
         message = f"{known} is for gateways that already run, and {layout.gateway} must be started"
         advice = "choose other hardware, such as lab-small"
         return [document.fault_at(("gateway",), f"{message}: {advice}")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from weighbridge.common.errors import CommandFailed, MissingMeans
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite
 
 HERE = "this machine"
 """The host that CommandFailed names."""
@@ -27,7 +27,7 @@ def command(argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60) -> s
             check=False,
         )
     except FileNotFoundError as error:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"{argv[0]} is missing", advice="run `weighbridge doctor` to see how to get it"
         ) from error
     except subprocess.TimeoutExpired as error:

@@ -32,7 +32,7 @@ class ThisMachine(FakeHosts):
 class ThisMachineKind(FakeKind):
     """Hardware of kind `existing`."""
 
-    of_what_runs: ClassVar[bool] = True
+    for_running_gateways: ClassVar[bool] = True
     refuses: ClassVar[str] = "are this machine as it is: none are started"
     passing: ClassVar[str] = "are for gateways that already run: there is nothing to start"
     made: ClassVar[type[FakeHosts]] = ThisMachine

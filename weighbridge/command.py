@@ -23,7 +23,7 @@ from weighbridge.common.errors import (
     EXIT_USAGE,
     WeighbridgeError,
 )
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 from weighbridge.conductor.interruption import Interrupted
 
 REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})

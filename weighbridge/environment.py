@@ -7,25 +7,25 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from weighbridge.common.errors import MissingMeans, UsageError
-from weighbridge.topologies.deployment import StatePlace
+from weighbridge.common.errors import MissingPrerequisite, UsageError
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab.means import Mean, means
+from weighbridge.topologies.lab.requirements import Mean, means
 
 
-def place() -> StatePlace:
+def place() -> StateFolders:
     """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE; by default system folders for root, else the
     user's own.
 
     Raises MissingMeans if one of these folders cannot be read, or is not known.
     """
-    return StatePlace(home=_readable("WEIGHBRIDGE_HOME"), state=_readable("WEIGHBRIDGE_STATE"))
+    return StateFolders(home=_readable("WEIGHBRIDGE_HOME"), state=_readable("WEIGHBRIDGE_STATE"))
 
 
-def requirements(hardware: Hardware, place: StatePlace) -> tuple[Mean, ...]:
+def requirements(hardware: Hardware, place: StateFolders) -> tuple[Mean, ...]:
     """What hosts of this hardware require of this machine; nothing for pretended hosts."""
     if hardware.of.by_ssh:
-        from weighbridge.topologies.ssh.means import here  # noqa: PLC0415 - only for SSH hosts
+        from weighbridge.topologies.ssh.requirements import here  # noqa: PLC0415 - only for SSH hosts
 
         return here(hardware)
     return means(hardware, home=place.home) if hardware.of.contained else ()
@@ -43,7 +43,7 @@ def optional_tools() -> tuple[Mean, ...]:
     )
 
 
-def require(hardware: Hardware, place: StatePlace) -> None:
+def require(hardware: Hardware, place: StateFolders) -> None:
     """Raise MissingMeans, in the words of `weighbridge doctor`, if a requirement is missing;
     UsageError if this user cannot write to the command's folders.
     """
@@ -57,7 +57,7 @@ def require(hardware: Hardware, place: StatePlace) -> None:
     lacking = [one for one in requirements(hardware, place) if not one.found]
     if lacking:
         lines = [f"  {one.name}: {one.why}\n    {one.remedy}" for one in lacking]
-        raise MissingMeans(
+        raise MissingPrerequisite(
             "this machine lacks:\n" + "\n".join(lines),
             advice="`weighbridge doctor` lists all requirements.",
         )
@@ -82,15 +82,15 @@ def _readable(variable: str) -> Path:
         folder = Path(os.environ.get(variable) or _default(variable)).absolute()
         exists = folder.exists()
     except RuntimeError as error:  # Python's, for a user without a home folder
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"the folder for hosts and images is not known: {error}", advice=advice
         ) from error
     except OSError as error:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"{error.filename or 'the working folder'}: {error.strerror}", advice=advice
         ) from error
     if exists and not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
-        raise MissingMeans(f"{folder}: this user cannot read it", advice=advice)
+        raise MissingPrerequisite(f"{folder}: this user cannot read it", advice=advice)
     return folder
 
 

@@ -25,16 +25,16 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.record.hold import Holder
 from weighbridge.results.record.manifest import Manifest
-from weighbridge.results.record.reading import read_whole
+from weighbridge.results.record.reading import read_bounded
+from weighbridge.results.record.run_lock import Holder
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Further
-from weighbridge.topologies.conducting import Conducted
-from weighbridge.topologies.deployment import StatePlace, conducted
+from weighbridge.topologies.deployment import StateFolders, deployment_owners
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.loader import Planned, planned_again
+from weighbridge.topologies.loader import Planned, checked_again
+from weighbridge.topologies.ownership import DeploymentOwner
 
 if TYPE_CHECKING:
     from weighbridge.topologies.lab.claim import ClaimedMachine
@@ -104,7 +104,7 @@ def load_run(folder: Path) -> ResumableRun:
     planned = []
     for layout in plan.layouts:
         try:
-            planned.append(planned_again(layout, plan.hardware, str(folder / "plan.resolved.json")))
+            planned.append(checked_again(layout, plan.hardware, str(folder / "plan.resolved.json")))
         except DocumentError as error:
             faults += error.faults
     if faults:
@@ -113,7 +113,7 @@ def load_run(folder: Path) -> ResumableRun:
 
 
 def refuse_changed(
-    run: ResumableRun, place: StatePlace, despite: Collection[str] = ()
+    run: ResumableRun, place: StateFolders, despite: Collection[str] = ()
 ) -> tuple[ChangedFact, ...]:
     """The facts that have changed since the run began, all of them accepted by `despite`.
 
@@ -137,7 +137,7 @@ def refuse_changed(
     return found
 
 
-def changed_facts(run: ResumableRun, place: StatePlace) -> tuple[ChangedFact, ...]:
+def changed_facts(run: ResumableRun, place: StateFolders) -> tuple[ChangedFact, ...]:
     """Facts of this machine, this program and the layouts' images that have changed."""
     manifest = run.store.manifest
     then = {
@@ -156,14 +156,14 @@ def changed_facts(run: ResumableRun, place: StatePlace) -> tuple[ChangedFact, ..
 
 
 def remove_leftovers(
-    holders: Collection[Holder], place: StatePlace, say: Say, *, lab: bool = True
+    holders: Collection[Holder], place: StateFolders, say: Say, *, lab: bool = True
 ) -> None:
     """Remove deployments that killed processes of this run left; touches nothing of others.
 
     `lab`: its hosts were containers; programs on other hosts have ended with it. Raises UsageError
     while that deployment's hosts are in use, TargetError if something cannot be removed.
     """
-    left: list[ClaimedMachine | Conducted] = [*conducted(place)]
+    left: list[ClaimedMachine | DeploymentOwner] = [*deployment_owners(place)]
     if lab:
         from weighbridge.topologies.lab import leftovers  # noqa: PLC0415 - only for lab hosts
         from weighbridge.topologies.lab.claim import claims  # noqa: PLC0415 - as above
@@ -238,7 +238,7 @@ def ended_by_budget(store: RunStore) -> bool:
 def _plan(store: RunStore) -> Plan:
     path = store.folder / "plan.resolved.json"
     try:
-        return Plan.model_validate_json(read_whole(path))
+        return Plan.model_validate_json(read_bounded(path))
     except OSError as error:
         raise UsageError(
             f"{path}: {error.strerror}", advice=f"Is {store.folder} the folder of a run?"
@@ -280,7 +280,7 @@ def _steady(name: str, text: str) -> str:
 
 
 def _rebuilt(
-    manifest: Manifest, planned: Sequence[Planned], place: StatePlace
+    manifest: Manifest, planned: Sequence[Planned], place: StateFolders
 ) -> list[ChangedFact]:
     """Images that have been rebuilt since with other packages, or whose recipe has changed."""
     from weighbridge.topologies.images import key, packages_sum  # noqa: PLC0415 - as above

@@ -34,9 +34,9 @@ from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import Derived
 from weighbridge.results.influx.server import InfluxServer
-from weighbridge.results.record.hold import holding
 from weighbridge.results.record.manifest import Sheet, State
 from weighbridge.results.record.profile import Chosen
+from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.resumption import ResumableRun
@@ -44,7 +44,7 @@ from weighbridge.screen.display import display_for
 from weighbridge.screen.influx_display import sending
 from weighbridge.screen.terminal import print_line
 from weighbridge.spread import spread_here, spread_of
-from weighbridge.topologies.deployment import StatePlace
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
@@ -58,7 +58,7 @@ MOST_DAYS: Final = 366
 class Doing:
     """What a run needs besides its plan: folders, console, InfluxDB and drivers' settings."""
 
-    where: StatePlace
+    where: StateFolders
     screen: Console
     influx: InfluxServer | None = None
     """Gets each step as it is measured; never makes a run fail."""
@@ -118,7 +118,7 @@ def run(
             weighbridge_version=version("weighbridge"),
             sheets=[Sheet(title="machine", facts=facts_of_machine(plan.hardware))],
         )
-        with holding(store.folder):
+        with lock_run_folder(store.folder):
             register(str(store.folder))
             _conduct(
                 ResumableRun(store, plan, tuple(layouts), frozenset()),
@@ -141,7 +141,7 @@ def resume(
     else as `run`.
     """
     RunStore.open(folder)  # leave no lock in a folder that is not a run's
-    with interruptible(), holding(folder) as holders, ExitStack() as stack:
+    with interruptible(), lock_run_folder(folder) as holders, ExitStack() as stack:
         left = resumption.load_run(folder)
         if budget_s is not None and left.done:
             left = left.with_further(budget_s)
@@ -187,7 +187,7 @@ def resume(
 
 
 @contextmanager
-def alone(hardware: Hardware, where: StatePlace) -> Iterator[Callable[[str], None]]:
+def alone(hardware: Hardware, where: StateFolders) -> Iterator[Callable[[str], None]]:
     """Be the only run on this machine if its hosts are lab hosts; yields a function that registers
     the run's folder.
 
@@ -196,11 +196,11 @@ def alone(hardware: Hardware, where: StatePlace) -> Iterator[Callable[[str], Non
     if not hardware.of.contained:
         yield lambda _: None
         return
-    from weighbridge.topologies.lab.claim import AtWork, MachineHold  # noqa: PLC0415 - only for lab hosts
+    from weighbridge.topologies.lab.claim import MachineHold, MachineInUse  # noqa: PLC0415 - only for lab hosts
 
     try:
         running = MachineHold(where.state)
-    except AtWork as busy:
+    except MachineInUse as busy:
         if busy.pid != str(os.getpid()):
             raise
         yield lambda _: None

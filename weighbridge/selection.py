@@ -15,7 +15,7 @@ from weighbridge.gateways.gateway import Say
 from weighbridge.suites import Suite
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies import loader
-from weighbridge.topologies.deployment import StatePlace, preflight
+from weighbridge.topologies.deployment import StateFolders, preflight
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.reference import Reference, parse
@@ -130,7 +130,7 @@ def together(refused: Sequence[UsageError]) -> UsageError:
 def check(
     layouts: Sequence[Planned],
     hardware: Hardware,
-    place: StatePlace,
+    place: StateFolders,
     say: Say,
     *,
     attest: bool = False,

@@ -14,11 +14,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.access import StorageAccess
 from weighbridge.drivers.cosbench.script import Script
-from weighbridge.drivers.order import KeptFile
+from weighbridge.drivers.protocol import KeptFile
 
 WAIT_S: Final = 30.0
 """How long to wait for the archive: a workload is reported as ended before it is written."""
@@ -70,7 +70,7 @@ class LocalFolder:
     def names(self, path: str) -> tuple[str, ...]:
         """See Folder."""
         try:
-            return inside.names(self._path, path)
+            return safe_files.names(self._path, path)
         except OSError as error:
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
 
@@ -82,7 +82,7 @@ class LocalFolder:
                 if last_bytes is not None:
                     file.seek(max(0, file.seek(0, 2) - last_bytes))
                 return file.read(LARGEST_FILE_BYTES)
-        except (FileNotFoundError, inside.Refused):
+        except (FileNotFoundError, safe_files.Refused):
             return None
         except OSError as error:
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
@@ -93,8 +93,8 @@ class LocalFolder:
         """
         if path.startswith("../"):
             path_beside = self._path / path
-            return inside.opened(path_beside.parent, path_beside.name, os.O_RDONLY)
-        return inside.opened(self._path, path, os.O_RDONLY)
+            return safe_files.opened(path_beside.parent, path_beside.name, os.O_RDONLY)
+        return safe_files.opened(self._path, path, os.O_RDONLY)
 
     def close(self) -> None:
         """See Folder."""

@@ -28,10 +28,10 @@ from weighbridge.drivers.cosbench.selectors import unfit
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.cosbench.stop_request import StopRequest
 from weighbridge.drivers.cosbench.submission import Submission
-from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.cpu_allowance import allowance
-from weighbridge.drivers.order import (
+from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
     Measured,
@@ -138,7 +138,7 @@ class Cosbench:
             if not fault and archived.state != "FINISHED":
                 fault = outcome(archived)
             if fault:
-                raise GaveUp(fault, kept=files)
+                raise DriverFailure(fault, kept=files)
             self._containers.make(workload)
         size = sum(
             row.bytes or 0 for row in rows(archived.summary) if row.operation == "prepare-write"
@@ -187,7 +187,7 @@ class Cosbench:
                     if tally.operation == "delete":
                         self._check_deleted(workload, tally.count)
             except DriverError as error:
-                raise GaveUp(
+                raise DriverFailure(
                     reach.redacted(error.message), advice=error.advice, kept=files
                 ) from None
         if self._site.drivers:
@@ -250,7 +250,7 @@ class Cosbench:
         try:
             return self._submission.run(script, work_s, began)
         except DriverError as error:
-            raise GaveUp(
+            raise DriverFailure(
                 reach.redacted(error.message), advice=error.advice, kept=kept(reach, script, None)
             ) from None
 

@@ -14,7 +14,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.script import PREPARED
 from weighbridge.drivers.cosbench.stop_request import StopRequest
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.suites import Workload
 
 PARALLEL: Final = 8

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from weighbridge.common.errors import MissingMeans
+from weighbridge.common.errors import MissingPrerequisite
 from weighbridge.common.record import Record
 
 OPENED = ("java.base/java.net", "java.base/java.lang", "java.base/java.util")
@@ -51,7 +51,7 @@ def find() -> Java:
     path = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if path is None:
         where = f"below JAVA_HOME ({home})" if home else "in PATH"
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"COSBench needs Java, and there is no java {where}",
             advice="apt-get install default-jre-headless",
         )
@@ -60,13 +60,13 @@ def find() -> Java:
             [path, "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"{path} -version: {error}", advice="Set JAVA_HOME to another one."
         ) from error
     output = done.stderr + done.stdout
     found = re.search(r'version "(?:1\.)?(\d+)', output)
     if done.returncode or found is None:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"{path} -version does not print its release: {output[:300].strip()}",
             advice="Set JAVA_HOME to another one.",
         )

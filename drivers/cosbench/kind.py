@@ -19,7 +19,7 @@ from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.remote_drivers import RemoteDrivers
 from weighbridge.drivers.cosbench.selectors import unfit
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
-from weighbridge.drivers.kind import DriverKind, LoadSite, Opened
+from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
 from weighbridge.results.record.driver_traits import Apart, DriverTraits
 from weighbridge.suites import Api, Workload
 
@@ -57,9 +57,9 @@ class CosbenchKind(DriverKind):
     traits = DriverTraits(
         name="cosbench",
         label="COSBench",
-        cut_us=1000,
+        rounding_us=1000,
         # It counts requests that both start and end inside its window.
-        cut_requests=2,
+        uncounted_requests=2,
         apart=(
             Apart(
                 text="COSBench counts whole milliseconds and rounds down: its means are low by 0.5 "
@@ -127,7 +127,7 @@ class CosbenchKind(DriverKind):
         return unfit(workload, api)
 
     @contextmanager
-    def opened(self, site: LoadSite) -> Iterator[Opened]:
+    def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
         """The driver on the first client.
 
         An installation is started on each client, its controller on the first.
@@ -141,7 +141,7 @@ class CosbenchKind(DriverKind):
                 cosbench = cosbench.model_copy(update={"drivers": remote.start(cosbench.home)})
             with site.process(MODULE, look=remote.check) as driver:
                 setup = site.setup(CosbenchSetup, site=cosbench)
-                yield Opened(driver, driver.setup(setup).versions)
+                yield OpenedDriver(driver, driver.setup(setup).versions)
                 driver.quit()
 
 

@@ -7,11 +7,11 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 
-from weighbridge.drivers.answering import answer_orders, saying
+from weighbridge.drivers.answering import answer_commands, saying
 from weighbridge.drivers.cosbench.bench import Cosbench
-from weighbridge.drivers.cosbench.site import COSBENCH_ORDER, CosbenchSetup
+from weighbridge.drivers.cosbench.site import COSBENCH_COMMAND, CosbenchSetup
 from weighbridge.drivers.cosbench.stop_request import Stopped, StopRequest
-from weighbridge.drivers.order import AgeBuckets, Cleanup, Event, Failed, Prepare, Step
+from weighbridge.drivers.protocol import AgeBuckets, Cleanup, Event, Failed, Prepare, Step
 
 
 class CosbenchLoop:
@@ -32,8 +32,8 @@ class CosbenchLoop:
         Returns the exit status.
         """
         try:
-            status = answer_orders(
-                self._lines(), COSBENCH_ORDER, self._answer, self._send, self._secrets
+            status = answer_commands(
+                self._lines(), COSBENCH_COMMAND, self._answer, self._send, self._secrets
             )
         except Stopped:
             status = 0

@@ -15,7 +15,7 @@ from weighbridge.drivers.cosbench.figures import (
     reasons,
     rows,
 )
-from weighbridge.drivers.order import Step
+from weighbridge.drivers.protocol import Step
 from weighbridge.results.record.measurement import Load, Measurement, Tally
 from weighbridge.suites import Api
 

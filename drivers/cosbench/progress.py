@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Self
 
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 
 PERIOD_S: Final = 0.4
 

@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 
 from weighbridge.common.errors import DriverError, WeighbridgeError
 from weighbridge.common.host import Host
-from weighbridge.common.piped import Piped
+from weighbridge.common.piped_process import PipedProcess
 from weighbridge.drivers.answering import EXIT_FAILED
 from weighbridge.drivers.client_programs import ClientPrograms
 from weighbridge.drivers.cosbench.installation import Installation
@@ -58,7 +58,7 @@ class RemoteDrivers(ClientPrograms):
         deadline_s = time.monotonic() + START_S
         return tuple(self._url(host, program, deadline_s) for host, program in started)
 
-    def _url(self, host: Host, program: Piped, deadline_s: float) -> str:
+    def _url(self, host: Host, program: PipedProcess, deadline_s: float) -> str:
         assert program.stdout is not None  # noqa: S101 - a host's programs have pipes
         while not select.select([program.stdout], [], [], POLL_S)[0]:
             self.check()

@@ -15,7 +15,7 @@ from pydantic import (
 
 from weighbridge.common.plain_url import folder_or_ssh_place, without_query
 from weighbridge.common.record import Record
-from weighbridge.drivers.order import AgeBuckets, Cleanup, Prepare, Quit, Setup, Step
+from weighbridge.drivers.protocol import AgeBuckets, Cleanup, Prepare, Quit, Setup, Step
 
 ConsoleUrl = Annotated[str, AfterValidator(without_query)]
 SHIPPED_PASSWORD: Final = "cosbench"  # noqa: S105 - it is public
@@ -79,7 +79,7 @@ class CosbenchSetup(Setup):
         return (*super().secrets, *self.site.secrets)
 
 
-CosbenchOrder = Annotated[
+CosbenchCommand = Annotated[
     CosbenchSetup | Prepare | Step | Cleanup | AgeBuckets | Quit, Field(discriminator="kind")
 ]
-COSBENCH_ORDER: Final[TypeAdapter[CosbenchOrder]] = TypeAdapter(CosbenchOrder)
+COSBENCH_COMMAND: Final[TypeAdapter[CosbenchCommand]] = TypeAdapter(CosbenchCommand)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.host import Host
-from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.fio.filesystem import CephFs
 from weighbridge.drivers.fio.tool import FioDriver
-from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
+from weighbridge.drivers.protocol import Cleaned, Cleanup, Prepare, Prepared
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import FILL_S, object_bytes
@@ -94,7 +94,7 @@ class FioCephFs(FioDriver):
         """
         return -(-workload.objects.count // max(workload.workers)) * object_bytes(workload)
 
-    def prepare(self, command: Prepare, on_progress: Heard | None = None) -> Prepared:
+    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
         """Make the file system, and write a file for each worker of the largest step."""
         began = time.monotonic()
         workload = command.workload
@@ -113,7 +113,7 @@ class FioCephFs(FioDriver):
             objects=files, bytes=files * size, seconds=seconds, kept=kept_of(ran, "fio")
         )
 
-    def cleanup(self, command: Cleanup, on_progress: Heard | None = None) -> Cleaned:
+    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
         """Do nothing after a step, which overwrites data; for `all` remove the files, and with the
         last ones the file system.
         """

@@ -14,8 +14,8 @@ from typing import Final
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Host
-from weighbridge.common.piped import Piped
-from weighbridge.drivers.driver import GaveUp
+from weighbridge.common.piped_process import PipedProcess
+from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.rados.cluster import RadosCluster
 
 METADATA_PG_NUM: Final = 8
@@ -42,7 +42,7 @@ class CephFs:
         self._name = name
         self._log = log
         self._pg_num = pg_num
-        self._programs: list[Piped] = []
+        self._programs: list[PipedProcess] = []
         self._made = False
         self._keyed = False
         self.mount = f"/run/{name}"
@@ -53,7 +53,7 @@ class CephFs:
         """Make it and mount it. Raises CommandFailed, GaveUp."""
         cluster, name = self._cluster, self._name
         if not Path("/dev/fuse").is_char_device():
-            raise GaveUp(
+            raise DriverFailure(
                 f"{cluster.machine.name}: no /dev/fuse: CephFS cannot be mounted",
                 advice="Load the kernel module fuse.",
             )
@@ -76,7 +76,7 @@ class CephFs:
         for program, what in zip(self._programs, ("ceph-mds", "ceph-fuse"), strict=False):
             if program.poll() is not None:
                 host = self._mon if what == "ceph-mds" else self._cluster.machine
-                raise GaveUp(
+                raise DriverFailure(
                     f"{host.name}: {what} has ended with {program.returncode}\n{_tail(host, what)}"
                 )
 
@@ -131,7 +131,7 @@ class CephFs:
             self.check()
             if time.monotonic() > deadline:
                 host = self._mon if what == "ceph-mds" else self._cluster.machine
-                raise GaveUp(
+                raise DriverFailure(
                     f"{host.name}: {what} was not ready after {_UP_WITHIN_S:g} s\n"
                     f"{_tail(host, what)}"
                 )
@@ -146,7 +146,7 @@ def _tail(host: Host, name: str) -> str:
     return "\n".join(f"  | {line}" for line in text.splitlines())
 
 
-def _end(program: Piped) -> None:
+def _end(program: PipedProcess) -> None:
     program.send_signal(signal.SIGTERM)
     try:
         program.wait(_END_WITHIN_S)

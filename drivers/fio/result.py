@@ -13,7 +13,7 @@ import math
 from typing import Final, Literal
 
 from weighbridge.common.errors import DriverError, InvalidMeasurement
-from weighbridge.common.printed import json_object, printable
+from weighbridge.common.tool_output import json_object, printable
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
 

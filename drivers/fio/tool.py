@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.fio.result import BINS_NOTE, tally_of
-from weighbridge.drivers.order import Measured, Step
+from weighbridge.drivers.protocol import Measured, Step
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import ToolDriver, now, object_bytes, one_operation
 from weighbridge.results.record.measurement import Load, Measurement
@@ -50,7 +50,7 @@ class FioDriver(ToolDriver):
         """What a reader must know about such a step."""
         return ()
 
-    def step(self, command: Step, on_progress: Heard | None = None) -> Measured:
+    def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
         """Run fio through warm-up (which it excludes itself) and window."""
         workload = command.workload
         operation = one_operation(workload)

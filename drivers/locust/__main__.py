@@ -53,7 +53,7 @@ def be_worker(address: str, port: int, number: int, parent: int | None = None) -
     from weighbridge.drivers.locust.cpu_allowance import allowance  # noqa: PLC0415
     from weighbridge.drivers.locust.loop import LoopEnd, read_lines  # noqa: PLC0415
     from weighbridge.drivers.locust.worker_main import serve  # noqa: PLC0415
-    from weighbridge.drivers.order import Joining  # noqa: PLC0415
+    from weighbridge.drivers.protocol import Joining  # noqa: PLC0415
 
     inbox = gevent.queue.Queue()
     ending = LoopEnd()

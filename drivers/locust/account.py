@@ -19,7 +19,7 @@ from weighbridge.common import http_body, plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import signed_headers
-from weighbridge.drivers.order import Ring, Setup
+from weighbridge.drivers.protocol import Ring, Setup
 
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """Longer answers are cut off: they should be lists and short messages."""

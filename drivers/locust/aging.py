@@ -10,7 +10,7 @@ from itertools import accumulate
 from weighbridge.drivers.engine._native import object_name, object_sizes, sample
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.prepared_objects import PreparedObjects, Send
-from weighbridge.drivers.order import AgeBuckets, Aged, AgeRound, Setup
+from weighbridge.drivers.protocol import AgeBuckets, Aged, AgeRound, Setup
 
 _CHURN = 7
 """Keeps draws of deleted objects apart from all other draws of a seed."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.order import Setup
+from weighbridge.drivers.protocol import Setup
 
 CHUNK_BYTES = 256 * 1024
 LIST_MOST = 1000

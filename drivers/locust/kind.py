@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.drivers.client_programs import ClientPrograms
-from weighbridge.drivers.kind import DriverKind, LoadSite, Opened
-from weighbridge.drivers.order import Joining, Listening, Setup
+from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
+from weighbridge.drivers.protocol import Joining, Listening, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.suites import Api, Workload
 
@@ -79,7 +79,7 @@ class LocustKind(DriverKind):
         return ()
 
     @contextmanager
-    def opened(self, site: LoadSite) -> Iterator[Opened]:
+    def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
         """The driver on the first client, and its worker processes on the others."""
         module = (site.settings_as(LocustModule) or LocustModule()).module
         names = tuple(client.name for client in site.clients) if len(site.clients) > 1 else ()
@@ -97,7 +97,7 @@ class LocustKind(DriverKind):
             site.process(*module, look=remote.check) as driver,
         ):
             versions = driver.setup(setup, remote.start).versions
-            yield Opened(driver, {**versions, **(_spread(setup) if names else {})})
+            yield OpenedDriver(driver, {**versions, **(_spread(setup) if names else {})})
             driver.quit()
 
 

@@ -33,8 +33,8 @@ from weighbridge.drivers.locust.worker_process import (
     Question,
     WorkerProcess,
 )
-from weighbridge.drivers.order import Joining, Listening, Progress, Setup
 from weighbridge.drivers.process import how_it_ended
+from weighbridge.drivers.protocol import Joining, Listening, Progress, Setup
 
 LOOPBACK = "127.0.0.1"
 ASK = "weighbridge-ask"

@@ -14,7 +14,7 @@ import gevent.os
 import gevent.queue
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.answering import answer_orders, saying
+from weighbridge.drivers.answering import answer_commands, saying
 from weighbridge.drivers.locust.aging import Aging
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance, allowance
 from weighbridge.drivers.locust.figures import feed, summary
@@ -32,7 +32,7 @@ from weighbridge.drivers.locust.worker_process import (
     Empty,
     Question,
 )
-from weighbridge.drivers.order import (
+from weighbridge.drivers.protocol import (
     ORDER,
     AgeBuckets,
     Cleaned,
@@ -105,7 +105,7 @@ class LocustLoop:
 
     def run(self) -> int:
         """Answer commands until Quit (0) or until one fails (3). Returns the exit status."""
-        return answer_orders(
+        return answer_commands(
             iter(self._inbox.get, None), ORDER, self._answer, self._send, self._secrets
         )
 

@@ -14,7 +14,7 @@ from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust.account import account_at
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
-from weighbridge.drivers.order import Prepare, Prepared, Progress, Setup
+from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
 from weighbridge.suites import Workload
 
 Send = Callable[[Progress], None]

@@ -32,7 +32,7 @@ from weighbridge.drivers.locust.client import (
 )
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
-from weighbridge.drivers.order import Setup
+from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import Operation, Workload
 
 IN_MEMORY_BYTES = 8 * 2**20

@@ -16,7 +16,7 @@ from weighbridge.drivers.locust.load_runner import ANSWER_S, LoadRunner
 from weighbridge.drivers.locust.merge import merged, merged_progress
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.locust.worker_process import CLOSE, END, OPEN, PROGRESS, Begin, Empty, End
-from weighbridge.drivers.order import Progress, Setup, Step
+from weighbridge.drivers.protocol import Progress, Setup, Step
 from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
 
 Send = Callable[[Progress], None]

@@ -13,7 +13,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt
 from weighbridge.common.record import Record
 from weighbridge.drivers.engine._native import Engine
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.order import Setup
+from weighbridge.drivers.protocol import Setup
 from weighbridge.results.record.measurement import ErrorClass, Second, Tally
 from weighbridge.suites import Workload
 

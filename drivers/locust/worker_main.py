@@ -16,7 +16,7 @@ from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.encryption import encrypt_worker
 from weighbridge.drivers.locust.load_runner import ANSWER, ARRIVED, ASK, host_of
 from weighbridge.drivers.locust.worker_process import QUESTIONS, WorkerProcess
-from weighbridge.drivers.order import Joining
+from weighbridge.drivers.protocol import Joining
 
 
 def serve(

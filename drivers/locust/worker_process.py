@@ -24,7 +24,7 @@ from weighbridge.drivers.locust.worker_group import (
     WorkerGroup,
     WorkerProgress,
 )
-from weighbridge.drivers.order import Setup
+from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import Workload
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from weighbridge.common.errors import DriverError
-from weighbridge.common.printed import json_object
 from weighbridge.common.record import Record
+from weighbridge.common.tool_output import json_object
 from weighbridge.results.record.measurement import Tally
 
 Mode = Literal["write", "seq", "rand"]

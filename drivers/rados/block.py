@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.driver import GaveUp, Heard
-from weighbridge.drivers.order import Measured, Progress, Step
+from weighbridge.drivers.driver import DriverFailure, OnProgress
+from weighbridge.drivers.protocol import Measured, Progress, Step
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.image import ImageDriver
 from weighbridge.drivers.rados.tool import GRACE_S, now, object_bytes, one_operation
@@ -73,7 +73,7 @@ class RbdBench(ImageDriver):
         settings = "image without cache, completely written first"
         return {"rbd bench": f"{self.cluster.version()}; {settings}"}
 
-    def step(self, command: Step, on_progress: Heard | None = None) -> Measured:
+    def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
         """Run it through warm-up and window, and end it."""
         workload = command.workload
         operation = one_operation(workload)
@@ -109,7 +109,7 @@ class RbdBench(ImageDriver):
         ends = window(progress_lines(ran[0]), warmup_s, runtime_s)
         kept = kept_of(ran, "rbd-bench")
         if ends is None:
-            raise GaveUp(
+            raise DriverFailure(
                 f"{self.machine.name}: rbd bench ended too early: {ran[0].text[-300:]!r}",
                 kept=kept,
             )

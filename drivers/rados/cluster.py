@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Host
-from weighbridge.common.printed import json_value
-from weighbridge.drivers.driver import GaveUp
+from weighbridge.common.tool_output import json_value
+from weighbridge.drivers.driver import DriverFailure
 
 CLEAN_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.5
@@ -68,7 +68,7 @@ class RadosCluster:
         for pool in details:
             name, size = pool["pool_name"], pool["size"]
             if name in self.pools and size != self.replicas:
-                raise GaveUp(
+                raise DriverFailure(
                     f"{self.machine.name}: the pool {name} has {size} replicas, the layout "
                     f"{self.replicas}"
                 )
@@ -88,7 +88,7 @@ class RadosCluster:
                     f"{clean} of {wanted} placement groups were active and clean after "
                     f"{CLEAN_WITHIN_S:g} s"
                 )
-                raise GaveUp(f"{self.machine.name}: {what}\n{self.ceph('health', 'detail')}")
+                raise DriverFailure(f"{self.machine.name}: {what}\n{self.ceph('health', 'detail')}")
             time.sleep(_POLL_S)
 
     def remove_pools(self, *, timeout_s: float = 60) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.driver import GaveUp, Heard
-from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Step
+from weighbridge.drivers.driver import DriverFailure, OnProgress
+from weighbridge.drivers.protocol import Cleaned, Cleanup, Measured, Prepare, Prepared, Step
 from weighbridge.drivers.rados.bench import (
     FOR_EVER_S,
     Mode,
@@ -70,7 +70,7 @@ class RadosBench(ToolDriver):
     def _pools(self) -> list[str]:
         return [f"{self.prefix}-rados-{number}" for number in range(self._settings.instances)]
 
-    def prepare(self, command: Prepare, on_progress: Heard | None = None) -> Prepared:
+    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
         """Make the pools, and write the objects to be read, split over the pools."""
         began = time.monotonic()
         workload = command.workload
@@ -101,7 +101,9 @@ class RadosBench(ToolDriver):
                     f"rados bench wrote {result.count} objects into {fill.pool} instead of "
                     f"{fill.objects}"
                 )
-                raise GaveUp(f"{self.machine.name}: {what}", kept=kept_of(ran, "rados-bench"))
+                raise DriverFailure(
+                    f"{self.machine.name}: {what}", kept=kept_of(ran, "rados-bench")
+                )
         self._prepared[workload.name] = fills
         count = sum(result.count for result in results)
         seconds = time.monotonic() - began
@@ -109,7 +111,7 @@ class RadosBench(ToolDriver):
             objects=count, bytes=count * size, seconds=seconds, kept=kept_of(ran, "rados-bench")
         )
 
-    def step(self, command: Step, on_progress: Heard | None = None) -> Measured:
+    def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
         """Run all instances once for the warm-up, and once for the window."""
         workload = command.workload
         operation = one_operation(workload)
@@ -187,7 +189,7 @@ class RadosBench(ToolDriver):
         self,
         benches: Sequence[RadosBenchCommand],
         phase: Phase,
-        on_progress: Heard | None,
+        on_progress: OnProgress | None,
         *,
         total_s: float,
     ) -> tuple[list[CommandOutput], list[RadosBenchResult]]:
@@ -197,7 +199,7 @@ class RadosBench(ToolDriver):
             for bench, one in zip(benches, ran, strict=True)
         ]
 
-    def cleanup(self, command: Cleanup, on_progress: Heard | None = None) -> Cleaned:
+    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
         """Delete what the workload's steps wrote; for `all`, also what was prepared.
 
         The pools remain for the next workload: making eight takes longer than a short step.

@@ -17,11 +17,11 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.host import Host
-from weighbridge.common.piped import Piped
-from weighbridge.common.printed import json_value
+from weighbridge.common.piped_process import PipedProcess
 from weighbridge.common.record import Record
-from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import KeptFile
+from weighbridge.common.tool_output import json_value
+from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.protocol import KeptFile
 
 PROGRAM: Final = "/usr/local/lib/weighbridge/run_parallel.py"
 TICK_S: Final = 0.4
@@ -66,7 +66,7 @@ class HostCommands:
     def __init__(self, machine: Host, log: Path) -> None:
         self._machine = machine
         self._log = log
-        self._program: Piped | None = None
+        self._program: PipedProcess | None = None
 
     def run(
         self, commands: Sequence[Sequence[str]], tick: Tick, *, within_s: float
@@ -104,7 +104,7 @@ class HostCommands:
             program.stdout.close()
 
     def _follow(
-        self, program: Piped, ran: list[CommandOutput], tick: Tick, within_s: float
+        self, program: PipedProcess, ran: list[CommandOutput], tick: Tick, within_s: float
     ) -> None:
         assert program.stdout is not None  # noqa: S101 - spawn promises pipes
         pipe = program.stdout.fileno()
@@ -132,7 +132,7 @@ class HostCommands:
             if not stopped and any(one.code for one in ran):
                 raise self._failure(ran, "")
 
-    def _send(self, program: Piped, text: str) -> None:
+    def _send(self, program: PipedProcess, text: str) -> None:
         assert program.stdin is not None  # noqa: S101 - spawn promises pipes
         try:
             program.stdin.write(text.encode() + b"\n")
@@ -142,7 +142,7 @@ class HostCommands:
                 f"{self._machine.name}: {PROGRAM} ended before it had read the commands: {error}"
             ) from error
 
-    def _failure(self, ran: Sequence[CommandOutput], what: str) -> GaveUp:
+    def _failure(self, ran: Sequence[CommandOutput], what: str) -> DriverFailure:
         # The first that failed: those killed because of it do not say why.
         failed = sorted(
             (one.seconds, number) for number, one in enumerate(ran) if one.code not in (None, 0)
@@ -157,7 +157,7 @@ class HostCommands:
         lines = "\n".join(f"  | {line}" for line in output) or "  | (it printed nothing)"
         command = " ".join(first.argv)[-300:]
         what = f"{self._machine.name}: {which}{first.name} {how}: {command}\n{lines}"
-        return GaveUp(what, advice=f"the log of its parent: {self._log}", kept=kept_of(ran))
+        return DriverFailure(what, advice=f"the log of its parent: {self._log}", kept=kept_of(ran))
 
 
 def kept_of(ran: Sequence[CommandOutput], name: str = "") -> tuple[KeptFile, ...]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from weighbridge.drivers.driver import Heard
-from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
+from weighbridge.drivers.driver import OnProgress
+from weighbridge.drivers.protocol import Cleaned, Cleanup, Prepare, Prepared
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import kept_of
 from weighbridge.drivers.rados.tool import FILL_S, ToolDriver, object_bytes
@@ -80,7 +80,7 @@ class ImageDriver(ToolDriver):
         self._pg_num = pg_num
         self._images: dict[str, RbdImage] = {}
 
-    def prepare(self, command: Prepare, on_progress: Heard | None = None) -> Prepared:
+    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
         """Make the pool and an image for all objects, and write it completely."""
         began = time.monotonic()
         workload = command.workload
@@ -99,7 +99,7 @@ class ImageDriver(ToolDriver):
             kept=kept_of(ran, "rbd-bench"),
         )
 
-    def cleanup(self, command: Cleanup, on_progress: Heard | None = None) -> Cleaned:
+    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
         """Do nothing after a step, which overwrites data; for `all` remove the image, and with the
         last one the pool.
         """

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.kind import ClusterSite, DriverKind, LoadSite, Opened
+from weighbridge.drivers.kind import ClusterSite, DriverKind, LoadSite, OpenedDriver
 from weighbridge.drivers.rados.block import RbdBench
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.driver import RadosBench
@@ -32,7 +32,7 @@ class ToolKind(DriverKind):
         """The driver for the pass's API."""
 
     @contextmanager
-    def opened(self, site: LoadSite) -> Iterator[Opened]:
+    def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
         """The driver; what it made in the cluster is removed with it."""
         if site.cluster is None:
             raise DriverError(
@@ -40,7 +40,7 @@ class ToolKind(DriverKind):
             )
         cluster = RadosCluster(site.cluster.host, replicas=site.cluster.replicas)
         with self.tool(site, cluster, site.cluster) as tool:
-            yield Opened(tool, tool.versions())
+            yield OpenedDriver(tool, tool.versions())
             tool.quit()
 
 

@@ -12,8 +12,8 @@ from typing import Final, Literal, Self
 
 from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.common.host import Host
-from weighbridge.drivers.driver import Driver, GaveUp, Heard
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.driver import Driver, DriverFailure, OnProgress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
 from weighbridge.results.record.measurement import Load
@@ -72,7 +72,7 @@ class ToolDriver(Driver):
         self,
         commands: Sequence[Sequence[str]],
         phase: Phase,
-        on_progress: Heard | None,
+        on_progress: OnProgress | None,
         *,
         total_s: float,
         warmup_s: float = 0.0,
@@ -116,7 +116,7 @@ def one_operation(workload: Workload) -> Literal["read", "write"]:
     """The only operation of a workload (see fitness.unfit)."""
     (operation,) = workload.operations
     if operation not in ("read", "write"):
-        raise GaveUp(f"{workload.name}: {operation} is not possible here")
+        raise DriverFailure(f"{workload.name}: {operation} is not possible here")
     return operation
 
 
@@ -124,5 +124,5 @@ def object_bytes(workload: Workload) -> int:
     """The only object size of a workload (see fitness.unfit)."""
     size = workload.objects.size
     if not isinstance(size, int):
-        raise GaveUp(f"{workload.name}: objects of several sizes are not possible here")
+        raise DriverFailure(f"{workload.name}: objects of several sizes are not possible here")
     return size

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.document import did_you_mean
-from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import program
@@ -308,7 +308,7 @@ def _responder() -> bytes:
     try:
         return RESPONDER.read_bytes()
     except FileNotFoundError as error:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"the FastCGI responder is not built: {RESPONDER} is missing", advice="run `make setup`"
         ) from error
 

@@ -14,7 +14,7 @@ import json
 import socket
 import sys
 
-from weighbridge.gateways.each_second import tell
+from weighbridge.gateways.counter_loop import tell
 
 ANSWER_WITHIN_S = 5.0
 

@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 
-from weighbridge.gateways.each_second import tell
+from weighbridge.gateways.counter_loop import tell
 
 NAMES = (
     *("scur", "stot", "qcur", "bin", "bout", "req_tot", "hrsp_2xx", "hrsp_4xx", "hrsp_5xx"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 
-from weighbridge.gateways.each_second import tell
+from weighbridge.gateways.counter_loop import tell
 from weighbridge.gateways.rgw.ask_daemon import ask
 
 ANSWER_WITHIN_S = 5.0

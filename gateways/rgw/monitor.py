@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from weighbridge.common.errors import CommandFailed, ServiceFailed
 from weighbridge.common.host import Host
-from weighbridge.common.piped import Piped
+from weighbridge.common.piped_process import PipedProcess
 from weighbridge.gateways import program
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.counters import OSD, RADOSGW, SHOWN_OF_OSD, SHOWN_OF_RADOSGW
@@ -36,7 +36,7 @@ class Monitor:
         self._watch = watch
         self._argv = program.ship(host, "weighbridge.gateways.rgw.ask_mon")
         self._log = host.log("ask-mon.err")
-        self._process: Piped = host.spawn(self._argv, stderr=self._log)
+        self._process: PipedProcess = host.spawn(self._argv, stderr=self._log)
         self._read = b""
 
     def ask(self, *commands: Command) -> list[str]:

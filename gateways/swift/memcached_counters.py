@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import sys
 
-from weighbridge.gateways.each_second import tell
+from weighbridge.gateways.counter_loop import tell
 
 NAMES = frozenset(
     {

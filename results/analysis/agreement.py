@@ -276,11 +276,14 @@ def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
     (first_ms, other_ms), by_other = means, step[0][1]
     each = counts[1] / (by_other.workers * by_other.repeats)
     traits, of_first = (traits_of(row.driver) for row in reversed(step[0]))
-    fewer = traits.cut_requests - of_first.cut_requests
+    fewer = traits.uncounted_requests - of_first.uncounted_requests
     # If all requests took less than one unit, the reported mean is 0 and nothing bounds the ratio
     # above.
     return (
-        (first_ms / (other_ms + traits.cut_us / 1000) * each / (each + fewer), first_ms / other_ms)
+        (
+            first_ms / (other_ms + traits.rounding_us / 1000) * each / (each + fewer),
+            first_ms / other_ms,
+        )
         if other_ms
         else None
     )

@@ -26,12 +26,12 @@ from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import LEVEL, corrected, next_level
 from weighbridge.suites import Bounds
 
-NO_TWINS: Final[Mapping[str, str]] = MappingProxyType({})
+NO_CONTROLS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def compare(
     rows: Sequence[Row],
-    controls: Mapping[str, str] = NO_TWINS,
+    controls: Mapping[str, str] = NO_CONTROLS,
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> Comparison:

@@ -15,11 +15,11 @@ from typing import Final
 from pydantic import PositiveInt
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparing import NO_TWINS, compare
+from weighbridge.results.analysis.comparing import NO_CONTROLS, compare
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.sentence import percent, told_apart
+from weighbridge.results.analysis.sentence import distinguished, percent
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, show_ratio
@@ -32,6 +32,7 @@ __all__ = [
     "Kind",
     "Lead",
     "comparable",
+    "distinguished",
     "find",
     "findings_of",
     "headline",
@@ -41,7 +42,6 @@ __all__ = [
     "overall",
     "reason",
     "subjects",
-    "told_apart",
 ]
 
 NEAR: Final = 0.05
@@ -85,7 +85,7 @@ class Finding(Record):
 
 def find(
     rows: Sequence[Row],
-    controls: Mapping[str, str] = NO_TWINS,
+    controls: Mapping[str, str] = NO_CONTROLS,
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> tuple[Finding, ...]:

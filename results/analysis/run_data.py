@@ -20,7 +20,7 @@ from weighbridge.results.analysis.tuning.confirmation import (
     confirmation,
     confirmation_folder,
 )
-from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, ledger
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import Doubt, What
 from weighbridge.results.record import (
@@ -35,8 +35,8 @@ from weighbridge.results.record import (
     StepResult,
     Telemetry,
     Trial,
-    TrialBook,
     TuningRun,
+    TuningStore,
     gaps,
 )
 
@@ -82,15 +82,15 @@ class RunData:
     @cached_property
     def tuning(self) -> TuningRun | None:
         """The tuning's configuration; None if the run is not a tuning."""
-        return TrialBook(self.store.folder).run()
+        return TuningStore(self.store.folder).run()
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """The trials of a tuning, in order; empty for other runs."""
-        return TrialBook(self.store.folder).trials() if self.tuning is not None else ()
+        return TuningStore(self.store.folder).trials() if self.tuning is not None else ()
 
     @cached_property
-    def ledger(self) -> Ledger | None:
+    def ledger(self) -> SettingTable | None:
         """The results of the trials; None if the run is not a tuning."""
         return None if self.tuning is None else ledger(self.tuning, self.trials, self.visits)
 
@@ -121,7 +121,7 @@ class RunData:
             run=self.tuning,
             trials=self.trials,
             ledger=self.ledger,
-            winner=TrialBook(self.store.folder).winner(),
+            winner=TuningStore(self.store.folder).winner(),
             confirmation=self.confirmation,
             state=self.manifest.state,
         )
@@ -247,7 +247,7 @@ def tuning_rows(
     return tuple(sorted(rows, key=lambda row: (places[row.workload], row.operation, row.workers)))
 
 
-def tuning_comparison(found: Ledger) -> Comparison:
+def tuning_comparison(found: SettingTable) -> Comparison:
     """A tuning's effects as the comparison that tables, exports and slides read."""
     effects = tuple(effect for entry in found.entries for effect in entry.effects)
     return Comparison(

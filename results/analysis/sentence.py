@@ -50,7 +50,7 @@ def strength(one: Effect) -> str:
     return text
 
 
-def told_apart(one: Interval, other: Interval) -> str:
+def distinguished(one: Interval, other: Interval) -> str:
     """Two latencies known as intervals, ranked unless these touch."""
     if one == other:
         return f"not distinguishable: both in {one} ms"
@@ -136,7 +136,9 @@ def _in_bins(one: Effect, baseline: Row, subject: Row, bins: tuple[Interval, Int
     within = sorted(bins, key=lambda interval: (interval.low_ms, interval.top_ms))
     at = f"at {counted(subject.workers, 'worker')}"
     about = f"{METRICS[one.metric].name} of {one.about} {at}"
-    return f"{about}, {first.layout} and {second.layout}: {told_apart(*within)}; {strength(one)}."
+    return (
+        f"{about}, {first.layout} and {second.layout}: {distinguished(*within)}; {strength(one)}."
+    )
 
 
 def _where(one: Effect, slow: Row) -> str:
@@ -164,7 +166,7 @@ def _latencies(fast: Row, slow: Row, at: str) -> str:
         return ""
     of_fast, of_slow = fast.figure("p90"), slow.figure("p90")
     if of_fast.within is not None and of_slow.within is not None:
-        return f", p90{at} {told_apart(of_fast.within, of_slow.within)}"
+        return f", p90{at} {distinguished(of_fast.within, of_slow.within)}"
     if of_fast.value is None or of_slow.value is None:
         return ""
     lower_bounds = _lower_bounds("p90", fast, slow)

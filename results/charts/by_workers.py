@@ -13,7 +13,13 @@ from itertools import permutations
 from typing import Final
 
 from weighbridge.results.analysis.contrast import ALWAYS
-from weighbridge.results.analysis.findings import Finding, headline, kind_of, subjects, told_apart
+from weighbridge.results.analysis.findings import (
+    Finding,
+    distinguished,
+    headline,
+    kind_of,
+    subjects,
+)
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
@@ -168,7 +174,7 @@ def _widest_of_bins(rows: Sequence[Row]) -> str:
         if may_rank(row, "p90") and (found := row.within("p90")) is not None
     ]
     pairs = [
-        (slow_in.low_ms / fast_in.top_ms, fast, slow, told_apart(fast_in, slow_in))
+        (slow_in.low_ms / fast_in.top_ms, fast, slow, distinguished(fast_in, slow_in))
         for fast, fast_in in known
         for slow, slow_in in known
         if (kind_of(fast), fast.workers) == (kind_of(slow), slow.workers)

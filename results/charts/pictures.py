@@ -22,14 +22,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.common.inert import inert_all
+from weighbridge.common.escaping import inert_all
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import LIGHT, Look, font_folder
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.panels import Figure
-from weighbridge.results.record.store import StoreError, make_folder, write_whole
+from weighbridge.results.record.store import StoreError, make_folder, write_atomically
 
 MOST: Final = 4
 """The most processes: each has its own engine, about 150 MB of memory."""
@@ -162,7 +162,7 @@ def write_charts(figures: Sequence[Figure], folder: Path, look: Look = LIGHT) ->
     make_folder(folder.parent)
     try:
         # An error where it is a link to a folder elsewhere.
-        inside.make_folder(folder.parent, folder.name)
+        safe_files.make_folder(folder.parent, folder.name)
     except OSError as error:
         raise StoreError(folder, error) from error
     pictures = draw((compose(figure, look) for figure in figures), font_folder()) if figures else ()
@@ -177,6 +177,6 @@ def write_charts(figures: Sequence[Figure], folder: Path, look: Look = LIGHT) ->
         }
         for ending, content in contents.items():
             path = folder / f"{figure.name}.{ending}"
-            write_whole(path, content, folder=folder)
+            write_atomically(path, content, folder=folder)
             written.append(path)
     return tuple(written)

@@ -13,7 +13,7 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import Kind, kind_of
-from weighbridge.results.analysis.tuning.ledger_table import change_figure
+from weighbridge.results.analysis.tuning.setting_lines import change_figure
 from weighbridge.results.charts.change_map import in_bins
 from weighbridge.results.charts.panels import (
     AxisScale,

@@ -15,7 +15,7 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import Finding, kind_of, overall, subjects, told_apart
+from weighbridge.results.analysis.findings import Finding, distinguished, kind_of, overall, subjects
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
@@ -224,7 +224,7 @@ def _slowest_bins(cells: Sequence[Row]) -> str:
             known.sort(key=lambda one: (one[0].low_ms, one[0].top_ms))
             (low, fast), (high, slow) = known[0], known[-1]
             names = f": {fast}, {slow}" if not low.touches(high) else ""
-            return f"p90 at {at_count(workers)} {told_apart(low, high)}{names}"
+            return f"p90 at {at_count(workers)} {distinguished(low, high)}{names}"
     return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
 
 

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.ledger import LedgerEntry, Reading
+from weighbridge.results.analysis.tuning.setting_table import Reading, SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import doubt_text
 from weighbridge.results.export.data_table import (
@@ -50,7 +50,7 @@ class ObjectiveOfRun:
 
     data: RunData
     result: TuningResult
-    entry: LedgerEntry
+    entry: SettingEntry
     number: int
 
     @property

@@ -11,7 +11,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.file import ExportFile, Produced
 from weighbridge.results.export.formats import OF_TUNINGS, format_of
-from weighbridge.results.record.store import make_folder, write_whole
+from weighbridge.results.record.store import make_folder, write_atomically
 
 EXPORTS: Final = "exports"
 
@@ -73,7 +73,7 @@ def export(
     for path, file in zip(paths, made.files, strict=True):
         if within is None:
             make_folder(path.parent)
-        write_whole(path, file.content, folder=within)
+        write_atomically(path, file.content, folder=within)
     return Exported(paths=paths, remarks=made.remarks)
 
 

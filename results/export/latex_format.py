@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.paper import PaperTable
 

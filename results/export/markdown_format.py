@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.paper import PaperTable
 

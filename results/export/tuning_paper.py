@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.ledger import LedgerEntry
-from weighbridge.results.analysis.tuning.ledger_table import RESTARTED, change_figure
+from weighbridge.results.analysis.tuning.setting_lines import RESTARTED, change_figure
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
 from weighbridge.results.export.paper import PaperColumn, PaperTable
 from weighbridge.results.figures import UNKNOWN
@@ -56,7 +56,7 @@ def tuning_paper(data: RunData) -> PaperTable:
     )
 
 
-def _line(result: TuningResult, entry: LedgerEntry) -> tuple[str, ...]:
+def _line(result: TuningResult, entry: SettingEntry) -> tuple[str, ...]:
     scope = result.scope(entry.arm)
     return (
         entry.name,

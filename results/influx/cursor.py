@@ -20,17 +20,17 @@ from typing import Final
 
 from pydantic import NonNegativeInt, ValidationError
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.record import Record
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.record import (
     RunStore,
     StepResult,
     StoreError,
-    line_begins,
-    read_whole,
+    is_line_start,
+    read_bounded,
     whole_lines,
-    write_whole,
+    write_atomically,
 )
 
 CURSOR: Final = "influx.cursor"
@@ -57,17 +57,17 @@ class Cursor(Record):
         Raises UsageError and StoreError where it cannot be read.
         """
         try:
-            found = cls.model_validate_json(read_whole(folder / CURSOR))
+            found = cls.model_validate_json(read_bounded(folder / CURSOR))
         except (FileNotFoundError, ValidationError):
             return cls(server=server)
         except OSError as error:
             raise StoreError(folder / CURSOR, error) from error
-        known = found.server == server and line_begins(folder / _STEPS, found.at_bytes)
+        known = found.server == server and is_line_start(folder / _STEPS, found.at_bytes)
         return found if known else cls(server=server)
 
     def keep(self, folder: Path) -> None:
         """Replace the file with this cursor. Raises StoreError."""
-        write_whole(folder / CURSOR, self.model_dump_json() + "\n")
+        write_atomically(folder / CURSOR, self.model_dump_json() + "\n")
 
     def waiting(self, folder: Path) -> int:
         """The number of results that the server does not have completely.
@@ -127,7 +127,7 @@ def set_aside(folder: Path, lines: Sequence[str], why: str) -> None:
     data = f"# {' '.join(why.split())}\n" + "".join(f"{line}\n" for line in lines)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        with os.fdopen(inside.opened(folder, REFUSED, flags), "ab") as file:
+        with os.fdopen(safe_files.opened(folder, REFUSED, flags), "ab") as file:
             file.write(data.encode())
             file.flush()
             os.fsync(file.fileno())
@@ -135,7 +135,7 @@ def set_aside(folder: Path, lines: Sequence[str], why: str) -> None:
         raise StoreError(folder / REFUSED, error) from error
 
 
-def has_all(folder: Path, after: Cursor) -> None:
+def mark_complete(folder: Path, after: Cursor) -> None:
     """Record that a server has all of a run up to a cursor, if the run was sent to it live.
 
     Raises StoreError.

@@ -12,7 +12,7 @@ from pydantic import NonNegativeInt
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
-from weighbridge.results.influx.cursor import Cursor, has_all, parts
+from weighbridge.results.influx.cursor import Cursor, mark_complete, parts
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import (
     BATCH,
@@ -92,7 +92,7 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
             f"{first}\n{points} points were sent; of {refused} others the server refused some or "
             "all"
         )
-    has_all(store.folder, after)
+    mark_complete(store.folder, after)
     return Sent(points=points, steps=of[True], unplaced=of[False])
 
 

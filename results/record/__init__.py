@@ -7,7 +7,6 @@ modules of their own beside it.
 from weighbridge.results.record.attestation import Attested, Kind, Unit
 from weighbridge.results.record.gaps import gaps
 from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
-from weighbridge.results.record.hold import Holder, holding
 from weighbridge.results.record.manifest import (
     BUSY,
     UNEVEN,
@@ -26,15 +25,16 @@ from weighbridge.results.record.measurement import (
     Second,
     Tally,
 )
-from weighbridge.results.record.reading import line_begins, read_whole, whole_lines
+from weighbridge.results.record.reading import is_line_start, read_bounded, whole_lines
 from weighbridge.results.record.resolved import PlannedHost, PlannedLayout, ResolvedPlan
+from weighbridge.results.record.run_lock import Holder, lock_run_folder
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import (
     RunStore,
     StoreError,
     TelemetryFile,
     make_folder,
-    write_whole,
+    write_atomically,
 )
 from weighbridge.results.record.telemetry import (
     EDGE_S,
@@ -52,13 +52,13 @@ from weighbridge.results.record.telemetry import (
 )
 from weighbridge.results.record.trial import (
     CONFIRMATION,
-    Arm,
     EntryVerdict,
     Fragment,
+    LayoutVariant,
     Settings,
     Trial,
-    TrialBook,
     TuningRun,
+    TuningStore,
     Winner,
 )
 
@@ -69,7 +69,6 @@ __all__ = [
     "EDGE_S",
     "HIGHEST_US",
     "UNEVEN",
-    "Arm",
     "Attested",
     "Bins",
     "ClientLoad",
@@ -85,6 +84,7 @@ __all__ = [
     "HostLimits",
     "HostSecond",
     "Kind",
+    "LayoutVariant",
     "Load",
     "Manifest",
     "Measurement",
@@ -110,16 +110,16 @@ __all__ = [
     "TelemetryLine",
     "Tier",
     "Trial",
-    "TrialBook",
     "TuningRun",
+    "TuningStore",
     "Unit",
     "Winner",
     "gaps",
-    "holding",
-    "line_begins",
+    "is_line_start",
+    "lock_run_folder",
     "make_folder",
     "rank_of",
-    "read_whole",
+    "read_bounded",
     "whole_lines",
-    "write_whole",
+    "write_atomically",
 ]

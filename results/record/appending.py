@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.locks import open_lock
 
 
@@ -45,7 +45,7 @@ def _locked(path: Path) -> Iterator[int]:
     lock = open_lock(path.with_name(".lock"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        descriptor = inside.opened(path.parent, path.name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        descriptor = safe_files.opened(path.parent, path.name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             yield descriptor
         finally:

@@ -41,9 +41,9 @@ class DriverTraits(Record):
     label: str
     tools: dict[str, str] = Field(default_factory=dict)
     """Labels of its tools, by the other names found in `Measurement.driver`."""
-    cut_us: NonNegativeInt = 0
+    rounding_us: NonNegativeInt = 0
     """Each reported latency is too low by less than this: the driver rounds down to whole units."""
-    cut_requests: PositiveInt = 1
+    uncounted_requests: PositiveInt = 1
     """Requests per worker that are not counted at the ends of the window."""
     beside_gateway: bool = False
     """Whether it runs on the gateway's host, within that host's limits."""

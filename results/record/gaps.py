@@ -16,7 +16,7 @@ from weighbridge.results.record.reading import torn, whole_lines
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import TRIALS, TrialBook
+from weighbridge.results.record.trial import TRIALS, TuningStore
 
 BUDGET: Final = "budget"
 """The kind of event that the conductor logs when the run's budget ends it."""
@@ -30,7 +30,7 @@ def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tu
     found = list(steps)
     unmeasured = (
         _unmeasured(store, plan, found)
-        if TrialBook(store.folder).run() is None
+        if TuningStore(store.folder).run() is None
         else _untried(store)
     )
     return (*unmeasured, *_torn(store), *_missing(store, found))
@@ -54,7 +54,7 @@ def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]
 
 def _untried(store: RunStore) -> Iterator[str]:
     """How a tuning ended, if not well. How many trials it needs is not known beforehand."""
-    there = f"{len(TrialBook(store.folder).trials())} trials were made"
+    there = f"{len(TuningStore(store.folder).trials())} trials were made"
     if store.manifest.state != "done":
         yield _not_done(store, "the tuning", there)
     elif _by_budget(store):

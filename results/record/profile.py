@@ -20,7 +20,7 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.record import Record
 from weighbridge.results.record.block_trace import DiskTrace
-from weighbridge.results.record.reading import read_whole
+from weighbridge.results.record.reading import read_bounded
 from weighbridge.suites import Suite
 
 Kind = Literal["gateway", "storage"]
@@ -183,8 +183,8 @@ def read_profiles(run: Path) -> tuple[Profiled, ...]:
     for path in sorted((run / FOLDER).glob("*/profile.json")):
         stacks = path.with_name("stacks.folded")
         try:
-            profile = Profile.model_validate_json(read_whole(path, folder=run))
-            sampled = unfolded(read_whole(stacks, folder=run).decode()) if stacks.exists() else ()
+            profile = Profile.model_validate_json(read_bounded(path, folder=run))
+            sampled = unfolded(read_bounded(stacks, folder=run).decode()) if stacks.exists() else ()
             found.append(Profiled(profile=profile, stacks=sampled))
         except OSError as error:
             raise InvalidMeasurement(

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.record.manifest import MANIFEST_VERSION
@@ -80,17 +80,17 @@ def read_record(
 ) -> Model:
     """The record in a file. Raises UsageError, with this advice, if it is missing or unreadable."""
     try:
-        return model.model_validate_json(read_whole(path, folder=folder))
+        return model.model_validate_json(read_bounded(path, folder=folder))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", advice=advice) from error
     except ValidationError as error:
         raise UsageError(f"{path}: {why(error)}", advice=advice) from None
 
 
-def read_whole(path: Path, *, folder: Path | None = None) -> bytes:
+def read_bounded(path: Path, *, folder: Path | None = None) -> bytes:
     """The content of a file of one record or text. Raises OSError."""
     folder = folder or path.parent
-    return inside.read(
+    return safe_files.read(
         folder, path.relative_to(folder).as_posix(), largest_bytes=LARGEST_RECORD_BYTES
     )
 
@@ -116,7 +116,7 @@ def torn(path: Path, *, folder: Path | None = None) -> bool:
         return size > 0 and file.read(1) != b"\n"
 
 
-def line_begins(path: Path, at_bytes: int, *, folder: Path | None = None) -> bool:
+def is_line_start(path: Path, at_bytes: int, *, folder: Path | None = None) -> bool:
     """Whether a line begins at this offset, or would if one were appended.
 
     Raises UsageError if the file is unreadable.
@@ -140,7 +140,7 @@ def _lines_of(path: Path, folder: Path | None) -> Iterator[BinaryIO]:
     name = path.relative_to(folder).as_posix()
     try:
         try:
-            file = inside.reading(folder, name, largest_bytes=LARGEST_LINES_BYTES)
+            file = safe_files.reading(folder, name, largest_bytes=LARGEST_LINES_BYTES)
         except FileNotFoundError:
             file = io.BytesIO()
         with file:

@@ -29,13 +29,18 @@ from typing import Final, Self
 
 from pydantic import BaseModel
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
 from weighbridge.results.record.appending import append, write_all
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.interval_log import interval_log
 from weighbridge.results.record.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
-from weighbridge.results.record.reading import read_lines, read_lines_from, read_record, read_whole
+from weighbridge.results.record.reading import (
+    read_bounded,
+    read_lines,
+    read_lines_from,
+    read_record,
+)
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.telemetry import (
@@ -113,8 +118,8 @@ class RunStore:
                 sheets=tuple(sheets),
             ),
         )
-        write_whole(folder / "plan.yaml", plan_yaml)
-        write_whole(folder / "plan.resolved.json", plan.model_dump_json(indent=2) + "\n")
+        write_atomically(folder / "plan.yaml", plan_yaml)
+        write_atomically(folder / "plan.resolved.json", plan.model_dump_json(indent=2) + "\n")
         store.write_manifest(store.manifest)
         return store
 
@@ -133,7 +138,7 @@ class RunStore:
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest atomically. Raises StoreError."""
-        write_whole(self.folder / "manifest.json", manifest.model_dump_json(indent=2) + "\n")
+        write_atomically(self.folder / "manifest.json", manifest.model_dump_json(indent=2) + "\n")
         self.manifest = manifest
 
     def set_state(self, state: State, *, error: str = "") -> None:
@@ -165,7 +170,7 @@ class RunStore:
         """The plan as given. Raises UsageError if it cannot be read."""
         path = self.folder / "plan.yaml"
         try:
-            return read_whole(path).decode("utf-8")
+            return read_bounded(path).decode("utf-8")
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
@@ -185,17 +190,17 @@ class RunStore:
             # doubles.
             name = step.key.file_name
             lines = "".join(second.model_dump_json() + "\n" for second in step.measurement.seconds)
-            write_whole(
+            write_atomically(
                 self.folder / "latency" / f"{name}.hlog",
                 interval_log(step.measurement),
                 folder=self.folder,
             )
-            write_whole(self.folder / "series" / f"{name}.jsonl", lines, folder=self.folder)
+            write_atomically(self.folder / "series" / f"{name}.jsonl", lines, folder=self.folder)
         append_line(self.folder / "steps.jsonl", step.model_dump_json())
 
     def keep(self, folder: str, name: str, data: bytes) -> None:
         """Keep a file of a driver's tool as `logs/{folder}/{name}`. Raises StoreError."""
-        write_whole(self.logs / folder / name, data, folder=self.folder)
+        write_atomically(self.logs / folder / name, data, folder=self.folder)
 
     def event(
         self,
@@ -304,7 +309,7 @@ class RunStore:
         """
         path = self.derived / name
         try:
-            return inside.make_folder(self.folder, path.relative_to(self.folder).as_posix())
+            return safe_files.make_folder(self.folder, path.relative_to(self.folder).as_posix())
         except OSError as error:
             raise StoreError(path, error) from error
 
@@ -321,7 +326,7 @@ class TelemetryFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         try:
             # Runs of older versions have no telemetry folder.
-            self._descriptor = inside.opened(folder, name, flags, make_folders=True)
+            self._descriptor = safe_files.opened(folder, name, flags, make_folders=True)
         except OSError as error:
             raise StoreError(path, error) from error
         try:
@@ -366,7 +371,7 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, content: str | bytes, *, folder: Path | None = None) -> None:
+def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = None) -> None:
     """Write a file atomically, replacing also a link of that name.
 
     `folder`: the run folder, for a file deeper in it; folders between are created, and none may be
@@ -374,7 +379,7 @@ def write_whole(path: Path, content: str | bytes, *, folder: Path | None = None)
     """
     folder = folder or path.parent
     try:
-        inside.write(
+        safe_files.write(
             folder,
             path.relative_to(folder).as_posix(),
             content.encode() if isinstance(content, str) else content,

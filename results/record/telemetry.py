@@ -172,7 +172,7 @@ class Telemetry(Record):
             and one.at_s <= window_s + EDGE_S
         )
 
-    def told_within(self, window_s: float) -> tuple[ProbeSecond, ...]:
+    def probes_within(self, window_s: float) -> tuple[ProbeSecond, ...]:
         """The probes' lines inside a window of this length."""
         return tuple(
             one

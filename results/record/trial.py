@@ -11,7 +11,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.results.record.reading import read_lines, read_record
 from weighbridge.results.record.step import Slug
-from weighbridge.results.record.store import StoreError, append_line, write_whole
+from weighbridge.results.record.store import StoreError, append_line, write_atomically
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Objective, Setting, Tuning
 
@@ -25,7 +25,7 @@ Settings = dict[str, Setting]
 """What a variant changes of the baseline, by dotted key; only the changes."""
 
 
-class Arm(Record):
+class LayoutVariant(Record):
     """One configuration of the tuned layout, under its layout name in the run's plan."""
 
     name: Slug
@@ -48,7 +48,7 @@ class TuningRun(Record):
     objectives: tuple[Objective, ...]
     baseline: Slug
     """Name in the plan of the layout as given."""
-    arms: tuple[Arm, ...] = ()
+    arms: tuple[LayoutVariant, ...] = ()
     """Without the baseline. A search adds one with each proposal."""
     scopes: dict[str, Scope] = Field(default_factory=dict)
     """What must be restarted when a setting changes, by key."""
@@ -65,7 +65,7 @@ class Trial(Record):
 
     number: NonNegativeInt
     """Counts from 0 over the run, in order of time."""
-    arm: Arm
+    arm: LayoutVariant
     repeat: NonNegativeInt
     """Which trial of this variant, from 0: the repeat in its steps' keys."""
     round: NonNegativeInt
@@ -101,7 +101,7 @@ class Fragment(Record):
 class Winner(Record):
     """The configuration that a tuning chose, before confirmation."""
 
-    arm: Arm
+    arm: LayoutVariant
     reason: str
     """Why these settings, and why others that were better are not among them, in sentences."""
     fragments: tuple[Fragment, ...] = ()
@@ -130,7 +130,7 @@ could not be tried.
 _WITHOUT_TRIAL: Final = "Remove the line to go on without its trial."
 
 
-class TrialBook:
+class TuningStore:
     """What a tuning keeps in its run folder in addition to what every run keeps."""
 
     def __init__(self, folder: Path) -> None:
@@ -138,7 +138,7 @@ class TrialBook:
 
     def begin(self, run: TuningRun) -> None:
         """Record the tuning's configuration. Raises StoreError."""
-        write_whole(self.folder / TUNING, run.model_dump_json(indent=2) + "\n")
+        write_atomically(self.folder / TUNING, run.model_dump_json(indent=2) + "\n")
 
     def run(self) -> TuningRun | None:
         """The tuning's configuration; None if the run is not a tuning. Raises UsageError if
@@ -159,7 +159,7 @@ class TrialBook:
 
     def choose(self, winner: Winner) -> None:
         """Record what was chosen. Raises StoreError."""
-        write_whole(self.folder / WINNER, winner.model_dump_json(indent=2) + "\n")
+        write_atomically(self.folder / WINNER, winner.model_dump_json(indent=2) + "\n")
 
     def forget(self) -> None:
         """Remove an earlier choice, made from fewer trials. Raises StoreError."""
@@ -176,4 +176,4 @@ class TrialBook:
 
     def replan(self, plan: BaseModel) -> None:
         """Replace the plan by a larger one: a search adds variants. Raises StoreError."""
-        write_whole(self.folder / "plan.resolved.json", plan.model_dump_json(indent=2) + "\n")
+        write_atomically(self.folder / "plan.resolved.json", plan.model_dump_json(indent=2) + "\n")

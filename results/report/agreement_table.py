@@ -99,7 +99,7 @@ def _caption(one: Agreement, first: str, other: str) -> str:
         if one.other_p90 or one.other_max
         else ""
     )
-    cut = ", cut to whole milliseconds," if traits_of(one.other).cut_us == 1000 else ""
+    cut = ", cut to whole milliseconds," if traits_of(one.other).rounding_us == 1000 else ""
     return (
         f"Each step measured by both drivers: op/s and latencies of {first}, then of "
         f"{other}{bins}. Differences are {other} relative to {first}. Bins cannot explain a "

@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from weighbridge.common.inert import inert, inert_all
+from weighbridge.common.escaping import inert, inert_all
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.charts.composer import compose_panel
 from weighbridge.results.charts.panels import Figure

@@ -31,9 +31,9 @@ from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEven
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.report.agreement_table import agreement_table
 from weighbridge.results.report.page import render, specs_of
-from weighbridge.results.report.profile_page import ProfileShown
-from weighbridge.results.report.staircase_page import StaircasePage
-from weighbridge.results.report.study_page import STUDY_2014, StudyPage, study_2014
+from weighbridge.results.report.profile_section import ProfileSection
+from weighbridge.results.report.staircase_section import StaircaseSection
+from weighbridge.results.report.study_section import STUDY_2014, StudySection, study_2014
 from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines, table
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
@@ -69,9 +69,9 @@ def report(
     events: Sequence[RunEvent] = (),
     attested: Sequence[Attested] = (),
     agreement: Sequence[Agreement] = (),
-    replayed: StudyPage | None = None,
-    stairs: StaircasePage | None = None,
-    profiles: Sequence[ProfileShown] = (),
+    replayed: StudySection | None = None,
+    stairs: StaircaseSection | None = None,
+    profiles: Sequence[ProfileSection] = (),
     comparison: Comparison | None = None,
     gaps: Sequence[str] = (),
     reasons: Sequence[Reason] = (),

@@ -9,8 +9,8 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import sameness
-from weighbridge.results.analysis.tuning.ledger import LedgerEntry
-from weighbridge.results.analysis.tuning.ledger_table import SIGNS, ledger_lines
+from weighbridge.results.analysis.tuning.setting_lines import SIGNS, setting_lines
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_cards import cards
 from weighbridge.results.analysis.tuning.tuning_result import (
     TuningResult,
@@ -78,7 +78,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         cards=cards(result),
         sentences=tuple(_sentences(result)),
         called=[result.called(number) for number in range(len(run.objectives))],
-        lines=ledger_lines(result),
+        lines=setting_lines(result),
         tornados=[figure for figure in figures if figure.name.startswith("tornado")],
         drift=[figure for figure in figures if not figure.name.startswith("tornado")],
         without_effect=tuple(_without_effect(one) for one in result.ledger.without_effect),
@@ -147,7 +147,7 @@ def _sentences(result: TuningResult) -> Iterator[str]:
         yield f"{upper(one.words.rstrip('.'))}."
 
 
-def _without_effect(entry: LedgerEntry) -> WithoutEffect:
+def _without_effect(entry: SettingEntry) -> WithoutEffect:
     return WithoutEffect(
         name=entry.name,
         trials=entry.trials,

@@ -10,7 +10,7 @@ from typing import Final
 
 import vl_convert as vlc
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.paths import expanded
 
 LARGEST_BYTES: Final = 16 << 20
@@ -31,14 +31,14 @@ def vega_bundle() -> str:
         if cache.is_absolute():
             with suppress(OSError):
                 cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-                inside.write(cache, name, script.encode(), mode=0o600)
+                safe_files.write(cache, name, script.encode(), mode=0o600)
     return script
 
 
 def _kept(cache: Path, name: str) -> str | None:
     """What was kept before, if nobody but this user can have written it: a page runs it."""
     try:
-        with inside.reading(cache, name, largest_bytes=LARGEST_BYTES) as file:
+        with safe_files.reading(cache, name, largest_bytes=LARGEST_BYTES) as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return None

@@ -9,11 +9,11 @@ from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.steps.service_level import (
     Served,
     Stop,
+    default_bound_ms,
     may_rank,
     path,
     served,
     stretches,
-    telling_bound_ms,
 )
 from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.figures import counted, listed, show_figure, show_ms, upper
@@ -42,7 +42,7 @@ def latency_slide(evidence: Evidence, group: RequestGroup) -> Slide | None:
     ]
     if not any(one.joined for one in series) and not _not_rankable(group):
         return None
-    bound_ms = telling_bound_ms(list(paths.values()))
+    bound_ms = default_bound_ms(list(paths.values()))
     within = (
         [served(layout, group.of(layout), bound_ms) for layout in group.layouts]
         if bound_ms is not None

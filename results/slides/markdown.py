@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 from weighbridge.results.charts.chart_theme import font_folder
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.pictures import draw
-from weighbridge.results.record import write_whole
+from weighbridge.results.record import write_atomically
 from weighbridge.results.slides.picture import slide_figure
 from weighbridge.results.slides.slide import Deck, Slide, SlideTable
 
@@ -44,10 +44,10 @@ def write_markdown(deck: Deck, folder: Path) -> tuple[Path, ...]:
     specs = [compose(figure, deck.look) for figure in figures]
     pictures = draw(specs, font_folder()) if specs else ()
     written = [folder / "slides.md"]
-    write_whole(written[0], markdown(deck))
+    write_atomically(written[0], markdown(deck))
     for figure, picture in zip(figures, pictures, strict=True):
         written.append(folder / PICTURES / f"{figure.name}.png")
-        write_whole(written[-1], picture.png)
+        write_atomically(written[-1], picture.png)
     return tuple(written)
 
 

@@ -19,7 +19,7 @@ from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from weighbridge.common.inert import inert_all
+from weighbridge.common.escaping import inert_all
 from weighbridge.results.charts.chart_theme import Look, Style, styles
 from weighbridge.results.slides.fitting import (
     BODY_PT,

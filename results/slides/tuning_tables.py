@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from weighbridge.results.analysis.tuning.ledger import LedgerEntry
-from weighbridge.results.analysis.tuning.ledger_table import (
+from weighbridge.results.analysis.tuning.setting_lines import (
     RESTARTED,
-    LedgerLine,
+    SettingLine,
     change_figure,
-    ledger_lines,
+    setting_lines,
     short_names,
 )
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import (
     TuningResult,
     could_be_shown,
@@ -83,7 +83,7 @@ def _parameter_words(one: Parameter) -> str:
 
 def ledger_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
     """All settings with their effects and verdicts."""
-    found = ledger_lines(result)
+    found = setting_lines(result)
     if not found:
         return
     objectives = range(len(result.run.objectives))
@@ -110,7 +110,7 @@ def ledger_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
     yield from _pages("ledger", title, foot, head, widths, lines, notes, look)
 
 
-def _ledger_line(one: LedgerLine, name: str, look: Look) -> Line:
+def _ledger_line(one: SettingLine, name: str, look: Look) -> Line:
     ink = _ink(one.verdict, look)
     return (
         TableCell(text=name, bold=not one.weak),
@@ -159,7 +159,7 @@ def without_effect_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
     yield from _pages("no-effect", title, foot, head, widths, lines, notes, look)
 
 
-def _without_line(entry: LedgerEntry, name: str, look: Look) -> Line:
+def _without_line(entry: SettingEntry, name: str, look: Look) -> Line:
     cells = [TableCell(text=name)]
     for effect in entry.effects:
         cells.append(

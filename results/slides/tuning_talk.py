@@ -8,7 +8,7 @@ from typing import Final
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.findings import FigureCard
 from weighbridge.results.analysis.sameness import verdict
-from weighbridge.results.analysis.tuning.ledger_table import change_figure, short_names
+from weighbridge.results.analysis.tuning.setting_lines import change_figure, short_names
 from weighbridge.results.analysis.tuning.tuning_cards import cards
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_theme import Look, diverging

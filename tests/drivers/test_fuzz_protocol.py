@@ -13,9 +13,10 @@ from made_up import fake_measurement
 from tests.mutation import Dice, bounded, cases, tried, wrong_json
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.site import COSBENCH_ORDER, CosbenchSetup, CosbenchSite
-from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import (
+from weighbridge.drivers.cosbench.site import COSBENCH_COMMAND, CosbenchSetup, CosbenchSite
+from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import (
     EVENT,
     ORDER,
     AgeBuckets,
@@ -38,7 +39,6 @@ from weighbridge.drivers.order import (
     Setup,
     Step,
 )
-from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Age as SuiteAge
 from weighbridge.suites import Objects, Workload
 
@@ -95,7 +95,7 @@ EVENTS: Final[tuple[Event, ...]] = (
 COSBENCH_SETUP: Final = CosbenchSetup(target=TARGET, bucket_prefix="wb-a", seed=1, site=SITE)
 DOCUMENTS: Final = {
     "cosbench": (
-        COSBENCH_ORDER,
+        COSBENCH_COMMAND,
         [one.model_dump(mode="json") for one in (COSBENCH_SETUP, *COMMANDS[2:])],
     ),
     "command": (ORDER, [one.model_dump(mode="json") for one in COMMANDS]),
@@ -143,7 +143,7 @@ def test_any_line_of_a_driver_is_an_answer_or_a_driver_error(dice: Dice) -> None
     answer = tried(
         lambda: process.step(Step(workload=WORKLOAD, workers=2)),
         DriverError,
-        GaveUp,
+        DriverFailure,
         saying="driver",
     )
     assert answer is None or isinstance(answer, Measured)

@@ -50,7 +50,7 @@ def test_traits_are_found_by_the_driver_and_by_each_of_its_tools() -> None:
     beside = [traits_of(name).beside_gateway for name in tools]
     assert beside == [False, False, True, True, True]
     cut = {
-        name: (traits_of(name).cut_us, traits_of(name).cut_requests)
+        name: (traits_of(name).rounding_us, traits_of(name).uncounted_requests)
         for name in ("cosbench", "locust-engine")
     }
     assert cut == {"cosbench": (1000, 2), "locust-engine": (0, 1)}
@@ -58,7 +58,7 @@ def test_traits_are_found_by_the_driver_and_by_each_of_its_tools() -> None:
 
 def test_of_a_driver_that_is_not_installed_only_the_name_is_known() -> None:
     assert driver_label("strange") == tool_label("strange") == "strange"
-    assert (traits_of("strange").cut_us, traits_of("strange").beside_gateway) == (0, False)
+    assert (traits_of("strange").rounding_us, traits_of("strange").beside_gateway) == (0, False)
 
 
 def test_what_sets_a_drivers_figures_apart_is_reported_for_the_layouts_it_applies_to() -> None:

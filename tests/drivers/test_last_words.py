@@ -14,7 +14,7 @@ import weighbridge.drivers.locust.loop
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.cosbench.stop_request import StopRequest
-from weighbridge.drivers.order import Event, Failed, Setup
+from weighbridge.drivers.protocol import Event, Failed, Setup
 
 TARGET = Endpoint(
     api="s3",

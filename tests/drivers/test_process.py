@@ -16,8 +16,8 @@ from pydantic import SecretStr
 import weighbridge.drivers.process
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Ready, Setup, Step
 from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Ready, Setup, Step
 from weighbridge.suites import Objects, Workload
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.drivers.order import (
+from weighbridge.drivers.protocol import (
     EVENT,
     ORDER,
     Prepared,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
 from weighbridge.results.record.store import RunStore
 
@@ -14,7 +14,7 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 SHORT = tuple(workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS)
-SPOILT = Spoilt(
+SPOILT = StepFaults(
     failed=(("swift", "small-read", 16),),
     erring=(("rgw-beast", "small-write", 32),),
     absent=(("swift", "large-read", 8),),

@@ -12,7 +12,7 @@ from made_up import BEYOND_US, BIN_US, binned
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.interval import Interval, highest, middle, percentile, show_latency, summed
 from weighbridge.results.record.measurement import Bins
-from weighbridge.results.report.study_page import study_2014
+from weighbridge.results.report.study_section import study_2014
 
 latencies_us = st.lists(st.integers(0, 600_000_000), min_size=1, max_size=60)
 ends = st.integers(0, 50).map(lambda number: Interval(low_ms=10 * number, high_ms=10 * number + 10))

@@ -18,11 +18,11 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.export.export import export
-from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor, has_all, set_aside
+from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor, mark_complete, set_aside
 from weighbridge.results.record import reading
-from weighbridge.results.record.hold import holding
 from weighbridge.results.record.profile import FOLDER
-from weighbridge.results.record.store import RunStore, StoreError, write_whole
+from weighbridge.results.record.run_lock import lock_run_folder
+from weighbridge.results.record.store import RunStore, StoreError, write_atomically
 from weighbridge.results.slides.evidence import evidence
 
 WITHIN_S = 60
@@ -216,7 +216,7 @@ def test_users_may_write_through_their_own_links(store: RunStore, tmp_path: Path
     (tmp_path / "disk").mkdir()
     (tmp_path / "mine").symlink_to(tmp_path / "disk")
     (path,) = export(store.folder, "csv", out=tmp_path / "mine").paths
-    write_whole(tmp_path / "mine" / "more", "x")
+    write_atomically(tmp_path / "mine" / "more", "x")
     assert {one.name for one in (tmp_path / "disk").iterdir()} == {path.name, "more"}
 
 
@@ -236,7 +236,7 @@ def test_a_run_is_not_resumed_in_a_folder_with_links(
     if path.is_dir():
         path.rename(path.with_name("moved"))
     instead(path, lambda path: path.symlink_to(secret.parent if name == "latency" else secret))
-    with pytest.raises(WeighbridgeError, match=name), holding(store.folder):
+    with pytest.raises(WeighbridgeError, match=name), lock_run_folder(store.folder):
         pass
     assert untouched(secret)
 
@@ -252,5 +252,5 @@ def test_nothing_is_appended_through_a_link(store: RunStore, secret: Path) -> No
         set_aside(store.folder, ["a"], "no")
     assert untouched(secret)
     with pytest.raises(StoreError, match=CURSOR):
-        has_all(store.folder, Cursor(server="http://host", run=True))
+        mark_complete(store.folder, Cursor(server="http://host", run=True))
     assert untouched(secret)

@@ -11,7 +11,9 @@ from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.record.store import RunStore
 
 
-def charted(store: RunStore, rows: Sequence[Row] | None = None, **more: Any) -> ChartSource:
+def fake_chart_source(
+    store: RunStore, rows: Sequence[Row] | None = None, **more: Any
+) -> ChartSource:
     """The chart source of a run; `more` are its other fields."""
     plan = store.plan()
     table = tuple(summarize(plan, store.steps()) if rows is None else rows)

@@ -16,7 +16,7 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from weighbridge.drivers.order import (
+from weighbridge.drivers.protocol import (
     ORDER,
     AgeBuckets,
     Aged,
@@ -171,8 +171,9 @@ def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> E
             seconds=0.001,
             fingerprint="made up",
         )
-    everything = isinstance(order, Cleanup) and order.what == "all"
-    return Cleaned(deleted=order.workload.objects.count if everything else 0)
+    if isinstance(order, Cleanup) and order.what == "all":
+        return Cleaned(deleted=order.workload.objects.count)
+    return Cleaned(deleted=0)
 
 
 def main() -> int:

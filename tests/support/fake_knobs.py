@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from weighbridge.common.scope import Scope
-from weighbridge.results.record.trial import Arm, Fragment, Winner
+from weighbridge.results.record.trial import Fragment, LayoutVariant, Winner
 from weighbridge.suites.tuning import Level, Parameter, Setting
 
 BASELINE: Final = "rgw-beast"
@@ -45,14 +45,14 @@ class Knob:
         )
 
     @property
-    def variants(self) -> tuple[Arm, ...]:
+    def variants(self) -> tuple[LayoutVariant, ...]:
         """The settings to try: one for each value."""
         return tuple(self._variant(value) for value in self.faster)
 
-    def _variant(self, value: Setting) -> Arm:
+    def _variant(self, value: Setting) -> LayoutVariant:
         word = str(value).lower().replace(".", "-").strip("-")
         name = f"{BASELINE}-{self.key.rpartition('.')[2].replace('_', '-')}-{word}"
-        return Arm(name=name[:40].strip("-"), settings={self.key: value, **self.also})
+        return LayoutVariant(name=name[:40].strip("-"), settings={self.key: value, **self.also})
 
 
 KNOBS: Final = (
@@ -76,12 +76,12 @@ KNOBS: Final = (
 )
 
 
-def knob_of(variant: Arm, knobs: Sequence[Knob]) -> Knob | None:
+def knob_of(variant: LayoutVariant, knobs: Sequence[Knob]) -> Knob | None:
     """The knob that a setting turns; None for the baseline."""
     return next((knob for knob in knobs if knob.key in variant.settings), None)
 
 
-def winner_of(knobs: Sequence[Knob], variants: Sequence[Arm]) -> Winner | None:
+def winner_of(knobs: Sequence[Knob], variants: Sequence[LayoutVariant]) -> Winner | None:
     """The best values of all knobs that make the gateway faster and break nothing."""
     settings: dict[str, Setting] = {}
     for variant in variants:
@@ -99,7 +99,7 @@ def winner_of(knobs: Sequence[Knob], variants: Sequence[Arm]) -> Winner | None:
     ]
     text = "\n".join(("# Made up, with the evidence above each line.", "[client]", *lines, ""))
     return Winner(
-        arm=Arm(name=f"{BASELINE}-tuned", settings=settings),
+        arm=LayoutVariant(name=f"{BASELINE}-tuned", settings=settings),
         reason=f"The best value of each setting that is better: {', '.join(settings)}.",
         fragments=(Fragment(name="ceph.conf", text=text),),
     )

@@ -54,7 +54,7 @@ WORKLOADS = (
 
 
 @dataclass(frozen=True)
-class Spoilt:
+class StepFaults:
     """What goes wrong in the first repeat of a made-up run, by (layout, workload, workers)."""
 
     failed: tuple[tuple[str, str, int], ...] = ()
@@ -70,7 +70,7 @@ def fake_run(
     workloads: Sequence[Workload] = WORKLOADS,
     repeats: int = 5,
     seed: int = 2014,
-    spoilt: Spoilt | None = None,
+    spoilt: StepFaults | None = None,
     about: str = "Made-up figures",
     telemetry: bool = True,
     layers: Sequence[Layer] = (),
@@ -80,7 +80,7 @@ def fake_run(
 
     `layers` are measured on the layouts that have them.
     """
-    wrong = spoilt or Spoilt()
+    wrong = spoilt or StepFaults()
     suite = Suite(
         name="made-up",
         about=about,
@@ -151,7 +151,9 @@ def fake_run(
     return store
 
 
-def _step(key: StepKey, workload: Workload, number: int, seed: int, wrong: Spoilt) -> StepResult:
+def _step(
+    key: StepKey, workload: Workload, number: int, seed: int, wrong: StepFaults
+) -> StepResult:
     where = (key.layout, key.workload, key.workers)
     if key.repeat == 0 and where in wrong.failed:
         why = "the gateway did not answer for 60 s"

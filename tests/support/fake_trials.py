@@ -11,7 +11,7 @@ from typing import Any
 from made_rows import made_point
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.trial import Arm, Trial, TuningRun
+from weighbridge.results.record.trial import LayoutVariant, Trial, TuningRun
 from weighbridge.suites import Bounds, Objects, Workload
 from weighbridge.suites.tuning import Constraints, Objective, Parameter, Trials, Tuning
 
@@ -58,9 +58,11 @@ def tuning_run(
     )
 
 
-def arm(value: int, key: str = THREADS) -> Arm:
+def arm(value: int, key: str = THREADS) -> LayoutVariant:
     """A variant with one setting."""
-    return Arm(name=f"{key.rpartition('.')[2].replace('_', '-')}-{value}", settings={key: value})
+    return LayoutVariant(
+        name=f"{key.rpartition('.')[2].replace('_', '-')}-{value}", settings={key: value}
+    )
 
 
 def suite_point(repeat: int, ops_s: float, p90_ms: float | None = None, **more: object) -> Point:
@@ -72,7 +74,7 @@ def suite_point(repeat: int, ops_s: float, p90_ms: float | None = None, **more: 
 
 
 @dataclass
-class Rig:
+class TrialMaker:
     """Makes trials one after another, with their visits.
 
     `level` is the baseline's throughput at a time in s, in op/s.
@@ -91,7 +93,7 @@ class Rig:
 
     def visit(
         self,
-        who: Arm,
+        who: LayoutVariant,
         factor: float = 1.0,
         *,
         round: int = 0,  # noqa: A002
@@ -111,11 +113,11 @@ class Rig:
             self.visits[key] = JudgedStep(key=key, points={"read": made}, **verdict)
         return trial
 
-    def fail(self, who: Arm, why: str, *, round: int = 0) -> None:  # noqa: A002
+    def fail(self, who: LayoutVariant, why: str, *, round: int = 0) -> None:  # noqa: A002
         """A trial that failed."""
         self._trial(who, round=round, failed=why)
 
-    def _trial(self, who: Arm, **fields: Any) -> Trial:
+    def _trial(self, who: LayoutVariant, **fields: Any) -> Trial:
         repeat = self.repeats[who.name] = self.repeats.get(who.name, -1) + 1
         number = len(self.trials)
         at_s = number * TRIAL_S
@@ -126,7 +128,11 @@ class Rig:
         return trial
 
     def go_round(
-        self, variants: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5
+        self,
+        variants: Sequence[tuple[LayoutVariant, float]],
+        number: int,
+        *,
+        baseline_every: int = 5,
     ) -> None:
         """One round in seeded random order, with the baseline first, last and every few trials."""
         order = self.draw.sample(variants, len(variants))
@@ -137,6 +143,6 @@ class Rig:
         self.visit(self.baseline, round=number)
 
     @property
-    def baseline(self) -> Arm:
+    def baseline(self) -> LayoutVariant:
         """The variant that sets nothing."""
-        return Arm(name=self.run.baseline)
+        return LayoutVariant(name=self.run.baseline)

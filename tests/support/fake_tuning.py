@@ -23,7 +23,13 @@ from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Head, HostLimits, Tail
-from weighbridge.results.record.trial import CONFIRMATION, Arm, Trial, TrialBook, TuningRun
+from weighbridge.results.record.trial import (
+    CONFIRMATION,
+    LayoutVariant,
+    Trial,
+    TuningRun,
+    TuningStore,
+)
 from weighbridge.suites import Objects, Operation, Workload
 from weighbridge.suites.tuning import Objective, Trials, Tuning
 
@@ -45,7 +51,7 @@ OBJECTIVES: Final = (Objective(workload="small-read"), Objective(of="p90", workl
 _MEAN_MS: Final = {"small-read": 11.0, "small-write": 9.0}
 """Latency of the baseline at the start."""
 _TRIAL_S: Final = 9.0
-_BASE: Final = Arm(name=BASELINE)
+_BASE: Final = LayoutVariant(name=BASELINE)
 _HOSTS: Final = (
     HostLimits(host="gateway-1", tier="gateway", cpus=1.0, memory_bytes=2**30),
     HostLimits(host="store-1", tier="storage", cpus=1.0, memory_bytes=2**30),
@@ -113,7 +119,7 @@ def fake_tuning(
         structures={BASELINE: structure(BASELINE)},
     )
     store = _store(runs, plan, ("weighbridge", "tune", "made-up.yaml"))
-    book = TrialBook(store.folder)
+    book = TuningStore(store.folder)
     book.begin(book_run)
     _Machine(store, book, knobs, workloads, course).run(variants, tuning.trials.baseline_every)
     winner = winner_of(knobs, variants) if course.choose else None
@@ -126,7 +132,7 @@ def fake_tuning(
     return store
 
 
-def _layout(variant: Arm) -> PlannedLayout:
+def _layout(variant: LayoutVariant) -> PlannedLayout:
     return PlannedLayout(name=variant.name, about="Made-up figures", gateway="rgw", release=RELEASE)
 
 
@@ -155,16 +161,16 @@ class _Machine:
     """The gateway that is tuned: its settings and the time of day make it faster or slower."""
 
     store: RunStore
-    book: TrialBook
+    book: TuningStore
     knobs: Sequence[Knob]
     workloads: Sequence[Workload]
     course: Course
     number: int = 0
     order: int = 0
     made: dict[str, int] = field(default_factory=dict)
-    current: Arm = _BASE
+    current: LayoutVariant = _BASE
 
-    def run(self, variants: Sequence[Arm], baseline_every: int) -> None:
+    def run(self, variants: Sequence[LayoutVariant], baseline_every: int) -> None:
         """Each round: the baseline, some settings in random order, the baseline, and so on."""
         untried = list(variants)
         for number in range(self.course.rounds):
@@ -177,7 +183,7 @@ class _Machine:
                         untried.remove(variant)
                 self._trial(_BASE, number)
 
-    def _trial(self, variant: Arm, number: int) -> bool:
+    def _trial(self, variant: LayoutVariant, number: int) -> bool:
         """One trial in the round of this number; whether the gateway started with it."""
         started_s = int(self.number * _TRIAL_S)
         knob = knob_of(variant, self.knobs)
@@ -212,7 +218,7 @@ class _Machine:
 
     def _step(
         self,
-        variant: Arm,
+        variant: LayoutVariant,
         knob: Knob | None,
         workload: Workload,
         workers: int,
@@ -250,7 +256,7 @@ def _record(store: RunStore, step: StepResult, *, cpu_s_per_op: float) -> None:
         file.write([Tail(opened_within_s=0.01)])
 
 
-def _confirm(store: RunStore, plan: ResolvedPlan, winner: Arm, course: Course) -> None:
+def _confirm(store: RunStore, plan: ResolvedPlan, winner: LayoutVariant, course: Course) -> None:
     """An ordinary run of baseline and winner, in a folder of the tuning's run."""
     layouts = (_layout(_BASE), _layout(winner))
     suite = plan.suite.model_copy(update={"repeats": 5})

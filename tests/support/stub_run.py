@@ -17,13 +17,13 @@ from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage,
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
-from weighbridge.topologies.deployment import StatePlace
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
 
 
-def by_fake(*arguments: str) -> DriverSettings:
+def fake_driver_settings(*arguments: str) -> DriverSettings:
     """Settings that replace Locust with the fake driver."""
     return {"locust": LocustModule(module=("tests.support.fake_driver", *arguments))}
 
@@ -32,7 +32,7 @@ class NoSettings(Record):
     """No settings and no placement."""
 
 
-class StubStanding(Standing):
+class StubRunning(Standing):
     """Records in its gateway what was called."""
 
     def __init__(self, gateway: StubGateway, host: Host) -> None:
@@ -108,7 +108,7 @@ class StubGateway(Gateway):
             raise ServiceFailed(
                 "gateway-1", "stub", "did not come up", log="stub.out", tail=["bind: in use"]
             )
-        return StubStanding(self, host)
+        return StubRunning(self, host)
 
 
 def _workload(
@@ -144,7 +144,7 @@ class Run:
             )
             for name, gateway in self.gateways.items()
         ]
-        self.place = StatePlace(home=folder / "home", state=folder / "state")
+        self.place = StateFolders(home=folder / "home", state=folder / "state")
         self.folder = folder
 
     def plan(self) -> Plan:

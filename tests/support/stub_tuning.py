@@ -20,9 +20,9 @@ from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.drivers.driver import Heard
-from weighbridge.drivers.kind import Opened
-from weighbridge.drivers.order import (
+from weighbridge.drivers.driver import OnProgress
+from weighbridge.drivers.kind import OpenedDriver
+from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
     Measured,
@@ -38,7 +38,7 @@ from weighbridge.results.record.step import Pass
 from weighbridge.run import Doing
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Tuning
-from weighbridge.topologies.deployment import Deployment, StatePlace
+from weighbridge.topologies.deployment import Deployment, StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
@@ -69,7 +69,7 @@ class NoPlacement(Record):
     """It always runs on the same host."""
 
 
-class TunableStanding(Standing):
+class TunableGateway(Standing):
     """The running gateway, whose settings can be changed."""
 
     def __init__(self, gateway: Tunable, host: Host) -> None:
@@ -155,7 +155,7 @@ class Tunable(Gateway):
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         self.refuse(hosts["gateway-1"])
-        return TunableStanding(self, hosts["gateway-1"])
+        return TunableGateway(self, hosts["gateway-1"])
 
     def refuse(self, host: Host) -> None:
         """Raise when it is set not to start."""
@@ -173,9 +173,9 @@ class StubDriver:
         self.suite = suite
         self.held: set[str] = set()
 
-    def _answer(self, order: Any, heard: Heard | None) -> Any:
+    def _answer(self, order: Any, heard: OnProgress | None) -> Any:
         standing = self.deployment.standing
-        assert isinstance(standing, TunableStanding)
+        assert isinstance(standing, TunableGateway)
         if isinstance(order, Step):
             if not standing.gateway.settings.answers:
                 raise DriverError("the gateway answers nothing")
@@ -196,18 +196,18 @@ class StubDriver:
             setup, order, lambda event: None if heard is None else heard(cast("Progress", event))
         )
 
-    def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
+    def prepare(self, order: Prepare, heard: OnProgress | None = None) -> Prepared:
         """Create a workload's objects."""
         self.held.add(order.workload.name)
         return cast("Prepared", self._answer(order, heard))
 
-    def step(self, order: Step, heard: Heard | None = None) -> Measured:
+    def step(self, order: Step, heard: OnProgress | None = None) -> Measured:
         """Measure one; its workload must have been prepared."""
         if order.workload.name not in self.held:
             raise DriverError(f"{order.workload.name} was not prepared")
         return cast("Measured", self._answer(order, heard))
 
-    def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
+    def cleanup(self, order: Cleanup, heard: OnProgress | None = None) -> Cleaned:
         """Delete the objects."""
         if order.what == "all":
             self.held.discard(order.workload.name)
@@ -241,9 +241,11 @@ def measurement(settings: Settings, layout: str, seed: int, step: Step) -> Measu
 
 
 @contextmanager
-def opened(deployment: Deployment, suite: Suite, _one: Pass, **_named: object) -> Iterator[Opened]:
+def opened(
+    deployment: Deployment, suite: Suite, _one: Pass, **_named: object
+) -> Iterator[OpenedDriver]:
     """Replaces `weighbridge.conductor.opening.opened`."""
-    yield Opened(StubDriver(deployment, suite), {})
+    yield OpenedDriver(StubDriver(deployment, suite), {})
 
 
 HARDWARE = Hardware.model_validate(
@@ -270,14 +272,14 @@ TUNING: dict[str, Any] = {
 }
 
 
-class Bed:
+class TuningFixture:
     """All that a tuning needs, in its own folder; `changes` replace keys of `TUNING`."""
 
     def __init__(
         self, folder: Path, settings: Mapping[str, object] | None = None, **changes: Any
     ) -> None:
         self.folder = folder
-        self.place = StatePlace(home=folder / "home", state=folder / "state")
+        self.place = StateFolders(home=folder / "home", state=folder / "state")
         self.out = folder / "runs"
         self.text = yaml.safe_dump({**TUNING, **changes}, sort_keys=False)
         self.document = Document("trial.yaml", self.text)

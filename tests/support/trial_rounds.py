@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from fake_trials import Rig, arm
-from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry, ledger
-from weighbridge.results.record.trial import Arm
+from typing import Any
+
+from fake_trials import TrialMaker, arm
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable, ledger
+from weighbridge.results.record.trial import LayoutVariant
 from weighbridge.suites.tuning import Objective
 
 READ = Objective(workload="small-read")
@@ -12,17 +14,19 @@ P90 = Objective(of="p90", workload="small-read")
 FEW, MANY = arm(64), arm(128)
 
 
-def book(rig: Rig) -> Ledger:
+def book(rig: TrialMaker) -> SettingTable:
     return ledger(rig.run, rig.trials, rig.visits)
 
 
-def entry(rig: Rig, who: Arm = FEW) -> LedgerEntry:
+def entry(rig: TrialMaker, who: LayoutVariant = FEW) -> SettingEntry:
     found = book(rig).entry(who)
     assert found is not None
     return found
 
 
-def rounds(rig: Rig, *arms: tuple[Arm, float], count: int = 6, **point: object) -> Rig:
+def rounds(
+    rig: TrialMaker, *arms: tuple[LayoutVariant, float], count: int = 6, **point: Any
+) -> TrialMaker:
     """Rounds of baseline, these variants in order, baseline."""
     for number in range(count):
         rig.visit(rig.baseline, round=number)
@@ -32,6 +36,8 @@ def rounds(rig: Rig, *arms: tuple[Arm, float], count: int = 6, **point: object) 
     return rig
 
 
-def values(rig: Rig, who: Arm = FEW) -> list[tuple[float | None, float | None, str]]:
+def values(
+    rig: TrialMaker, who: LayoutVariant = FEW
+) -> list[tuple[float | None, float | None, str]]:
     own = {trial.number for trial in rig.trials if trial.arm == who}
     return [(one.value, one.reference, one.why) for one in book(rig).readings if one.trial in own]

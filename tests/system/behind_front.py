@@ -10,7 +10,7 @@ from telling import told
 
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.driver import Driver
-from weighbridge.drivers.order import Cleanup, Prepare, Step
+from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload

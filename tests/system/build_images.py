@@ -12,9 +12,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from weighbridge.surroundings import place
-
 from weighbridge.common.errors import WeighbridgeError
+from weighbridge.environment import place
 from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.host import Host
+from weighbridge.environment import place
 from weighbridge.topologies.lab import LabHosts, leftovers
 
 sys.path.insert(0, str(Path(__file__).parent))

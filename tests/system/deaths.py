@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from weighbridge.surroundings import place
-
+from weighbridge.environment import place
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups

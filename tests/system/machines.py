@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
+from weighbridge.environment import place
 from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import LabHosts, lab, raise_lab
+from weighbridge.topologies.lab import LabHosts, lab, start_lab
 from weighbridge.topologies.lab.bundle import Bundle
 
 CONDUCTOR: Final = "conductor"
@@ -188,7 +188,7 @@ def machines(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lab, "Bundle", bundle)
-        hosts = raise_lab(
+        hosts = start_lab(
             label,
             hardware,
             dict.fromkeys(disks, image),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab import LabHosts, raise_lab
+from weighbridge.topologies.lab import LabHosts, start_lab
 
 MIB = 2**20
 HARDWARE = Hardware.model_validate(
@@ -40,7 +40,7 @@ def raised(
 ) -> LabHosts:
     folder.mkdir(exist_ok=True)
     given = dict.fromkeys(HARDWARE.hosts, ROOT) if images is None else images
-    return raise_lab(
+    return start_lab(
         label,
         HARDWARE,
         given,

@@ -10,9 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from weighbridge.surroundings import place
-
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.environment import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.runc import Runc

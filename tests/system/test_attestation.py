@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
+from weighbridge.environment import place
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.results.analysis.sameness import warnings
@@ -25,7 +25,7 @@ from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, HostCei
 from weighbridge.topologies.deployment import deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import LabHosts, raise_lab
+from weighbridge.topologies.lab import LabHosts, start_lab
 from weighbridge.topologies.lab.claim import claims
 from weighbridge.topologies.loader import (
     load_hardware,
@@ -109,7 +109,7 @@ def attesting(
     state = folder / "state"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("weighbridge.topologies.lab.disk.tempfile.mkstemp", remembered)
-        hosts = raise_lab(
+        hosts = start_lab(
             label,
             made,
             images,

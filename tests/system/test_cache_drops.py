@@ -13,7 +13,7 @@ from stub_run import StubGateway
 from weighbridge.common.host import Host
 from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.suites import Every
-from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
+from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
@@ -45,7 +45,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         Layout(name="stub", about="", gateway="stub", release="1", place={}), StubGateway(), ""
     )
     with deploy(
-        planned, HARDWARE, StatePlace(home=home, state=home / "state"), lambda _: None
+        planned, HARDWARE, StateFolders(home=home, state=home / "state"), lambda _: None
     ) as standing:
         yield standing
 

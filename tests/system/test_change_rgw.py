@@ -16,7 +16,7 @@ from standing import standing
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.loader import Planned, planned_again
+from weighbridge.topologies.loader import Planned, checked_again
 
 pytestmark = pytest.mark.system
 
@@ -53,7 +53,7 @@ def other(deployment: Deployment, base: Planned, **groups: dict[str, Any]) -> Pl
     settings = dict(base.layout.settings)
     for group, changes in groups.items():
         settings[group] = {**settings.get(group, {}), **changes}
-    return planned_again(
+    return checked_again(
         base.layout.model_copy(update={"settings": settings}), deployment.hardware, "test"
     )
 
@@ -71,7 +71,7 @@ def pids(deployment: Deployment, host: str, program: str) -> list[str]:
 
 
 def base_of(deployment: Deployment) -> Planned:
-    return planned_again(deployment.layout, deployment.hardware, "test")
+    return checked_again(deployment.layout, deployment.hardware, "test")
 
 
 def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_rest(

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
+from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))

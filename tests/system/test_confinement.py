@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
+from weighbridge.environment import place
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import LabHosts, raise_lab
+from weighbridge.topologies.lab import LabHosts, start_lab
 
 pytestmark = pytest.mark.system
 
@@ -78,7 +78,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     subprocess.run(["mount", "-t", "tmpfs", label, str(odd)], check=True)
     try:
         where = folder / "deployment"
-        with raise_lab(
+        with start_lab(
             label, HARDWARE, images, print, folder=where, names=list(BOTH), state=folder / "state"
         ) as raised:
             raised.limit()

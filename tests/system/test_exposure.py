@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
-from weighbridge.surroundings import place
+
+from weighbridge.environment import place
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sockets import Socket, held, open_sockets

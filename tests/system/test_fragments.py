@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.document import Fault
 from weighbridge.common.host import Host
+from weighbridge.environment import place
 from weighbridge.gateways.apache.config import CONF
 from weighbridge.gateways.fragments import fragments
 from weighbridge.gateways.gateway import Rendered

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
+from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import leftovers
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.results.influx.cursor import Cursor
@@ -39,7 +39,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
     Not to be changed.
     """
-    spoilt = Spoilt(
+    spoilt = StepFaults(
         failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),)
     )
     return fake_run(

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.errors import (
     CommandFailed,
-    MissingMeans,
+    MissingPrerequisite,
     UsageError,
     WeighbridgeError,
 )
 from weighbridge.common.host import Service
+from weighbridge.environment import place
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import leftovers
@@ -267,11 +267,11 @@ def test_a_machine_that_has_no_more_loop_devices_takes_all_hosts_away(
 
     def second_fails(path: str, size_bytes: int, folder: Path) -> LoopDisk:
         if path == "/dev/wb1":
-            raise MissingMeans("no loop device")
+            raise MissingPrerequisite("no loop device")
         return attach(path, size_bytes, folder)
 
     monkeypatch.setattr(LoopDisk, "attach", second_fails)
-    assert isinstance(_fails_half_way(labelled("loops"), tmp_path, state), MissingMeans)
+    assert isinstance(_fails_half_way(labelled("loops"), tmp_path, state), MissingPrerequisite)
 
 
 def test_a_network_that_cannot_be_joined_takes_all_hosts_away(

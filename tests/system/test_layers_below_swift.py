@@ -13,7 +13,7 @@ import pytest
 
 from weighbridge.conductor.opening import object_servers
 from weighbridge.drivers.engine._native import content, ring_place
-from weighbridge.drivers.order import Cleanup, Prepare
+from weighbridge.drivers.protocol import Cleanup, Prepare
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import Deployment

@@ -9,8 +9,8 @@ import pytest
 
 from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import Cleanup, Prepare, Step
+from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.results.record.driver_traits import traits_of
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
@@ -148,7 +148,7 @@ def test_a_bench_that_is_killed_fails_its_step_and_the_gateway_goes_on(
 
     with opened(ceph, SUITE, one, prefix="wb-test", log=tmp_path / "log") as ready:
         ready.driver.prepare(Prepare(workload=workload))
-        with pytest.raises(GaveUp, match=r"of 2 rados was ended by signal 9"):
+        with pytest.raises(DriverFailure, match=r"of 2 rados was ended by signal 9"):
             ready.driver.step(Step(workload=workload, workers=4), heard)
     assert in_cluster(ceph) == before
     assert witness(ceph, "s3")["same"] == ODD_NAMES

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
+from weighbridge.environment import place
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite

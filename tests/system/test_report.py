@@ -15,13 +15,13 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results import derive
 from weighbridge.results.record.manifest import Sheet
 
 pytestmark = pytest.mark.system
 
-SPOILT = Spoilt(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 8),))
+SPOILT = StepFaults(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 8),))
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 )

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.errors import UsageError
+from weighbridge.environment import place
 from weighbridge.topologies.deployment import preflight
 from weighbridge.topologies.loader import (
     Planned,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.powerpoint import powerpoint
@@ -27,7 +27,7 @@ DEADLINE_S = 300
 
 @pytest.fixture(scope="module")
 def deck(tmp_path_factory: pytest.TempPathFactory) -> Deck:
-    spoilt = Spoilt(
+    spoilt = StepFaults(
         erring=(("rgw-beast", "small-write", 32),), absent=(("swift", "large-read", 8),)
     )
     store = fake_run(

@@ -94,7 +94,7 @@ from pathlib import Path
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.common.host import Service
 from weighbridge.topologies.loader import load_hardware
-from weighbridge.topologies.ssh.raising import raise_ssh
+from weighbridge.topologies.ssh.startup import raise_ssh
 hardware = load_hardware(Path(sys.argv[1]))
 folder = Path("/var/log/host/left"); folder.mkdir(exist_ok=True)
 image = RootImage(name="bare", suite="", packages=())

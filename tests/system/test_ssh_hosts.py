@@ -21,7 +21,7 @@ from weighbridge.common.host import Host, Service
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
-from weighbridge.topologies.ssh import claim, ending, raising
+from weighbridge.topologies.ssh import claim, ending, startup
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 
@@ -59,7 +59,7 @@ def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     folder = tmp_path_factory.mktemp("machines")
     with machines(folder, disks, plain=["plain-1"]) as found, pytest.MonkeyPatch.context() as patch:
         patch.setattr(LoopThere, "pid", found.lab.hosts["conductor"].pid)  # type: ignore[attr-defined]
-        patch.setattr(raising, "EventLoop", LoopThere)
+        patch.setattr(startup, "EventLoop", LoopThere)
         yield found
 
 
@@ -84,7 +84,7 @@ def hardware_of(
 def raised(stood: Machines, folder: Path, label: str = "", **parts: object) -> Hosts:
     label = label or f"test-{secrets.token_hex(3)}"
     hardware = hardware_of(stood, **parts)  # type: ignore[arg-type]
-    return raising.raise_ssh(label, hardware, NOTHING, print, folder=folder / label, names=BOTH)
+    return startup.start_ssh(label, hardware, NOTHING, print, folder=folder / label, names=BOTH)
 
 
 @pytest.fixture(scope="module")
@@ -387,7 +387,7 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
         ),
     ):
         with pytest.raises(UsageError, match=words):
-            raising.raise_ssh(
+            startup.start_ssh(
                 "refused-1", hardware_of(stood), image, print, folder=tmp_path, names=BOTH
             )
     assert left_over(stood) == []
@@ -398,7 +398,7 @@ def test_limits_on_a_host_without_systemd_are_refused(stood: Machines, tmp_path:
     limited = hardware.hosts["plain-1"].model_copy(update={"cpus": 1.0})
     hardware = hardware.model_copy(update={"hosts": {**hardware.hosts, "plain-1": limited}})
     with pytest.raises(UsageError, match=r"plain-1.*systemd.*cpus"):
-        raising.raise_ssh("refused-2", hardware, NOTHING, print, folder=tmp_path, names=BOTH)
+        startup.start_ssh("refused-2", hardware, NOTHING, print, folder=tmp_path, names=BOTH)
     assert left_over(stood) == []
 
 
@@ -406,14 +406,14 @@ KILLED = """
 import sys
 sys.path[:0] = sys.argv[1:3]
 import test_ssh_hosts as t
-from weighbridge.topologies.ssh import raising
+from weighbridge.topologies.ssh import startup
 from weighbridge.common.host import Service
 from weighbridge.topologies.hardware import Hardware
 from pathlib import Path
 t.LoopThere.pid = int(sys.argv[3])
-raising.EventLoop = t.LoopThere
+startup.EventLoop = t.LoopThere
 hardware = Hardware.model_validate_json(Path(sys.argv[4]).read_text())
-hosts = raising.raise_ssh(
+hosts = startup.raise_ssh(
     "killed-abc123", hardware, t.NOTHING, print, folder=Path(sys.argv[5]), names=t.BOTH
 )
 for host in hosts.hosts.values():

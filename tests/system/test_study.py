@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
+from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites.studies import loader
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.environment import place
 from weighbridge.topologies.deployment import preflight
 from weighbridge.topologies.images import find
 from weighbridge.topologies.loader import (

@@ -15,7 +15,7 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.host import Host, Service
 from weighbridge.conductor.telemetry import Watch, limits_of
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.analysis.steps.use import Resource, StepUse, limit_words, step_use
@@ -23,7 +23,7 @@ from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Telemetry
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab import LabHosts, raise_lab
+from weighbridge.topologies.lab import LabHosts, start_lab
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
@@ -80,7 +80,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     (home / "deployment").mkdir()
     images = dict.fromkeys(HARDWARE.hosts, Path("/"))
     label = f"telemetry-{secrets.token_hex(3)}"
-    with raise_lab(
+    with start_lab(
         label,
         HARDWARE,
         images,
@@ -221,7 +221,7 @@ def test_probes_run_on_their_host_and_are_gone_afterwards(
     telemetry = recorded(
         lab, store, lambda: [Probe(gateway, "own.gateway-1", (sys.executable, "-c", TELL))]
     )
-    told = telemetry.told_within(WINDOW_S)
+    told = telemetry.probes_within(WINDOW_S)
     assert 3 <= len(told) <= 7
     assert {one.values["pid"] < 2000 for one in told} == {True}, (
         "a number in the host's own namespace"

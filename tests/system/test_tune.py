@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
+from weighbridge.environment import place
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.trial import CONFIRMATION
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from weighbridge.surroundings import place
 
 from weighbridge.common.host import Host
+from weighbridge.environment import place
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
 from weighbridge.topologies.deployment import Deployment, preflight_all

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.topologies.attestation import AttestOptions, attest
@@ -273,7 +273,7 @@ def test_an_iperf3_that_does_not_listen_is_an_error_naming_its_host(hosts: Recor
 
 
 def test_a_host_without_tools_says_so(tmp_path: Path) -> None:
-    with pytest.raises(MissingMeans, match="client-1: it has no fio"):
+    with pytest.raises(MissingPrerequisite, match="client-1: it has no fio"):
         FakeHost("client-1", "127.0.0.1", tmp_path).tool("fio")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.topologies.baseline import bare, measure
-from weighbridge.topologies.deployment import StatePlace
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -88,7 +88,7 @@ def test_hosts_that_cannot_be_measured_have_no_baseline(
     hardware = load_hardware(shipped_hardware()[name])
     with (
         pytest.raises(UsageError, match=why),
-        bare(hardware, StatePlace(home=tmp_path, state=tmp_path), quietly),
+        bare(hardware, StateFolders(home=tmp_path, state=tmp_path), quietly),
     ):
         pass
     assert list(tmp_path.iterdir()) == []

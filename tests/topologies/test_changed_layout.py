@@ -91,7 +91,7 @@ def test_a_changed_layout_has_the_changes_of_its_base_and_further_ones() -> None
     assert planned.layout.settings["object"]["keep_cache_private"] is True
     assert planned.layout.settings["options"] == {"object": {"app:object-server": {"splice": True}}}
     assert planned.gateway.settings.object.keep_cache_private  # type: ignore[attr-defined]
-    assert loader.planned_again(planned.layout, LAB, "plan.json").layout == planned.layout
+    assert loader.checked_again(planned.layout, LAB, "plan.json").layout == planned.layout
     assert "keep_cache_private: true" in planned.text
 
 

@@ -10,16 +10,16 @@ from typing import cast
 import pytest
 
 from stub_run import Run, StubGateway
-from weighbridge.common import undisturbed
+from weighbridge.common import cleanup
 from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
 from weighbridge.common.host import Host, Service
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.gateway import Say, Standing
 from weighbridge.results.record.store import StoreError
 from weighbridge.topologies import deployment as deployment_module
-from weighbridge.topologies.conducting import Conducted
-from weighbridge.topologies.deployment import conducted, deploy, standing
+from weighbridge.topologies.deployment import deploy, deployment_owners, standing
 from weighbridge.topologies.fake import FakeHost
+from weighbridge.topologies.ownership import DeploymentOwner
 
 
 class Doomed(StubGateway):
@@ -76,7 +76,7 @@ def test_a_record_is_never_found_half_written(run: Run, monkeypatch: pytest.Monk
 
     def look() -> None:
         seen.append(len(standing(run.place)))
-        assert len(conducted(run.place)) == len(
+        assert len(deployment_owners(run.place)) == len(
             list(run.place.deployments.glob("*/conductor.json"))
         )
 
@@ -273,24 +273,24 @@ def test_a_signal_during_teardown_is_delivered_when_it_is_complete(
 def test_the_owner_of_a_deployment_is_recorded_first(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Conducted] = []
+    seen: list[DeploymentOwner] = []
     real = FakeHost.__init__
 
     def made(host: FakeHost, name: str, address: str, folder: Path) -> None:
-        seen.extend(conducted(run.place))
+        seen.extend(deployment_owners(run.place))
         real(host, name, address, folder)
 
     monkeypatch.setattr(FakeHost, "__init__", made)
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         assert {(one.deployment, one.pid) for one in seen} == {(deployment.label, os.getpid())}
-    assert conducted(run.place) == ()
+    assert deployment_owners(run.place) == ()
 
 
 def ended_but_for_a_signal(run: Run, at: int) -> int:
     """Tear a deployment down with a signal at the start of the `at`-th function that is called (0:
     none); returns how many were called.
     """
-    files = (undisturbed.__file__, deployment_module.__file__, contextlib.__file__)
+    files = (cleanup.__file__, deployment_module.__file__, contextlib.__file__)
     called = 0
 
     def beginning(frame: FrameType, event: str, _argument: object) -> None:

@@ -8,7 +8,7 @@ import pytest
 from stub_run import Run, StubGateway
 from weighbridge.common.errors import (
     CommandFailed,
-    MissingMeans,
+    MissingPrerequisite,
     ServiceFailed,
     TargetError,
     UsageError,
@@ -172,10 +172,10 @@ def test_a_lack_of_this_machine_is_not_blamed_on_a_layout(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lacks(*_: object) -> None:
-        raise MissingMeans("the responder was not built", advice="make setup")
+        raise MissingPrerequisite("the responder was not built", advice="make setup")
 
     monkeypatch.setattr(run.gateways["rgw-a"], "preflight", lacks)
-    with pytest.raises(MissingMeans, match="make setup"):
+    with pytest.raises(MissingPrerequisite, match="make setup"):
         preflight_all(run.planned, run.hardware, run.place, lambda text: None)
     assert not list(run.place.deployments.iterdir())
 

@@ -17,10 +17,10 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import (
     Planned,
+    checked_again,
     find,
     load_hardware,
     load_layout,
-    planned_again,
     shipped_hardware,
     shipped_layouts,
 )
@@ -116,7 +116,7 @@ def test_any_layout_is_accepted_or_refused_with_its_place(dice: Dice, fuzzed: Pa
     if found is not None:
         assert Layout.model_validate_json(found.layout.model_dump_json()) == found.layout
         if dice.random() < 0.1:
-            assert isinstance(tried(lambda: planned_again(found.layout, hardware, "plan")), Planned)
+            assert isinstance(tried(lambda: checked_again(found.layout, hardware, "plan")), Planned)
 
 
 REFERENCES: Final = (

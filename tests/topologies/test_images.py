@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import images
 
@@ -144,7 +144,7 @@ def test_a_build_without_mmdebstrap_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingMeans, match="mmdebstrap is missing"):
+    with pytest.raises(MissingPrerequisite, match="mmdebstrap is missing"):
         images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import MissingMeans
+from weighbridge.common.errors import MissingPrerequisite
 from weighbridge.topologies.lab import network, tools
 from weighbridge.topologies.lab.bundle import DENIED, Bundle, etc_hosts, submounts
 from weighbridge.topologies.lab.disk import LoopDisk
@@ -289,8 +289,8 @@ def test_a_tool_runs_with_the_loader_and_libraries_of_its_image(
 
 
 def test_an_image_without_the_tool_or_a_loader_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingMeans, match="no program iperf3"):
+    with pytest.raises(MissingPrerequisite, match="no program iperf3"):
         tools.argv(image(tmp_path, "x86_64-linux-gnu", "ld-linux-x86-64.so.2"), "iperf3")
     (tmp_path / "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2").unlink()
-    with pytest.raises(MissingMeans, match="no loader"):
+    with pytest.raises(MissingPrerequisite, match="no loader"):
         tools.argv(tmp_path, "fio")

@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.topologies.conducting import CONDUCTOR, Conducted, started_at
 from weighbridge.topologies.hardware import Hardware, HostSpec
-from weighbridge.topologies.lab import leftovers, raise_lab
+from weighbridge.topologies.lab import leftovers, start_lab
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.claim import (
-    AtWork,
     Claim,
     ClaimedMachine,
     MachineHold,
+    MachineInUse,
     RootLimit,
     claims,
     exclude_conductors,
 )
 from weighbridge.topologies.lab.ending import disks, tear_down
 from weighbridge.topologies.lab.runc import Runc
+from weighbridge.topologies.ownership import CONDUCTOR, DeploymentOwner, started_at
 
 HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "store-1": HostSpec()})
 
@@ -107,7 +107,7 @@ def test_an_invalid_claim_is_named(tmp_path: Path) -> None:
 
 def test_leftovers_are_not_removed_while_a_conductor_is_running(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    with pytest.raises(AtWork, match="labtest-a"):
+    with pytest.raises(MachineInUse, match="labtest-a"):
         leftovers.remove(state=tmp_path)
     assert [one.deployment for one in leftovers.find(state=tmp_path)] == ["labtest-a"]
     claim.release()
@@ -153,7 +153,7 @@ def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(
 
 def owned_by(pid: int, folder: Path, *, started: int) -> Path:
     folder.mkdir(parents=True)
-    owner = Conducted(
+    owner = DeploymentOwner(
         deployment=folder.name, pid=pid, since="2026-01-01T00:00:00+00:00", started=started
     )
     (folder / CONDUCTOR).write_text(owner.model_dump_json())
@@ -215,7 +215,7 @@ def test_hosts_that_cannot_be_started_are_refused_before_anything_is_claimed(
     tmp_path: Path, names: list[str], images: dict[str, Path], fault: str
 ) -> None:
     with pytest.raises(UsageError, match=fault):
-        raise_lab(
+        start_lab(
             "labtest-a",
             HARDWARE,
             images,
@@ -232,7 +232,7 @@ def test_a_folder_that_would_break_the_overlays_options_is_refused(
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     with pytest.raises(UsageError, match="an overlay's folder cannot have"):
-        raise_lab(
+        start_lab(
             "labtest-a",
             HARDWARE,
             {},
@@ -264,9 +264,9 @@ def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_f
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         words = rf"the run /somewhere/runs/first has been running .*process {other.pid}"
-        with pytest.raises(AtWork, match=words):
+        with pytest.raises(MachineInUse, match=words):
             MachineHold(tmp_path)
-        with pytest.raises(AtWork, match=words):
+        with pytest.raises(MachineInUse, match=words):
             Claim("labtest-a", tmp_path / "a", tmp_path)
         assert claims(tmp_path) == ()
     finally:

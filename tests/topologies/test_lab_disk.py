@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import MissingMeans
+from weighbridge.common.errors import MissingPrerequisite
 from weighbridge.topologies.lab import disk
 from weighbridge.topologies.lab.disk import LoopDisk
 
@@ -35,7 +35,7 @@ def test_missing_loop_devices_are_reported_with_advice_and_leave_no_file(
     monkeypatch.setattr(disk, "FEWEST_DEVICES", 10**6)
     before = open_descriptors()
     with pytest.raises(
-        MissingMeans, match=f"no loop device for /dev/wb0: {os.strerror(number)}"
+        MissingPrerequisite, match=f"no loop device for /dev/wb0: {os.strerror(number)}"
     ) as refused:
         LoopDisk.attach("/dev/wb0", 4096, tmp_path)
     assert advice in refused.value.advice
@@ -66,7 +66,7 @@ def test_loop_devices_that_others_keep_taking_are_given_up(
     monkeypatch.setattr(disk.fcntl, "ioctl", ioctl)
     before = open_descriptors()
     with pytest.raises(
-        MissingMeans, match=f"other programs took {disk.ATTEMPTS} free loop devices in a row"
+        MissingPrerequisite, match=f"other programs took {disk.ATTEMPTS} free loop devices in a row"
     ):
         LoopDisk.attach("/dev/wb0", 4096, tmp_path)
     assert asked.count(disk.LOOP_CONFIGURE) == disk.ATTEMPTS

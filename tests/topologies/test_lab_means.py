@@ -8,7 +8,7 @@ import pytest
 
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import means as lab
-from weighbridge.topologies.lab.means import Mean, exhausted, means
+from weighbridge.topologies.lab.requirements import Mean, exhausted, means
 
 SMALL = Hardware(
     name="small",

@@ -356,7 +356,7 @@ def test_a_claim_with_names_that_lead_elsewhere_or_have_several_lines_is_invalid
         claim.read(AnsweringShell({"claim": json.dumps({**mine, **wrong})}), "/opt/x")
 
 
-def left_on(host: AnsweringShell, monkeypatch: pytest.MonkeyPatch) -> leftovers.Swept:
+def left_on(host: AnsweringShell, monkeypatch: pytest.MonkeyPatch) -> leftovers.LeftoverReport:
     monkeypatch.setattr(leftovers, "shells", lambda _: contextlib.nullcontext({host.name: host}))
     return leftovers.find(hardware(), whole=True)
 

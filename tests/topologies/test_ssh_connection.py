@@ -16,7 +16,7 @@ import asyncssh
 import pytest
 
 from ssh_server import Server
-from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
 from weighbridge.topologies.ssh import frame, login
 from weighbridge.topologies.ssh.connection import SESSIONS, SshConnection
@@ -206,12 +206,12 @@ def test_an_unknown_host_key_is_refused_with_how_to_add_it(
 ) -> None:
     (tmp_path / "known").write_text("")
     with pytest.raises(
-        MissingMeans, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
+        MissingPrerequisite, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
     ) as caught:
         connect(loop, tmp_path, server.port).open()
     assert f"ssh-keyscan -p {server.port} 127.0.0.1 >>" in caught.value.advice
     (tmp_path / "known").unlink()
-    with pytest.raises(MissingMeans, match=r"there is no .*known"):
+    with pytest.raises(MissingPrerequisite, match=r"there is no .*known"):
         connect(loop, tmp_path, server.port).open()
 
 
@@ -219,7 +219,9 @@ def test_another_host_key_than_the_known_one_is_refused_as_that(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
-    with pytest.raises(MissingMeans, match=r"has another host key than in .*known") as caught:
+    with pytest.raises(
+        MissingPrerequisite, match=r"has another host key than in .*known"
+    ) as caught:
         connect(loop, tmp_path, server.port).open()
     assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
 
@@ -227,7 +229,7 @@ def test_another_host_key_than_the_known_one_is_refused_as_that(
 def test_a_user_who_is_refused_is_named(server: Server, loop: EventLoop, tmp_path: Path) -> None:
     other = asyncssh.generate_private_key("ssh-ed25519")
     other.write_private_key(str(tmp_path / "other"))
-    with pytest.raises(MissingMeans, match="refuses to let root in"):
+    with pytest.raises(MissingPrerequisite, match="refuses to let root in"):
         connect(loop, tmp_path, server.port, key=str(tmp_path / "other")).open()
 
 
@@ -238,7 +240,7 @@ def test_a_missing_or_locked_key_is_reported_first(
         connect(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
     server.allowed.write_private_key(str(tmp_path / "locked"), "pkcs8-pem", passphrase="open it")
     monkeypatch.delenv(login.PASSPHRASE, raising=False)
-    with pytest.raises(MissingMeans, match="cannot be used") as caught:
+    with pytest.raises(MissingPrerequisite, match="cannot be used") as caught:
         connect(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
     assert login.PASSPHRASE in caught.value.advice
     monkeypatch.setenv(login.PASSPHRASE, "open it")
@@ -317,7 +319,8 @@ def test_a_user_other_than_root_needs_sudo_without_a_password(
     sudo.chmod(0o755)
     host = connect(loop, tmp_path, server.port, user="somebody")
     with pytest.raises(
-        MissingMeans, match="somebody is not root, and sudo says: sudo: a password is required"
+        MissingPrerequisite,
+        match="somebody is not root, and sudo says: sudo: a password is required",
     ):
         host.open()
     host.close()

@@ -176,7 +176,9 @@ def shells(hosts: Mapping[str, Host]) -> Iterator[Mapping[str, Host]]:
     yield hosts
 
 
-def report(monkeypatch: pytest.MonkeyPatch, *hosts: Host, daemons: bool = True) -> leftovers.Swept:
+def report(
+    monkeypatch: pytest.MonkeyPatch, *hosts: Host, daemons: bool = True
+) -> leftovers.LeftoverReport:
     """The result of `leftovers.find` on these hosts."""
     described = {host.name: {"address": f"192.0.2.{index}"} for index, host in enumerate(hosts)}
     hardware = Hardware.model_validate(

@@ -20,9 +20,9 @@ from weighbridge.topologies.ssh import host_telemetry, release, view
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.plain import Plain
-from weighbridge.topologies.ssh.raising import unlimitable
 from weighbridge.topologies.ssh.remote import telemetry_program
 from weighbridge.topologies.ssh.services import HostDeployment, HostProcess, Services
+from weighbridge.topologies.ssh.startup import unlimitable
 from weighbridge.topologies.ssh.systemd import Systemd
 
 ON_HOST = HostDeployment("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.results.record.step import StepKey, StepResult
 
 

@@ -10,7 +10,7 @@ import sys
 
 from weighbridge.drivers.locust import loop
 from weighbridge.drivers.locust.__main__ import main
-from weighbridge.drivers.order import Ready, Setup
+from weighbridge.drivers.protocol import Ready, Setup
 
 TIMEOUT_S = float(sys.argv[1]) if len(sys.argv) > 1 else 0.6
 

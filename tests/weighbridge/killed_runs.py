@@ -13,9 +13,9 @@ from stub_run import Run
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.plan import Plan
-from weighbridge.drivers.driver import Heard
-from weighbridge.drivers.kind import Opened
-from weighbridge.drivers.order import (
+from weighbridge.drivers.driver import OnProgress
+from weighbridge.drivers.kind import OpenedDriver
+from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
     Measured,
@@ -66,20 +66,20 @@ class Answering:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
 
-    def _answer(self, order: Any, heard: Heard | None) -> Any:
+    def _answer(self, order: Any, heard: OnProgress | None) -> Any:
         return fake_driver.answer(
             self.setup,
             order,
             lambda event: None if heard is None else heard(cast("Progress", event)),
         )
 
-    def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
+    def prepare(self, order: Prepare, heard: OnProgress | None = None) -> Prepared:
         return cast("Prepared", self._answer(order, heard))
 
-    def step(self, order: Step, heard: Heard | None = None) -> Measured:
+    def step(self, order: Step, heard: OnProgress | None = None) -> Measured:
         return cast("Measured", self._answer(order, heard))
 
-    def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
+    def cleanup(self, order: Cleanup, heard: OnProgress | None = None) -> Cleaned:
         return cast("Cleaned", self._answer(order, heard))
 
     def quit(self) -> None: ...
@@ -123,6 +123,10 @@ def go_on(store: RunStore, run: Run) -> Watched:
 
 
 @contextmanager
-def opened(_deployment: Deployment, suite: Suite, one: Pass, **_named: object) -> Iterator[Opened]:
+def opened(
+    _deployment: Deployment, suite: Suite, one: Pass, **_named: object
+) -> Iterator[OpenedDriver]:
     target = Endpoint(api=one.api, url="http://here", user="u", key="k")
-    yield Opened(Answering(Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})
+    yield OpenedDriver(
+        Answering(Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {}
+    )

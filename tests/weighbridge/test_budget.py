@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stub_run import SUITE, Run, by_fake
+from stub_run import SUITE, Run, fake_driver_settings
 from tests.weighbridge.displays import Silent
 from weighbridge.budget import SHORTEST_WINDOW_S, Budgeted, claim, comparisons_of, fit, sentences
 from weighbridge.command import weighbridge
@@ -143,7 +143,9 @@ def test_the_scatter_is_that_of_the_newest_run_that_has_one(
     ):
         one = Run(tmp_path / str(len(made)), repeats=repeats)
         store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
-        Conductor(one.plan(), one.planned, store, Silent(), one.place, settings=by_fake()).run()
+        Conductor(
+            one.plan(), one.planned, store, Silent(), one.place, settings=fake_driver_settings()
+        ).run()
         made.append(store.folder.rename(here / f"{len(made)}-run"))
     found = spread_here(here, run.hardware)
     rows = RunData(made[0]).rows

@@ -15,7 +15,7 @@ from stub_run import Run
 from tests.weighbridge.command_line import weighbridge
 from weighbridge.cli import compare, resume
 from weighbridge.command import Verbs
-from weighbridge.common.errors import MissingMeans, UsageError
+from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.conductor.opening import settings_of
 from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.site import CosbenchSite
@@ -209,7 +209,7 @@ def test_an_unreadable_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch, 
         os.seteuid(54321)
         try:
             with pytest.raises(
-                MissingMeans, match=rf"^{closed}.*\nSet WEIGHBRIDGE_HOME to a folder"
+                MissingPrerequisite, match=rf"^{closed}.*\nSet WEIGHBRIDGE_HOME to a folder"
             ):
                 place()
         finally:

@@ -11,7 +11,7 @@ from weighbridge import environment
 from weighbridge.cli.doctor import command
 from weighbridge.common.errors import EXIT_USAGE, UsageError
 from weighbridge.environment import require
-from weighbridge.topologies.deployment import StatePlace
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 
 
@@ -41,7 +41,7 @@ def test_a_folder_that_cannot_be_written_is_refused_with_its_variable(
         which: tmp_path / "file" / "below",
     }
     with pytest.raises(UsageError) as refused:
-        require(HOSTS, StatePlace(**folders))
+        require(HOSTS, StateFolders(**folders))
     assert (
         f"cannot write to {tmp_path}/file/below, the folder for hosts and images: Not a directory"
         in str(refused.value)
@@ -51,7 +51,7 @@ def test_a_folder_that_cannot_be_written_is_refused_with_its_variable(
 
 
 def test_writable_folders_are_made_and_left_empty(tmp_path: Path) -> None:
-    require(HOSTS, StatePlace(home=tmp_path / "a" / "home", state=tmp_path / "state"))
+    require(HOSTS, StateFolders(home=tmp_path / "a" / "home", state=tmp_path / "state"))
     assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [
         "a",
         "a/home",

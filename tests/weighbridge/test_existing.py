@@ -17,7 +17,7 @@ from swiftclient.client import Connection
 
 from tests.weighbridge import command_line
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.gateways.existing import made
+from weighbridge.gateways.existing import leftover_buckets
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
@@ -270,7 +270,7 @@ def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
 ) -> None:
     made_at = datetime(2026, 1, 1, tzinfo=UTC)
     monkeypatch.setattr(
-        made,
+        leftover_buckets,
         "_buckets",
         lambda *_: [("wb-0123abcd-gone-0", made_at), ("wb-0123abcd-small-0", made_at)],
     )
@@ -279,7 +279,7 @@ def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
         known = Endpoint(
             api="s3", url=f"http://{place[0]}:{place[1]}", user="weigh:er", key=SecretStr(KEY)
         )
-        assert [one.bucket for one in made.left(known)] == ["wb-0123abcd-small-0"]
+        assert [one.bucket for one in leftover_buckets.left(known)] == ["wb-0123abcd-small-0"]
 
 
 def test_clean_refuses_a_layout_that_the_suite_deploys(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import StubGateway, by_fake
+from stub_run import StubGateway, fake_driver_settings
 from weighbridge import run as running
 from weighbridge.command import main
 from weighbridge.common.registry import Registry
@@ -155,7 +155,10 @@ POINTS = [
     Point("between visits", event("down"), 1, 2),
     Point("before the last line", before(RunStore, "set_state"), 1, 4),
     Point(
-        "while the report is derived", after(derivation, "write_whole", named("summary.csv")), 1, 4
+        "while the report is derived",
+        after(derivation, "write_atomically", named("summary.csv")),
+        1,
+        4,
     ),
 ]
 
@@ -164,7 +167,7 @@ POINTS = [
 def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
     """Two layouts in a folder, and a comparison of them by a driver with made-up measurements."""
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
-    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
+    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=fake_driver_settings()))
     # Charts have their own tests, and take longer than all the rest.
     monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(figures=()))
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "home"))

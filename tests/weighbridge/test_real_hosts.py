@@ -18,7 +18,7 @@ from weighbridge.selection import fitting
 from weighbridge.topologies.deployment import RECORD, Stands
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, leftovers
-from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, HostDaemon, Swept
+from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, HostDaemon, LeftoverReport
 
 USAGE, TARGET = 2, 3
 NOWHERE = """\
@@ -133,11 +133,13 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         claimed = claim.mine(LABEL, "/opt/weighbridge", since="2026-01-01T00:00:00+00:00")
         errors = {name: TargetError(f"{name}: cannot be reached") for name in failed}
 
-        def find(hardware: object, *, whole: bool, daemons: bool) -> Swept:
+        def find(hardware: object, *, whole: bool, daemons: bool) -> LeftoverReport:
             assert (whole, daemons) == (True, True)
             return there
 
-        there = Swept(stood=(ClaimedDeployment(claimed, on),), failed=errors, daemons=daemons)
+        there = LeftoverReport(
+            stood=(ClaimedDeployment(claimed, on),), failed=errors, daemons=daemons
+        )
         monkeypatch.setattr(leftovers, "find", find)
         done = CliRunner().invoke(status.command, ["--hardware", str(path)], standalone_mode=False)
         error = done.exception

@@ -13,13 +13,13 @@ from weighbridge.conductor.conductor import RESUMED
 from weighbridge.conductor.plan import Plan, control_of, make_plan
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.hold import Holder
 from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.run_lock import Holder
 from weighbridge.resumption import ResumableRun
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites.loader import load, shipped
 from weighbridge.topologies import images, loader
-from weighbridge.topologies.deployment import StatePlace
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab.claim import ClaimedMachine
 
@@ -51,7 +51,7 @@ def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip() -> None:
         back = Plan.model_validate_json(plan.model_dump_json(indent=2))
         assert back == plan
         for layout, one in zip(back.layouts, able, strict=True):
-            again = loader.planned_again(layout, back.hardware, "plan.resolved.json")
+            again = loader.checked_again(layout, back.hardware, "plan.resolved.json")
             assert again.layout == one.layout
             assert again.gateway.needs() == one.gateway.needs()
             assert vars(again.gateway) == vars(one.gateway)
@@ -129,7 +129,7 @@ def test_memory_that_a_kernel_reserves_is_no_change_of_the_machine(
 def test_only_what_a_process_of_the_run_left_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = StatePlace(home=tmp_path / "home", state=tmp_path / "state")
+    place = StateFolders(home=tmp_path / "home", state=tmp_path / "state")
     since = "2026-01-01T00:00:0"
     for name, pid, at in (("ours-1", 11, 5), ("older-1", 11, 1), ("theirs-1", 12, 5)):
         ClaimedMachine(

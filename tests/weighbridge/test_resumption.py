@@ -23,7 +23,7 @@ from weighbridge.conductor import further, pass_runner
 from weighbridge.conductor.conductor import RESUMED
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
-from weighbridge.results.record.hold import holding
+from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.run import Doing, resume
@@ -221,7 +221,7 @@ def test_a_run_that_another_process_writes_to_is_refused(tmp_path: Path) -> None
     run = Run(tmp_path)
     store = run.store()
     with (
-        holding(store.folder),
+        lock_run_folder(store.folder),
         pytest.raises(UsageError, match=f"process {os.getpid()}, since .* is writing to this run"),
     ):
         resume(store.folder, doing(run)[0])

@@ -30,7 +30,7 @@ from weighbridge.results import derivation, derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.record.gaps import gaps
-from weighbridge.results.record.hold import holding
+from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 
@@ -146,7 +146,7 @@ class Folder(RuleBasedStateMachine):
 
     def measure(self, count: int, say: Callable[[int], None]) -> None:
         """Resume the run as `resume` does."""
-        with holding(self.folder):
+        with lock_run_folder(self.folder):
             store = RunStore.open(self.folder)
             store.event("resumed", "going on")
             store.set_state("running")
@@ -175,7 +175,7 @@ class Folder(RuleBasedStateMachine):
     @precondition(lambda self: self.holder is None)
     @rule()
     def take_hold(self) -> None:
-        self.holder = holding(self.folder)
+        self.holder = lock_run_folder(self.folder)
         self.holder.__enter__()
 
     @precondition(lambda self: self.holder is not None)
@@ -192,7 +192,7 @@ class Folder(RuleBasedStateMachine):
             pytest.raises(
                 UsageError, match=f"process {os.getpid()}, since .* is writing to this run"
             ),
-            holding(self.folder),
+            lock_run_folder(self.folder),
         ):
             pass
         assert self.contents() == before

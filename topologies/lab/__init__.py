@@ -6,6 +6,6 @@ the overlay in a private mount namespace, the NIC in its network namespace, loop
 descriptors that only its first process holds.
 """
 
-from weighbridge.topologies.lab.lab import LabHosts, raise_lab
+from weighbridge.topologies.lab.lab import LabHosts, start_lab
 
-__all__ = ["LabHosts", "raise_lab"]
+__all__ = ["LabHosts", "start_lab"]

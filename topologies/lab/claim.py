@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.locks import open_lock
 from weighbridge.common.record import Record
@@ -59,7 +59,7 @@ class ClaimedMachine(Record):
         """Write it atomically."""
         path = _path(state, self.deployment)
         path.parent.mkdir(parents=True, exist_ok=True)
-        inside.write(path.parent, path.name, self.model_dump_json().encode())
+        safe_files.write(path.parent, path.name, self.model_dump_json().encode())
 
     def forget(self, state: Path) -> None:
         """Remove it: nothing is left of the deployment."""
@@ -176,7 +176,7 @@ def exclude_conductors(state: Path, *, wait_s: float = 60) -> Iterator[None]:
         os.close(descriptor)
 
 
-class AtWork(UsageError):
+class MachineInUse(UsageError):
     """Another process holds the lock. `alive`: it is the conductor, not something it left."""
 
     def __init__(self, holder: Mapping[str, str]) -> None:
@@ -196,7 +196,7 @@ def _refuse_another_run(state: Path) -> None:
     """Raise AtWork where a run of another process holds the machine, between deployments too."""
     try:
         os.close(_locked(state / "run"))
-    except AtWork as busy:
+    except MachineInUse as busy:
         if busy.pid != str(os.getpid()):
             raise
 
@@ -222,7 +222,7 @@ def _wait_for_lock(path: Path, wait_s: float) -> int:
     while True:
         try:
             return _locked(path)
-        except AtWork as busy:
+        except MachineInUse as busy:
             if (busy.pid and busy.alive) or time.monotonic() > deadline:
                 raise
         time.sleep(RETRY_S)
@@ -236,7 +236,7 @@ def _locked(path: Path) -> int:
     except BlockingIOError:
         holder = _holder(descriptor)
         os.close(descriptor)
-        raise AtWork(holder) from None
+        raise MachineInUse(holder) from None
     return descriptor
 
 

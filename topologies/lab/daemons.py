@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
 from weighbridge.topologies.lab.ending import BUNDLES
@@ -51,7 +51,7 @@ def keep(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> 
         for name, one in services.items()
     )
     try:
-        inside.write(folder, FILE, KeptDaemons(daemons=daemons).model_dump_json().encode())
+        safe_files.write(folder, FILE, KeptDaemons(daemons=daemons).model_dump_json().encode())
     except OSError as error:
         raise TargetError(f"{host}: {folder / FILE} cannot be written: {error.strerror}") from error
 

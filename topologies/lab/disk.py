@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from weighbridge.common.errors import MissingMeans, TargetError
+from weighbridge.common.errors import MissingPrerequisite, TargetError
 
 # linux/loop.h. LOOP_CONFIGURE (Linux 5.8) takes struct loop_config: descriptor and block size, then
 # struct loop_info64 with lo_flags at its offset 52, then 64 reserved bytes. It works in one step: a
@@ -75,7 +75,7 @@ class LoopDisk:
         os.close(self.descriptor)
 
 
-def _no_device(path: str, folder: Path, error: OSError) -> MissingMeans:
+def _no_device(path: str, folder: Path, error: OSError) -> MissingPrerequisite:
     """An error that says why there is no loop device, and what to do about it."""
     used = sum(1 for _ in Path("/sys/block").glob("loop*/loop"))
     missing = {errno.ENOENT, errno.ENODEV, errno.ENXIO}
@@ -94,7 +94,7 @@ def _no_device(path: str, folder: Path, error: OSError) -> MissingMeans:
             "down --all` frees those of deployments that were left. A kernel parameter max_loop "
             "limits how many there can be."
         )
-    return MissingMeans(f"no loop device for {path}: {error.strerror}", advice=advice)
+    return MissingPrerequisite(f"no loop device for {path}: {error.strerror}", advice=advice)
 
 
 def _attach_free(backing: int) -> tuple[int, int]:

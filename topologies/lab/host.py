@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Completed, Counters, DiskCounters, Host, Service
 from weighbridge.topologies.lab import daemons, tools
@@ -187,7 +187,7 @@ class LabHost(Host):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
             if stderr.parent == self.bundle.logs:
-                descriptor = inside.opened(stderr.parent, stderr.name, flags)
+                descriptor = safe_files.opened(stderr.parent, stderr.name, flags)
             else:
                 descriptor = os.open(stderr, flags | os.O_CLOEXEC, 0o644)
         except OSError as error:

@@ -11,7 +11,7 @@ from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsR
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import network, tools
-from weighbridge.topologies.lab.lab import raise_lab
+from weighbridge.topologies.lab.lab import start_lab
 
 
 class LabKind(HostKind):
@@ -35,7 +35,7 @@ class LabKind(HostKind):
         root = ensure(asked.image, say, store=asked.images) if asked.image.packages else Path("/")
         roots = {name: root for name in asked.names if name not in asked.hardware.clients}
         toolbox = tools.toolbox(asked.images, say) if asked.tools else None
-        return lambda label, folder: raise_lab(
+        return lambda label, folder: start_lab(
             label,
             asked.hardware,
             roots,

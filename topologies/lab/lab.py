@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
 from weighbridge.gateways.together import together
@@ -28,8 +28,8 @@ from weighbridge.topologies.lab.claim import STATE, Claim, RootLimit
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.ending import BUNDLES, tear_down
 from weighbridge.topologies.lab.host import LabHost
-from weighbridge.topologies.lab.means import exhausted
 from weighbridge.topologies.lab.network import Port
+from weighbridge.topologies.lab.requirements import exhausted
 from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.lab.usage import disk_use
 from weighbridge.topologies.quota import slice_words
@@ -276,7 +276,7 @@ class LabHosts(Hosts):
         self._claim.release()
 
 
-def raise_lab(
+def start_lab(
     deployment: str,
     hardware: Hardware,
     images: Mapping[str, Path],
@@ -299,7 +299,7 @@ def raise_lab(
     """
     planned = _planned(hardware, images, names)
     if os.geteuid() != 0:
-        raise MissingMeans("lab hosts need root", advice="run it as root, or through sudo")
+        raise MissingPrerequisite("lab hosts need root", advice="run it as root, or through sudo")
     if any(character in str(folder) for character in ':,\\"'):
         raise UsageError(f"{folder}: an overlay's folder cannot have : , \\ or \" in its name")
     cgroups = Cgroups()

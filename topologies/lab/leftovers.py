@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from weighbridge.topologies.conducting import Conducted, owners_below
 from weighbridge.topologies.images import half_built, sweep
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.claim import STATE, ClaimedMachine, claims, exclude_conductors
 from weighbridge.topologies.lab.ending import disks, tear_down
 from weighbridge.topologies.lab.runc import Runc
+from weighbridge.topologies.ownership import DeploymentOwner, owners_below
 
 DEPLOYMENTS = "deployments"
 IMAGES = "images"
@@ -90,7 +90,7 @@ def remove(
     return tuple(found)
 
 
-def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
+def at_work(*, home: Path, state: Path = STATE) -> tuple[DeploymentOwner, ...]:
     """Deployments without lab hosts (a null target, real hosts) whose owner is running."""
     runc = Runc(state / "runc")
     ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common.errors import CommandFailed, MissingMeans
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.attestation import IMAGE
 from weighbridge.topologies.images import ensure
@@ -40,12 +40,12 @@ def argv(root: Path, name: str) -> tuple[str, ...]:
     kernel. Raises MissingMeans when the image has no such program.
     """
     if not (root / "usr/bin" / name).is_file():
-        raise MissingMeans(f"{root} has no program {name}", advice=REBUILD)
+        raise MissingPrerequisite(f"{root} has no program {name}", advice=REBUILD)
     # The C library's place on every Debian: /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2,
     # /lib/s390x-linux-gnu/ld64.so.1.
     loader = next(iter(sorted(root.glob("lib/*-linux-gnu*/ld*.so.[0-9]"))), None)
     if loader is None:
-        raise MissingMeans(f"{root} has no loader", advice=REBUILD)
+        raise MissingPrerequisite(f"{root} has no loader", advice=REBUILD)
     triplet = loader.parent.name
     # fio is linked with Ceph's libraries, of which one is in a folder outside the usual search
     # path.

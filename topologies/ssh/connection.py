@@ -13,7 +13,7 @@ from typing import IO, Any, Final, NoReturn
 
 import asyncssh
 
-from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Completed
 from weighbridge.topologies.hardware import HostSpec, SshAccess
 from weighbridge.topologies.ssh import frame
@@ -98,7 +98,7 @@ class SshConnection:
             done = self.loop.do(self._run(("sudo", "-n", "true"), b"", CONNECT_S))
             if done.code:
                 user, said = self._login.user, done.text.strip() or f"status {done.code}"
-                raise MissingMeans(
+                raise MissingPrerequisite(
                     f"{self.where}: {user} is not root, and sudo says: {said}",
                     advice=f"let {user} use sudo without a password there (NOPASSWD), or log in as "
                     "root (ssh: user)",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Command, Completed, Counters, Host, Service
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, since
@@ -156,7 +156,7 @@ class SshHost(Host):
                 (*self.services.enter(), "/bin/sh", "-c", 'command -v -- "$1"', "sh", name)
             )
             if done.code != 0:
-                raise MissingMeans(
+                raise MissingPrerequisite(
                     f"{self.name}: {name} is not installed",
                     advice="`weighbridge doctor --hardware FILE --install` installs it",
                 )

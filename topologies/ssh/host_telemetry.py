@@ -17,12 +17,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import Base64Bytes, Field, ValidationError
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Counters, DiskCounters
-from weighbridge.common.printed import json_value, printable
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
+from weighbridge.common.tool_output import json_value, printable
 from weighbridge.topologies.kept_logs import MOST_BYTES, MOST_FILES
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.remote import telemetry_program
@@ -118,8 +118,10 @@ class HostTelemetry:
             )
         try:
             if not path.isprintable():
-                raise inside.Refused(errno.EINVAL, "is not a plain path", path)
-            descriptor = inside.opened(folder, path, os.O_WRONLY | os.O_CREAT, make_folders=True)
+                raise safe_files.Refused(errno.EINVAL, "is not a plain path", path)
+            descriptor = safe_files.opened(
+                folder, path, os.O_WRONLY | os.O_CREAT, make_folders=True
+            )
             with os.fdopen(descriptor, "wb") as copy:
                 copy.truncate(added.offset)
                 copy.seek(added.offset)

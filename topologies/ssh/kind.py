@@ -24,10 +24,10 @@ class SshKind(HostKind):
         }
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
-        """See HostKind, and `raising.raise_ssh`."""
-        from weighbridge.topologies.ssh.raising import raise_ssh  # noqa: PLC0415 - reading a hardware file needs no asyncssh
+        """See HostKind, and `startup.start_ssh`."""
+        from weighbridge.topologies.ssh.startup import start_ssh  # noqa: PLC0415 - reading a hardware file needs no asyncssh
 
-        return lambda label, folder: raise_ssh(
+        return lambda label, folder: start_ssh(
             label,
             asked.hardware,
             asked.image,

@@ -17,8 +17,8 @@ from typing import Annotated, Final, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from weighbridge.common.errors import TargetError, WeighbridgeError
-from weighbridge.common.printed import printable
 from weighbridge.common.record import Record
+from weighbridge.common.tool_output import printable
 from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.ssh import claim as claims
@@ -85,7 +85,7 @@ class ClaimedDeployment:
 
 
 @dataclass(frozen=True)
-class Swept:
+class LeftoverReport:
     """What was found, or removed."""
 
     found: tuple[HostLeftover, ...] = ()
@@ -119,7 +119,7 @@ class _Examined:
     daemons: tuple[HostDaemon, ...] = ()
 
 
-def find(hardware: Hardware, *, whole: bool = False, daemons: bool = False) -> Swept:
+def find(hardware: Hardware, *, whole: bool = False, daemons: bool = False) -> LeftoverReport:
     """Everything of all deployments on the hosts of a hardware file, also of running conductors.
 
     `whole` includes suites, `daemons` the services that were started. Hosts that do not answer are
@@ -130,7 +130,7 @@ def find(hardware: Hardware, *, whole: bool = False, daemons: bool = False) -> S
         seen, failed = at_once(
             {name: partial(look, shell, hardware) for name, shell in all_shells.items()}
         )
-    return Swept(
+    return LeftoverReport(
         found=tuple(one for host in seen.values() for one in host.found),
         stood=_deployments(seen),
         failed=failed,
@@ -145,7 +145,7 @@ def remove(
     whole: bool = False,
     elsewhere: bool = False,
     silent: Collection[str] = (),
-) -> Swept:
+) -> LeftoverReport:
     """Remove what some deployments have left, or (None) what all have and unfinished suites; with
     `whole` all suites too.
 
@@ -182,7 +182,7 @@ def remove(
         }
         done, not_done = at_once(work)
     found = tuple(one for name in done for one in chosen_things[name])
-    return Swept(found, deployed, spared, {**failed, **not_done})
+    return LeftoverReport(found, deployed, spared, {**failed, **not_done})
 
 
 def _remove(

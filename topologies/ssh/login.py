@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import asyncssh
 
-from weighbridge.common.errors import MissingMeans, TargetError, UsageError
+from weighbridge.common.errors import MissingPrerequisite, TargetError, UsageError
 from weighbridge.topologies.hardware import HostSpec, SshAccess
 
 PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
@@ -59,7 +59,7 @@ class Login:
         elif PASSPHRASE in os.environ:
             options = {"passphrase": os.environ[PASSPHRASE]}
         if not self.known_hosts.is_file():
-            raise MissingMeans(
+            raise MissingPrerequisite(
                 f"{self.where}: there is no {self.known_hosts} with its key", advice=self._add_key
             )
         try:
@@ -81,13 +81,13 @@ class Login:
         except asyncssh.HostKeyNotVerifiable as error:
             raise self._unknown_key() from error
         except asyncssh.PermissionDenied as error:
-            raise MissingMeans(
+            raise MissingPrerequisite(
                 f"{self.where}: refuses to let {self.user} in: {error.reason}",
                 advice=f"add your public key to {self.user}'s authorized_keys there, or choose "
                 "another key (ssh: key)",
             ) from error
         except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-            raise MissingMeans(
+            raise MissingPrerequisite(
                 f"{self.where}: a private key cannot be read: {error}", advice=_unlock(error)
             ) from error
         except TimeoutError as error:
@@ -102,18 +102,18 @@ class Login:
                 advice="check that it is up and runs sshd, and that its address is right",
             ) from error
 
-    def _unknown_key(self) -> MissingMeans:
+    def _unknown_key(self) -> MissingPrerequisite:
         """The error for a host whose key is not known, or is not the known one."""
         port = None if self.port == 22 else self.port
         if asyncssh.read_known_hosts(str(self.known_hosts)).match(self.host, "", port)[0]:
             known_name = self.host if self.port == 22 else f"'[{self.host}]:{self.port}'"
-            return MissingMeans(
+            return MissingPrerequisite(
                 f"{self.where}: has another host key than in {self.known_hosts}: it was "
                 "reinstalled, or this is not that host",
                 advice=f"if you know why, remove the old key (ssh-keygen -f {self.known_hosts} -R "
                 f"{known_name}) and add the new one",
             )
-        return MissingMeans(
+        return MissingPrerequisite(
             f"{self.where}: its host key is not in {self.known_hosts}", advice=self._add_key
         )
 
@@ -132,7 +132,7 @@ def _private_key(path: Path) -> asyncssh.SSHKey:
     except OSError as error:
         raise UsageError(f"the private key {path} cannot be read: {error.strerror}") from error
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"the private key {path} cannot be used: {error}", advice=_unlock(error)
         ) from error
 

@@ -21,7 +21,7 @@ LOST: Final = 255
 
 
 class RemoteProgram:
-    """A `common.piped.Piped`; when its host stops answering, its pipes end with status LOST."""
+    """A `PipedProcess` on a real host; when the host is lost, its pipes end with status LOST."""
 
     def __init__(
         self,

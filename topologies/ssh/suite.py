@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Command
 from weighbridge.common.locks import open_lock
 from weighbridge.common.quantities import show_bytes
@@ -95,7 +95,7 @@ def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
     wrong = fault(shell, access, found)
     if wrong:
         advice = "`weighbridge doctor --hardware FILE --install` installs what it can."
-        raise MissingMeans(wrong, advice=advice)
+        raise MissingPrerequisite(wrong, advice=advice)
     archive = packed(found.python, home / WHEELHOUSE).read_bytes()
     size = f"{len(archive) / 1e6:.0f} MB"
     say(f"{shell.name}: installing this suite ({size}), once for all runs")

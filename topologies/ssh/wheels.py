@@ -21,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common.errors import MissingMeans
+from weighbridge.common.errors import MissingPrerequisite
 from weighbridge.common.home import IMPORTED_FROM, PACKAGE, ROOMS
 from weighbridge.common.record import Record
 
@@ -101,7 +101,7 @@ def own_files() -> dict[str, Path]:
     }
     engines = sorted((PACKAGE / "drivers" / "engine").glob("_native*.so"))
     if not engines:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             "the engine of this suite is not built here, and clients need it",
             advice="run `make setup`",
         )
@@ -188,7 +188,7 @@ def repacked(name: str, folder: Path) -> Path:
     wheel = distribution.read_text("WHEEL")
     files = distribution.files
     if wheel is None or files is None:
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"package {name} of this machine's Python cannot be copied to clients: it was not "
             "installed from a wheel",
             advice="install this suite into a virtual environment with pip (`make setup`)",
@@ -255,7 +255,7 @@ def _download(pins: Sequence[str], python: Python, folder: Path) -> None:
         why = done.stderr.strip() or f"pip ended with {done.returncode}" if done.returncode else ""
     if why:
         tail = "\n".join(why.splitlines()[-5:])
-        raise MissingMeans(
+        raise MissingPrerequisite(
             f"the packages of a client with Python {python.version} ({python.soabi}) could not be "
             f"downloaded here:\n{tail}",
             advice="Give this machine access to a package index, or clients Python "

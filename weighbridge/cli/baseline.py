@@ -41,7 +41,7 @@ def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
     from weighbridge.environment import place, require
     from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv
     from weighbridge.results.charts.baseline_chart import baseline_chart
-    from weighbridge.results.record.store import make_folder, write_whole
+    from weighbridge.results.record.store import make_folder, write_atomically
     from weighbridge.results_output import draw
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.topologies.attestation import tools_of
@@ -75,8 +75,8 @@ def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
     )
     folder = out / f"{now:%Y%m%dT%H%M%SZ}-{hosts.name}-{secrets.token_hex(3)}"
     make_folder(folder)
-    write_whole(folder / "baseline.json", baseline.model_dump_json(indent=1) + "\n")
-    write_whole(folder / "baseline.csv", baseline_csv(baseline.figures))
+    write_atomically(folder / "baseline.json", baseline.model_dump_json(indent=1) + "\n")
+    write_atomically(folder / "baseline.csv", baseline_csv(baseline.figures))
     if as_json:
         click.echo(baseline.model_dump_json(indent=1))
     else:

@@ -14,7 +14,7 @@ from weighbridge.cli.options import seconds
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from weighbridge.gateways.existing.made import MadeBucket
+    from weighbridge.gateways.existing.leftover_buckets import LeftoverBucket
 
 
 @click.command("clean")
@@ -41,7 +41,7 @@ def command(layout: str, older_s: float, *, deleting: bool) -> None:
 
     from weighbridge import selection
     from weighbridge.common.errors import UsageError
-    from weighbridge.gateways.existing import credentials, made
+    from weighbridge.gateways.existing import credentials, leftover_buckets
     from weighbridge.gateways.existing.existing import Existing
     from weighbridge.screen.terminal import console, print_line
 
@@ -57,13 +57,13 @@ def command(layout: str, older_s: float, *, deleting: bool) -> None:
     youngest = datetime.now(UTC) - timedelta(seconds=older_s)
     screen, found = console(), 0
     for endpoint in credentials.endpoints(gateway.settings, os.environ):
-        for one in made.left(endpoint):
+        for one in leftover_buckets.left(endpoint):
             found += 1
             reason = _kept(one, youngest)
             if reason or not deleting:
                 verdict = reason or "holds only what runs of this suite made: --delete deletes it"
             else:
-                verdict = f"deleted, with {made.delete(endpoint, one.bucket)} objects"
+                verdict = f"deleted, with {leftover_buckets.delete(endpoint, one.bucket)} objects"
             newest = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
             print_line(
                 screen,
@@ -74,7 +74,7 @@ def command(layout: str, older_s: float, *, deleting: bool) -> None:
         print_line(screen, "no run has left a bucket there")
 
 
-def _kept(one: MadeBucket, youngest: datetime) -> str:
+def _kept(one: LeftoverBucket, youngest: datetime) -> str:
     """Why a bucket is kept; empty if it may be deleted."""
     if one.strange:
         names = ", ".join(map(repr, one.strange))

@@ -70,8 +70,8 @@ def command(
     """
     from weighbridge.results.analysis.across_runs.guard import guard, weighed
     from weighbridge.results.analysis.across_runs.runs_comparison import (
+        check_history,
         compare_runs,
-        hold_history,
         lost,
         match,
     )
@@ -82,7 +82,7 @@ def command(
     pairs = match(before, after, list(split(layouts)))
     guarded = guard(before, after, pairs, facts)
     earlier = [weighed(folder) for folder in history]
-    hold_history(before, after, earlier, pairs, facts)
+    check_history(before, after, earlier, pairs, facts)
     comparison = compare_runs(before, after, pairs, guarded, earlier)
     screen = console()
     print_comparison(before, after, guarded, comparison, screen, earlier=len(earlier))
@@ -151,7 +151,7 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     from weighbridge.results.analysis.across_runs.guard import differences_csv
     from weighbridge.results.charts.change_map import change_maps
     from weighbridge.results.export.effects import effects_csv
-    from weighbridge.results.record.store import make_folder, write_whole
+    from weighbridge.results.record.store import make_folder, write_atomically
     from weighbridge.results_output import draw
 
     make_folder(out)
@@ -161,7 +161,7 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
         "comparison.json": comparison.model_dump_json(indent=2) + "\n",
     }
     for name, text in texts.items():
-        write_whole(out / name, text)
+        write_atomically(out / name, text)
     return (
         *(out / name for name in texts),
         *draw(change_maps(comparison), out, partial(click.echo, err=True)),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.topologies.hardware import Hardware
-    from weighbridge.topologies.lab.means import Mean
+    from weighbridge.topologies.lab.requirements import Mean
 
 
 @click.command("doctor")
@@ -74,7 +74,7 @@ def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, install: bool
     from weighbridge import selection
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.screen.terminal import console, print_line
-    from weighbridge.topologies.ssh import means
+    from weighbridge.topologies.ssh import requirements
 
     screen = console()
     planned = (
@@ -83,11 +83,11 @@ def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, install: bool
         else list(selection.fitting(hosts))
     )
     with interruptible():
-        here = means.here(hosts)
-        there = means.look(hosts, planned)
+        here = requirements.here(hosts)
+        there = requirements.look(hosts, planned)
         if install and any(one.packages for one in there):
-            means.install(hosts, there, partial(print_line, screen))
-            there = means.look(hosts, planned)
+            requirements.install(hosts, there, partial(print_line, screen))
+            there = requirements.look(hosts, planned)
     screen.print("[bold]this machine[/]")
     _print(screen, here)
     for one in there:

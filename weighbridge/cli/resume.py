@@ -52,14 +52,14 @@ def command(
     from weighbridge.cli import tune
     from weighbridge.cli.compare import exit_code
     from weighbridge.environment import place
-    from weighbridge.results.record.trial import TrialBook
+    from weighbridge.results.record.trial import TuningStore
     from weighbridge.results_output import show_results
     from weighbridge.run import Doing
     from weighbridge.run import resume as resume_run
     from weighbridge.screen.terminal import console
 
     doing = Doing(place(), console(), pictures=pictures, own=own)
-    if TrialBook(run).run() is not None:
+    if TuningStore(run).run() is not None:
         return tune.resume(run, doing, despite=split(despite), budget_s=budget)
     doing = replace(doing, influx=influx)
     derived, steps, _ = resume_run(run, doing, despite=split(despite), budget_s=budget)

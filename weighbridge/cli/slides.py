@@ -27,7 +27,7 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
     """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
     from weighbridge.common.errors import UsageError
     from weighbridge.results.charts.chart_theme import DARK, LIGHT
-    from weighbridge.results.record.store import RunStore, write_whole
+    from weighbridge.results.record.store import RunStore, write_atomically
     from weighbridge.results.slides.evidence import evidence
     from weighbridge.results.slides.markdown import write_markdown
     from weighbridge.results.slides.powerpoint import powerpoint
@@ -48,7 +48,7 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
             advice="It may have been edited: choose another file, or replace it with --force.",
         )
     deck = talk(evidence(store), DARK if dark else LIGHT)
-    write_whole(path, powerpoint(deck))
+    write_atomically(path, powerpoint(deck))
     click.echo(f"{path}: {len(deck.slides)} slides")
     if markdown is not None:
         click.echo(f"{write_markdown(deck, markdown)[0]}")

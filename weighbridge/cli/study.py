@@ -86,7 +86,7 @@ def command(
     from weighbridge.environment import place
     from weighbridge.prepared_study import prepare
     from weighbridge.results.analysis.study.study import FILE, StudyRun
-    from weighbridge.results.record.store import write_whole
+    from weighbridge.results.record.store import write_atomically
     from weighbridge.results_output import show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
@@ -104,7 +104,7 @@ def command(
 
     def begun(store: RunStore) -> None:
         record = StudyRun(study=study.study, scale=study.scale_name)
-        write_whole(store.folder / FILE, record.model_dump_json(indent=1) + "\n")
+        write_atomically(store.folder / FILE, record.model_dump_json(indent=1) + "\n")
 
     print_line(screen, f"{study.study.name}: {study.brief}")
     doing = Doing(place(), screen, influx, own=own)

@@ -8,9 +8,9 @@ from pathlib import Path
 from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
-from weighbridge.drivers.driver import Heard
-from weighbridge.drivers.order import AgeBuckets, Aged
+from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import AgeBuckets, Aged
 from weighbridge.gateways.gateway import Room
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
@@ -86,7 +86,7 @@ def age(
     *,
     prefix: str,
     log: Path,
-    heard: Heard,
+    heard: OnProgress,
     settings: DriverSettings = NO_SETTINGS,
 ) -> Aged:
     """Age a store over the first API that the suite and the gateway share. Raises DriverError."""

@@ -24,7 +24,7 @@ from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, sho
 from weighbridge.results.record.manifest import BUSY, UNEVEN, Sheet
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
+from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
 
 RESUMED: Final = "resumed"
@@ -49,7 +49,7 @@ class Conductor:
         planned: Sequence[Planned],
         store: RunStore,
         display: Display,
-        place: StatePlace,
+        place: StateFolders,
         *,
         settings: DriverSettings = NO_SETTINGS,
         attest: bool = False,

@@ -20,7 +20,7 @@ from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import TrialBook
+from weighbridge.results.record.trial import TuningStore
 
 STRICT: Final = 0.001
 """The largest corrected p-value of a cell with which a run ends before its last look."""
@@ -62,7 +62,7 @@ def next_block(
             "every comparable difference of throughput and p90 is clear after "
             f"{repeat - 1} repeats",
         )
-    TrialBook(store.folder).replan(grown)
+    TuningStore(store.folder).replan(grown)
     count = len(unclear(found))
     cells = (
         "1 cell of throughput and p90 is"

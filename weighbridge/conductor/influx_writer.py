@@ -25,7 +25,7 @@ from pydantic import NonNegativeInt
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.record import Record
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.results.influx.cursor import REFUSED, Cursor, Part, parts, set_aside
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from weighbridge.common.undisturbed import SIGNALS
+from weighbridge.common.cleanup import SIGNALS
 
 
 class Interrupted(BaseException):

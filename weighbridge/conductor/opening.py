@@ -11,8 +11,8 @@ from typing import Final
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
-from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, Opened
-from weighbridge.drivers.order import Ring, RingDisk
+from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, OpenedDriver
+from weighbridge.drivers.protocol import Ring, RingDisk
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
@@ -59,7 +59,7 @@ def opened(
     log: Path,
     settings: DriverSettings = NO_SETTINGS,
     alone: bool = False,
-) -> Iterator[Opened]:
+) -> Iterator[OpenedDriver]:
     """The driver of a pass, ended on every path.
 
     `prefix` is the run's, `log` is for the driver's messages. `alone`: only on the first client.

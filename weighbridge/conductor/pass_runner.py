@@ -13,7 +13,7 @@ from weighbridge.conductor.plan import Plan, StepTurn, Visit
 from weighbridge.conductor.step_runner import Display, StepRunner, gateway_fault
 from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeEstimate, work_of
-from weighbridge.drivers.driver import Driver, GaveUp
+from weighbridge.drivers.driver import Driver, DriverFailure
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
@@ -76,7 +76,7 @@ class PassRunner:
         if first is not error:
             self.store.event("failed", str(error), layout=self.visit.layout)
         for gave_up in (error, error.__cause__):
-            if isinstance(gave_up, GaveUp):
+            if isinstance(gave_up, DriverFailure):
                 folder = f"{_file_name(self.visit, at.way)}-failed-{self.runner.order}"
                 self.runner.keep(folder, gave_up.kept)
         lost = [

@@ -9,7 +9,7 @@ from typing import Final, get_args
 from weighbridge.common.errors import UsageError
 from weighbridge.drivers.kind import KINDS, loading
 from weighbridge.results.record.step import Pass
-from weighbridge.suites import ASKED_OF_HOSTS, Api, DriverName, Layer, Suite, Workload
+from weighbridge.suites import HOST_LAYERS, Api, DriverName, Layer, Suite, Workload
 from weighbridge.topologies.attestation import AttestOptions
 
 GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
@@ -49,7 +49,7 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
     below = [
         _below(suite, layer)
         for layer in suite.layers
-        if layer in layers and layer not in ASKED_OF_HOSTS
+        if layer in layers and layer not in HOST_LAYERS
     ]
     return (*found, *(one for some in below for one in some if one.workloads))
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.conductor.perf import HERTZ, STACK_BYTES, Perf, PerfSupport, why_not
-from weighbridge.drivers.driver import Heard
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.driver import OnProgress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.results.charts.flame import flame
 from weighbridge.results.record import block_trace
 from weighbridge.results.record.block_trace import DiskTrace, disk_csv
@@ -32,7 +32,7 @@ from weighbridge.results.record.profile import (
     unresolved,
 )
 from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore, write_whole
+from weighbridge.results.record.store import RunStore, write_atomically
 from weighbridge.topologies.deployment import Deployment
 
 LONGEST_S: Final = 30.0
@@ -64,7 +64,7 @@ class Profiler:
     @contextmanager
     def step(
         self, deployment: Deployment, tiers: Mapping[str, str], key: StepKey
-    ) -> Iterator[Heard]:
+    ) -> Iterator[OnProgress]:
         """Profile while the block runs, if this is the step; yields a listener for its progress."""
         if not self._is(key) or key.layout in self._done:
             yield _ignore
@@ -258,14 +258,14 @@ class _StepProfile:
             remarks=(*self.support.remarks, *self.remarks),
         )
         if stacks:
-            write_whole(self.folder / "stacks.folded", folded(stacks))
-            write_whole(
+            write_atomically(self.folder / "stacks.folded", folded(stacks))
+            write_atomically(
                 self.folder / "flame.svg",
                 flame(stacks, title=f"{key.layout}, {key.workload}, {key.workers} workers"),
             )
         if disk is not None:
-            write_whole(self.folder / "disk.csv", disk_csv(disk))
-        write_whole(self.folder / "profile.json", profile.model_dump_json(indent=1) + "\n")
+            write_atomically(self.folder / "disk.csv", disk_csv(disk))
+        write_atomically(self.folder / "profile.json", profile.model_dump_json(indent=1) + "\n")
         self._tidy()
         summary = (
             f"{profile.samples} samples of {len(self.programs)} processes in {self.seconds:.1f} s "

@@ -14,8 +14,8 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
-from weighbridge.drivers.driver import Driver, Heard
-from weighbridge.drivers.order import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
+from weighbridge.drivers.driver import Driver, OnProgress
+from weighbridge.drivers.protocol import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import ConfigFile, Sheet
@@ -238,7 +238,7 @@ class StepRunner:
 
     def _profiling(
         self, planned: Planned, deployment: Deployment, key: StepKey
-    ) -> AbstractContextManager[Heard]:
+    ) -> AbstractContextManager[OnProgress]:
         if self._profiler is None:
             return nullcontext(lambda _: None)
         tiers = {name: need.tier for name, need in planned.gateway.needs().items()}

@@ -16,7 +16,7 @@ from typing import Protocol, Self
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.host import Counters, DiskCounters
 from weighbridge.conductor.probe_reader import SILENCE_S, ProbeInbox, ProbeLine, ProbeReader
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.record.step import StepKey

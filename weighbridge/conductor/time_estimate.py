@@ -173,7 +173,7 @@ def show_duration(seconds: float) -> str:
 
 def _of_visit(plan: Plan, visit: Visit, complete: Collection[StepKey]) -> list[WorkUnit]:
     # What is written is lost with the deployment, except on a gateway that already runs.
-    leaves = plan.suite.cleanup == "with-deployment" and not plan.hardware.of.of_what_runs
+    leaves = plan.suite.cleanup == "with-deployment" and not plan.hardware.of.for_running_gateways
     work: list[WorkUnit] = []
     for ways in plan.groups(visit.layout):
         turns = [turn for turn in plan.turns(visit, ways) if turn.key not in complete]

@@ -9,15 +9,15 @@ from rich.console import Console
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.screen.terminal import print_line
-from weighbridge.topologies.deployment import Stands, StatePlace, standing
+from weighbridge.topologies.deployment import Stands, StateFolders, standing
 from weighbridge.topologies.hardware import HOSTS
 
 if TYPE_CHECKING:
     from weighbridge.topologies.hardware import Hardware
-    from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, Swept
+    from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, LeftoverReport
 
 
-def print_running(place: StatePlace, console: Console) -> None:
+def print_running(place: StateFolders, console: Console) -> None:
     """Print every running deployment, and which of its daemons have died.
 
     Raises TargetError if that cannot be found out.
@@ -31,7 +31,7 @@ def print_running(place: StatePlace, console: Console) -> None:
             print_line(console, line)
 
 
-def dead_here(record: Stands, place: StatePlace) -> list[str]:
+def dead_here(record: Stands, place: StateFolders) -> list[str]:
     """The lines about dead daemons of a deployment on lab hosts; none if all are running.
 
     Real hosts must be asked, and the file that says how to reach them is not known here.
@@ -54,7 +54,7 @@ def dead_here(record: Stands, place: StatePlace) -> list[str]:
 
 
 def dead_there(
-    found: ClaimedDeployment, record: Stands | None, there: Swept, hardware: Hardware
+    found: ClaimedDeployment, record: Stands | None, there: LeftoverReport, hardware: Hardware
 ) -> list[str]:
     """The same for a deployment on real hosts, by their answers; names hosts that did not answer.
 

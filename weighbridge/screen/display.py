@@ -14,7 +14,7 @@ from rich.table import Table
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.time_estimate import show_duration
-from weighbridge.drivers.order import Progress as DriverProgress
+from weighbridge.drivers.protocol import Progress as DriverProgress
 from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.interval import percentile, summed
 from weighbridge.results.record import Histogram, StepKey, StepResult, Tally

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.conductor.step_runner import Display
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record import RunStore, StepKey, StepResult
 

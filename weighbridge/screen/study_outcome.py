@@ -11,13 +11,13 @@ from rich.table import Table
 from weighbridge.results.analysis.study.recap import Recap, RecapCell
 from weighbridge.results.analysis.study.study import StudyTable
 from weighbridge.results.charts.change_map import study_maps
-from weighbridge.results.report.study_page import StudyPage
+from weighbridge.results.report.study_section import StudySection
 from weighbridge.screen.terminal import new_table, print_line
 
 _STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
 
 
-def print_study(page: StudyPage, console: Console) -> None:
+def print_study(page: StudySection, console: Console) -> None:
     """Print all tables of a study. As in its chart, blue is faster and orange slower."""
     run = page.outcome.run
     print_line(console, f"\n{run.study.about} ({run.scale} scale), after {run.study.source}")

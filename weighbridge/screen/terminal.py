@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 
 WIDTH_ELSEWHERE = 120
 """Characters in a line where there is no terminal (a pipe, a log) and $COLUMNS is not set."""

@@ -9,7 +9,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from weighbridge.results.analysis.tuning.ledger_table import LedgerLine, ledger_lines, short_names
+from weighbridge.results.analysis.tuning.setting_lines import (
+    SettingLine,
+    setting_lines,
+    short_names,
+)
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
 from weighbridge.results.derivation import WINNERS, Derived
 from weighbridge.screen.terminal import new_table, print_line
@@ -30,7 +34,7 @@ _LISTED: Final = 12
 def print_tuning(result: TuningResult, derived: Derived, console: Console) -> None:
     """Print the table of trials and its sentences."""
     print_line(console, f"{result.headline}.", "bold")
-    lines = ledger_lines(result)
+    lines = setting_lines(result)
     if lines:
         console.print(_table(result, lines, console.width))
     for entry in result.refused:
@@ -74,7 +78,7 @@ def _print_without_effect(result: TuningResult, console: Console) -> None:
         print_line(console, f"  ~ and {len(none) - _LISTED} more, in the report", "dim")
 
 
-def _table(result: TuningResult, lines: Sequence[LedgerLine], width: int) -> Table:
+def _table(result: TuningResult, lines: Sequence[SettingLine], width: int) -> Table:
     """The trials in as many columns as fit: intervals, and what each setting restarts."""
     objectives = result.run.objectives
     wide = width >= WIDE

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from weighbridge.common.document import DocumentError
 from weighbridge.gateways.fragments import fragments
-from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
 from weighbridge.results.record.trial import Fragment, Winner
 from weighbridge.topologies.reference import LONGEST_NAME
 from weighbridge.tuning.preparation import PreparedTuning
@@ -18,7 +18,10 @@ TUNED = "-tuned"
 
 
 def choose(
-    prepared: PreparedTuning, candidates: Mapping[str, Candidate], ledger: Ledger, refusal: Refusal
+    prepared: PreparedTuning,
+    candidates: Mapping[str, Candidate],
+    ledger: SettingTable,
+    refusal: Refusal,
 ) -> tuple[Candidate, Winner] | None:
     """The winner of a tuning with its layout; None if nothing is better.
 
@@ -56,11 +59,11 @@ def choose(
 def _together(
     prepared: PreparedTuning,
     candidates: Mapping[str, Candidate],
-    better: Sequence[LedgerEntry],
+    better: Sequence[SettingEntry],
     refusal: Refusal,
-) -> tuple[Candidate, list[LedgerEntry], str]:
+) -> tuple[Candidate, list[SettingEntry], str]:
     """The best better level of each parameter, the largest gain first."""
-    best: dict[int, tuple[LedgerEntry, Choice]] = {}
+    best: dict[int, tuple[SettingEntry, Choice]] = {}
     weaker = []
     for entry in better:
         choice = candidates[entry.arm.name].choices[0]

@@ -18,9 +18,9 @@ from weighbridge.results.record.trial import TuningRun
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Strategy, Tuning
 from weighbridge.suites.tuning import loader as tuning_files
-from weighbridge.topologies.deployment import StatePlace, preflight_all
+from weighbridge.topologies.deployment import StateFolders, preflight_all
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.loader import Planned, planned_again
+from weighbridge.topologies.loader import Planned, checked_again
 from weighbridge.tuning.space import Candidate, Space
 
 
@@ -241,7 +241,7 @@ def prepare_again(
     made any more.
     """
     layout = next(one for one in plan.layouts if one.name == run.baseline)
-    baseline = planned_again(layout, plan.hardware, str(store.folder / "plan.resolved.json"))
+    baseline = checked_again(layout, plan.hardware, str(store.folder / "plan.resolved.json"))
     document = Document(str(store.folder / "plan.yaml"), store.plan_yaml())
     found = checked(document, run.tuning, plan.hardware, baseline, run.suite, say)
     now = found.run()
@@ -254,7 +254,7 @@ def prepare_again(
     return found
 
 
-def check(found: PreparedTuning, place: StatePlace, say: Say, *, attest: bool) -> None:
+def check(found: PreparedTuning, place: StateFolders, say: Say, *, attest: bool) -> None:
     """Have the release's programs check every candidate, on hosts that are started once; builds
     missing images.
 

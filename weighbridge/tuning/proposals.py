@@ -15,8 +15,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 from weighbridge.common.document import DocumentError
-from weighbridge.results.analysis.tuning.ledger import LedgerEntry
-from weighbridge.results.record.trial import Arm, Trial
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry
+from weighbridge.results.record.trial import LayoutVariant, Trial
 from weighbridge.suites.tuning import Level
 from weighbridge.tuning.space import Candidate, Choice, Space
 from weighbridge.tuning.turns import Judge, TrialCount, TrialTurn, Turns, rounds, settled
@@ -77,11 +77,13 @@ class OptunaSearch:
             self._finalists(), self._tuning, self._space.baseline.arm, self._judge, number
         )
 
-    def _proposal(self, arm: Arm, number: int) -> Generator[TrialTurn, Trial, float | None]:
+    def _proposal(
+        self, arm: LayoutVariant, number: int
+    ) -> Generator[TrialTurn, Trial, float | None]:
         """Try one in its own round; returns its gain, None if it may not be chosen."""
         baseline = self._space.baseline.arm
         found = self._tried[arm.name] = TrialCount(arm)
-        entry: LedgerEntry | None = None
+        entry: SettingEntry | None = None
         yield TrialTurn(baseline, number)
         for _ in range(self._tuning.search.trials):
             found.add((yield TrialTurn(arm, number)))
@@ -102,7 +104,7 @@ class OptunaSearch:
             return None
         return entry.gain
 
-    def _beaten(self, entry: LedgerEntry) -> bool:
+    def _beaten(self, entry: SettingEntry) -> bool:
         best = max(gain for gain in self._gains.values() if gain is not None)
         return entry.gain_high is not None and entry.gain_high < best
 

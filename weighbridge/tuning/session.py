@@ -30,13 +30,13 @@ from weighbridge.results.analysis.steps.visit import (
     read_visits,
 )
 from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
-from weighbridge.results.analysis.tuning.ledger import Ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable
 from weighbridge.results.derivation import Derived
-from weighbridge.results.record.hold import holding
 from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import CONFIRMATION, TrialBook
+from weighbridge.results.record.trial import CONFIRMATION, TuningStore
 from weighbridge.results_output import draw_run
 from weighbridge.run import Doing, alone
 from weighbridge.screen.display import display_for
@@ -59,7 +59,7 @@ class TuningOutcome:
     """The results of a tuning; `ledger` is None if nothing was left to do."""
 
     derived: Derived
-    ledger: Ledger | None = None
+    ledger: SettingTable | None = None
 
 
 def tune(prepared: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> TuningOutcome:
@@ -86,9 +86,9 @@ def tune(prepared: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> 
             weighbridge_version=version("weighbridge"),
             sheets=[Sheet(title="machine", facts=facts_of_machine(prepared.hardware))],
         )
-        with holding(store.folder):
+        with lock_run_folder(store.folder):
             register(str(store.folder))
-            TrialBook(store.folder).begin(prepared.run())
+            TuningStore(store.folder).begin(prepared.run())
             for remark in prepared.remarks:
                 store.event(LEFT_OUT, remark)
             ledger = _conduct(prepared, store, doing, allowance, attest=attest)
@@ -105,9 +105,9 @@ def resume(
     resumed; else as `tune`.
     """
     RunStore.open(folder)  # leave no lock in a folder that is not a run's
-    with interruptible(), holding(folder) as holders, ExitStack() as stack:
+    with interruptible(), lock_run_folder(folder) as holders, ExitStack() as stack:
         left = resumption.load_run(folder)
-        store, begun = left.store, TrialBook(folder).run()
+        store, begun = left.store, TuningStore(folder).run()
         if begun is None:
             raise UsageError(
                 f"{folder}: is not the run of a tuning",
@@ -131,7 +131,7 @@ def resume(
         preparation.check(prepared, doing.where, doing.say, attest=left.plan.attest)
         was = "killed" if store.manifest.state == "running" else store.manifest.state
         why = f" ({store.manifest.error})" if store.manifest.error else ""
-        many = len(TrialBook(folder).trials())
+        many = len(TuningStore(folder).trials())
         store.event(
             RESUMED, f"{many} trials are made; the run was {was}{why}; now process {os.getpid()}"
         )
@@ -155,7 +155,7 @@ def unfinished(tuning: Tuning, out: Path) -> Path:
     """
     found = []
     for path in sorted(out.glob("*/tuning.json"), reverse=True):
-        begun = TrialBook(path.parent).run()
+        begun = TuningStore(path.parent).run()
         if (
             begun is not None
             and begun.tuning.name == tuning.name
@@ -222,7 +222,7 @@ def _conduct(
     *,
     attest: bool,
     despite: Collection[str] = (),
-) -> Ledger:
+) -> SettingTable:
     """Run what is missing; the folder records how that ended."""
     try:
         found = _run_trials(prepared, store, doing, allowance, attest=attest, despite=despite)
@@ -243,8 +243,8 @@ def _run_trials(
     *,
     attest: bool,
     despite: Collection[str],
-) -> Ledger:
-    book, plan = TrialBook(store.folder), store.plan()
+) -> SettingTable:
+    book, plan = TuningStore(store.folder), store.plan()
     closed = closed_loops(plan)
     visits: dict[StepKey, JudgedStep] = read_visits(store, plan)
     before = book.trials()

@@ -15,7 +15,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.record.trial import Arm, Settings
+from weighbridge.results.record.trial import LayoutVariant, Settings
 from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned, changed_layout
@@ -40,7 +40,7 @@ class Choice:
 class Candidate:
     """Settings that can be tried, as a checked layout, and the choices that they come from."""
 
-    arm: Arm
+    arm: LayoutVariant
     planned: Planned
     choices: tuple[Choice, ...] = ()
 
@@ -58,7 +58,7 @@ class Space:
         self, tuning: Tuning, baseline: Planned, hardware: Hardware, document: Document
     ) -> None:
         self.tuning = tuning
-        self.baseline = Candidate(Arm(name=baseline.layout.name), baseline)
+        self.baseline = Candidate(LayoutVariant(name=baseline.layout.name), baseline)
         self._hardware = hardware
         self._document = document
         self._kind = type(baseline.gateway)
@@ -134,7 +134,9 @@ class Space:
         if differing != settings and name is None:
             planned = _renamed(planned, self._name(differing))
         planned = self._with_unique_name(planned, differing)
-        return Candidate(Arm(name=planned.layout.name, settings=differing), planned, tuple(choices))
+        return Candidate(
+            LayoutVariant(name=planned.layout.name, settings=differing), planned, tuple(choices)
+        )
 
     def singles(self, say: Say) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
         """Each level of each parameter alone, and remarks on those that change nothing.
@@ -269,7 +271,7 @@ def _renamed(planned: Planned, name: str) -> Planned:
     return replace(planned, layout=planned.layout.model_copy(update={"name": name}))
 
 
-def differing(one: Arm, other: Arm) -> frozenset[str]:
+def differing(one: LayoutVariant, other: LayoutVariant) -> frozenset[str]:
     """The keys of the settings in which two differ."""
     return frozenset(
         key
@@ -278,7 +280,7 @@ def differing(one: Arm, other: Arm) -> frozenset[str]:
     )
 
 
-def scope_between(one: Arm, other: Arm, scopes: Mapping[str, Scope]) -> Scope:
+def scope_between(one: LayoutVariant, other: LayoutVariant, scopes: Mapping[str, Scope]) -> Scope:
     """What must be restarted to go from one to the other."""
     return widest(scopes[key] for key in differing(one, other))
 

@@ -15,13 +15,13 @@ from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.conductor.plan import Visit, keys_of
 from weighbridge.conductor.step_runner import Display, StepRunner
-from weighbridge.drivers.driver import Driver, GaveUp
+from weighbridge.drivers.driver import Driver, DriverFailure
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Arm
+from weighbridge.results.record.trial import LayoutVariant
 from weighbridge.suites import Workload
-from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
+from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.space import Candidate, scope_between
 
@@ -47,7 +47,7 @@ class TrialDeployment:
         prepared: PreparedTuning,
         store: RunStore,
         display: Display,
-        place: StatePlace,
+        place: StateFolders,
         runner: StepRunner,
         *,
         number: int = 0,
@@ -67,7 +67,7 @@ class TrialDeployment:
         self._next = number
         self._stack = ExitStack()
         self._deployment: Deployment | None = None
-        self._arm: Arm | None = None
+        self._arm: LayoutVariant | None = None
         self._doubt: tuple[Scope, ...] = ()
         """What must be restarted before the running settings are certain."""
         self._driving = ExitStack()
@@ -81,7 +81,7 @@ class TrialDeployment:
         """The number of the running deployment, or of the next one."""
         return self._next - 1 if self._deployment is not None else self._next
 
-    def scope_to(self, arm: Arm) -> Scope:
+    def scope_to(self, arm: LayoutVariant) -> Scope:
         """What must be restarted for a setting."""
         if self._arm is None:
             return "cluster"
@@ -159,7 +159,7 @@ class TrialDeployment:
         assert began is not None  # noqa: S101 - a suite has steps
         return began
 
-    def not_measured(self, arm: Arm, repeat: int, error: WeighbridgeError) -> None:
+    def not_measured(self, arm: LayoutVariant, repeat: int, error: WeighbridgeError) -> None:
         """Record the steps of a trial for which the gateway did not start."""
         visit = Visit(layout=arm.name, repeat=repeat)
         keys = [
@@ -274,7 +274,7 @@ class TrialDeployment:
         """Record what was not measured, and end the driver, which may be out of step."""
         self._display.say(error.message)
         self._store.event("failed", str(error), layout=deployment.layout.name)
-        if isinstance(error, GaveUp):
+        if isinstance(error, DriverFailure):
             self._runner.keep(f"{deployment.layout.name}-failed-{self._runner.order}", error.kept)
         self._runner.not_measured(left, error)
         self._doubt = ("restart",)

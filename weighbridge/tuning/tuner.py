@@ -16,10 +16,10 @@ from weighbridge.conductor.conductor import BUDGET
 from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.results.analysis.steps.visit import JudgedStep
-from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, ledger
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Trial, TrialBook
+from weighbridge.results.record.trial import Trial, TuningStore
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.proposals import OptunaSearch
@@ -51,7 +51,7 @@ class Tuner:
         self._tuning = prepared
         self._run = prepared.run()
         self._store = store
-        self._book = TrialBook(store.folder)
+        self._book = TuningStore(store.folder)
         self._display = display
         self._deployment = deployment
         self._course = course
@@ -68,7 +68,7 @@ class Tuner:
         """All known candidates, by name."""
         return dict(self._candidates)
 
-    def judge(self) -> Ledger:
+    def judge(self) -> SettingTable:
         """The results of all trials so far."""
         return ledger(self._run, self._trials, self._visits)
 

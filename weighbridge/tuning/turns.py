@@ -12,11 +12,11 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from weighbridge.results.analysis.tuning.ledger import Ledger
-from weighbridge.results.record.trial import Arm, Trial
+from weighbridge.results.analysis.tuning.setting_table import SettingTable
+from weighbridge.results.record.trial import LayoutVariant, Trial
 from weighbridge.suites.tuning import Tuning
 
-Judge = Callable[[], Ledger]
+Judge = Callable[[], SettingTable]
 """The ledger of all trials so far."""
 
 
@@ -24,7 +24,7 @@ Judge = Callable[[], Ledger]
 class TrialTurn:
     """A setting to try in a round, counted from 0."""
 
-    arm: Arm
+    arm: LayoutVariant
     round: int
 
 
@@ -38,7 +38,7 @@ _FAILURES = 2
 class TrialCount:
     """How often a setting was tried, and in how many of these trials a step failed."""
 
-    arm: Arm
+    arm: LayoutVariant
     trials: int = 0
     failures: int = 0
     started: bool = True
@@ -56,7 +56,11 @@ class TrialCount:
 
 
 def rounds(
-    tried: Sequence[TrialCount], tuning: Tuning, baseline: Arm, judge: Judge, first: int = 0
+    tried: Sequence[TrialCount],
+    tuning: Tuning,
+    baseline: LayoutVariant,
+    judge: Judge,
+    first: int = 0,
 ) -> Turns:
     """Rounds over settings until each is clear, hopeless, or was tried `most` times.
 
@@ -84,7 +88,7 @@ def rounds(
             ]
 
 
-def settled(ledger: Ledger, arm: Arm) -> bool:
+def settled(ledger: SettingTable, arm: LayoutVariant) -> bool:
     """Whether a setting needs no more trials: it is clear, or may not be chosen anyway."""
     entry = ledger.entry(arm)
     return entry is not None and (entry.clear or entry.verdict in ("not allowed", "failed"))

@@ -90,7 +90,7 @@ def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tu
     return pairs
 
 
-def hold_history(
+def check_history(
     a: ComparedRun,
     b: ComparedRun,
     history: Sequence[ComparedRun],
@@ -150,7 +150,7 @@ def compare_runs(
     """Compare each layout of B with its counterpart in A, in everything both measured.
 
     Thresholds are those of A's suite. `history` are earlier runs of the same thing as A
-    (`hold_history`), whose scatter is part of every interval; without enough of them verdicts are
+    (`check_history`), whose scatter is part of every interval; without enough of them verdicts are
     provisional. Layouts are named with their run in brackets. The noise floor is the larger one of
     the runs that had an A/A control.
     """

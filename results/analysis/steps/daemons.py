@@ -70,7 +70,7 @@ def _part(
 def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
     """The figures of daemons with two or more lines in the window; unknown ones are left out."""
     by_probe: dict[str, list[ProbeSecond]] = {}
-    for line in telemetry.told_within(window_s):
+    for line in telemetry.probes_within(window_s):
         by_probe.setdefault(line.probe, []).append(line)
     spells: dict[str, list[_Spell]] = {}
     for probe, lines in by_probe.items():

@@ -204,7 +204,7 @@ def _path_of(rows: Sequence[Row], repeat: int) -> list[tuple[float, float | None
     ]
 
 
-def telling_bound_ms(paths: Sequence[Sequence[Stop]]) -> float | None:
+def default_bound_ms(paths: Sequence[Sequence[Stop]]) -> float | None:
     """A bound that separates layouts, if none is given: the round figure that most paths cross.
 
     Of several, the one closest to the median p90 by ratio. None without two p90s to lie between.

@@ -16,10 +16,10 @@ The rules, from queueing theory and benchmarking practice:
   widened by one over the operations that a worker completed, as they are if workers run out of
   objects to delete; and it is not applied to steps with failures, whose time is unknown. Nor is the
   law applied to a driver that reports no latencies. For a driver that truncates latencies to whole
-  units (`DriverTraits.cut_us`) the real sum is higher by up to one unit per operation: a deviation
+  units (`DriverTraits.rounding_us`) the real sum is higher by up to one unit per operation: a deviation
   is only what that cannot explain, throughput x (mean + unit) if too little is accounted for. If a
-  driver also leaves out the requests that the window's start cuts (`cut_requests`), the bounds are
-  widened by that many operations per worker.
+  driver also leaves out the requests that the window's start cuts (`uncounted_requests`), the
+  bounds are widened by that many operations per worker.
 - Rate: requests are sent at 99 % of the intended rate at least. Otherwise the step measured another
   load than the suite asked for: the note says which, and how far behind schedule the workers were
   at the end. If the number sent is unknown, those that ended count, and one more per worker.
@@ -212,7 +212,7 @@ def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, fl
     None if something needed is unknown.
     """
     asked_s = measurement.window_s * measurement.workers
-    blur = traits_of(measurement.driver).cut_requests * measurement.workers / done
+    blur = traits_of(measurement.driver).uncounted_requests * measurement.workers / done
     busy_us = [tally.busy_us for tally in measurement.tallies]
     if None not in busy_us:
         runs_out = any(tally.operation == "delete" for tally in measurement.tallies)
@@ -220,7 +220,7 @@ def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, fl
     if failed or any(tally.sum_us is None for tally in measurement.tallies):
         return None
     low = sum(tally.sum_us or 0 for tally in measurement.tallies) / 1e6 / asked_s - 1
-    high = low + done * traits_of(measurement.driver).cut_us / 1e6 / asked_s
+    high = low + done * traits_of(measurement.driver).rounding_us / 1e6 / asked_s
     return low if low > 0 else min(high, 0.0), blur
 
 

@@ -21,7 +21,7 @@ from weighbridge.results.analysis.study.study_conclusions import ConclusionResul
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.record import ResolvedPlan, read_whole
+from weighbridge.results.record import ResolvedPlan, read_bounded
 from weighbridge.suites.studies import (
     Published,
     PublishedColumn,
@@ -108,7 +108,7 @@ def study_of(run_folder: Path) -> StudyRun | None:
     """The study that a run replays; None if it replays none. Raises UsageError if unreadable."""
     path = run_folder / FILE
     try:
-        return StudyRun.model_validate_json(read_whole(path))
+        return StudyRun.model_validate_json(read_bounded(path))
     except FileNotFoundError:
         return None
     except OSError as error:

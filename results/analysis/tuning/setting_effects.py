@@ -18,9 +18,9 @@ from statistics import median
 
 from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.tuning.readings import Reading
-from weighbridge.results.analysis.tuning.setting_words import about, arm_words, effect_words
+from weighbridge.results.analysis.tuning.setting_words import about, effect_words, variant_words
 from weighbridge.results.metrics import METRICS, Metric
-from weighbridge.results.record import Arm, Trial, TuningRun
+from weighbridge.results.record import LayoutVariant, Trial, TuningRun
 from weighbridge.results.statistics import (
     LEVEL,
     REPEATS_FOR_A_CLAIM,
@@ -37,7 +37,7 @@ from weighbridge.suites import Bounds
 class Pairs:
     """One variant's trials, each with the baseline next to it, for one objective."""
 
-    arm: Arm
+    arm: LayoutVariant
     objective: int
     found: tuple[Reading, ...]
     """Those that have both figures."""
@@ -176,7 +176,9 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
         bound=bound,
         tests=tests,
     )
-    return made.model_copy(update={"text": effect_words(arm_words(run, one.arm), objective, made)})
+    return made.model_copy(
+        update={"text": effect_words(variant_words(run, one.arm), objective, made)}
+    )
 
 
 def _verdict(ratio: Ratio | None, q: float | None, bound: float, metric: Metric) -> Verdict:

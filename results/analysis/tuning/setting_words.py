@@ -10,7 +10,7 @@ from weighbridge.results.analysis.kinds import requests_of
 from weighbridge.results.figures import counted, show_ratio
 from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.percent import TIMES
-from weighbridge.results.record import Arm, TuningRun
+from weighbridge.results.record import LayoutVariant, TuningRun
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.suites.tuning import Objective, Setting, show_setting
 
@@ -20,7 +20,7 @@ _LESS: Final = ("longer", "shorter", "as long")
 _MANY: Final = 1000.0
 
 
-def arm_words(run: TuningRun, variant: Arm) -> str:
+def variant_words(run: TuningRun, variant: LayoutVariant) -> str:
     """`radosgw.threads 512 → 64`; several joined by commas, with dependent ones in brackets."""
     if not variant.settings:
         return "baseline"

@@ -8,12 +8,12 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope, widest
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.tuning.confirmation import Confirmation
-from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
 from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.figures import counted, listed, show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import TIMES, show_percent
-from weighbridge.results.record import Arm, State, Trial, TuningRun, Winner
+from weighbridge.results.record import LayoutVariant, State, Trial, TuningRun, Winner
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites.tuning import Parameter, show_setting
 
@@ -23,7 +23,7 @@ class TuningResult(Record):
 
     run: TuningRun
     trials: tuple[Trial, ...]
-    ledger: Ledger
+    ledger: SettingTable
     winner: Winner | None = None
     confirmation: Confirmation | None = None
     state: State = "done"
@@ -31,12 +31,12 @@ class TuningResult(Record):
     # ---- parts
 
     @property
-    def better(self) -> tuple[LedgerEntry, ...]:
+    def better(self) -> tuple[SettingEntry, ...]:
         """Settings that are better, largest gain first."""
         return tuple(one for one in self.ledger.entries if one.verdict == "better")
 
     @property
-    def refused(self) -> tuple[LedgerEntry, ...]:
+    def refused(self) -> tuple[SettingEntry, ...]:
         """Settings that are not allowed or could not be tried."""
         return tuple(one for one in self.ledger.entries if one.verdict in ("not allowed", "failed"))
 
@@ -50,16 +50,16 @@ class TuningResult(Record):
         """Trials that could not be made."""
         return tuple(one for one in self.trials if one.failed)
 
-    def scope(self, variant: Arm) -> Scope | None:
+    def scope(self, variant: LayoutVariant) -> Scope | None:
         """What must be restarted for a variant; None if unknown."""
         known = [self.run.scopes[key] for key in variant.settings if key in self.run.scopes]
         return widest(known) if known else None
 
-    def parameters(self, variant: Arm) -> tuple[Parameter, ...]:
+    def parameters(self, variant: LayoutVariant) -> tuple[Parameter, ...]:
         """The parameters that a variant sets, without dependent ones."""
         return tuple(one for one in self.run.tuning.parameters if one.key in variant.settings)
 
-    def named(self, variant: Arm) -> tuple[str, ...]:
+    def named(self, variant: LayoutVariant) -> tuple[str, ...]:
         """Each parameter of a variant in words: `radosgw.threads 512 → 64`."""
         keys = [one.key for one in self.parameters(variant)] or list(variant.settings)
         return tuple(
@@ -196,7 +196,7 @@ class TuningResult(Record):
         )
         return f"{verb} {gain_words(effects)}"
 
-    def _shown(self, entry: LedgerEntry) -> str:
+    def _shown(self, entry: SettingEntry) -> str:
         return gain_words([one for one in entry.effects if one.ratio is not None])
 
 

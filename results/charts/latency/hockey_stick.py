@@ -19,10 +19,10 @@ from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.steps.service_level import (
     Served,
     Stop,
+    default_bound_ms,
     path,
     served,
     stretches,
-    telling_bound_ms,
 )
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_source import ChartSource
@@ -91,7 +91,7 @@ def _hockey_data(
     layouts = list(dict.fromkeys(row.layout for row in cells))
     own = {layout: [row for row in cells if row.layout == layout] for layout in layouts}
     paths = {layout: path(mine) for layout, mine in own.items()}
-    bound_ms = slo_ms if slo_ms is not None else telling_bound_ms(list(paths.values()))
+    bound_ms = slo_ms if slo_ms is not None else default_bound_ms(list(paths.values()))
     return HockeyData(
         kind=kind,
         key=named.key,

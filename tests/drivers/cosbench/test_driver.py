@@ -17,9 +17,9 @@ from pydantic import SecretStr
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
-from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import AgeBuckets, Cleanup, KeptFile, Prepare, Progress, Step
+from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import AgeBuckets, Cleanup, KeptFile, Prepare, Progress, Step
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
 
@@ -178,7 +178,7 @@ def test_a_workload_without_credible_figures_fails_with_its_reason_and_its_files
     controller.step = take
     driver.setup(setup())
     driver.prepare(Prepare(workload=mixed))
-    with pytest.raises(GaveUp) as error:
+    with pytest.raises(DriverFailure) as error:
         driver.step(Step(workload=mixed, workers=2))
     assert reason in error.value.message
     assert "workload.xml" in {one.name for one in error.value.kept}
@@ -206,7 +206,7 @@ def test_missing_objects_fail_the_preparation(
 ) -> None:
     controller.prepare = take
     driver.setup(setup())
-    with pytest.raises(GaveUp) as error:
+    with pytest.raises(DriverFailure) as error:
         driver.prepare(Prepare(workload=mixed))
     assert reason in error.value.message
     assert error.value.kept
@@ -244,7 +244,7 @@ def test_a_controller_that_forgets_its_workloads_has_been_restarted(
     driver.setup(setup())
     driver.prepare(Prepare(workload=mixed))
     controller.forgets = True
-    with pytest.raises(GaveUp, match="does not know w2 any more: it was restarted"):
+    with pytest.raises(DriverFailure, match="does not know w2 any more: it was restarted"):
         driver.step(Step(workload=mixed, workers=2))
 
 
@@ -265,7 +265,7 @@ def test_deletes_are_checked_against_listings(
     assert driver.step(Step(workload=deletes, workers=2)).measurement.tallies[0].count == 176
     driver.prepare(Prepare(workload=deletes))
     store.delete("wb-test-deletes-1", *(f"object-{number}" for number in range(1, 21)))
-    with pytest.raises(GaveUp, match="all 200 objects of deletes were gone before the end"):
+    with pytest.raises(DriverFailure, match="all 200 objects of deletes were gone before the end"):
         driver.step(Step(workload=deletes, workers=2))
 
 

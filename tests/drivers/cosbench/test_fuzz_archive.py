@@ -15,7 +15,7 @@ from weighbridge.drivers.cosbench.archive import Archived, collect
 from weighbridge.drivers.cosbench.controller import Controller, java_date
 from weighbridge.drivers.cosbench.figures import bins, rows
 from weighbridge.drivers.cosbench.measurement import StepContext, measurement_of
-from weighbridge.drivers.order import Step
+from weighbridge.drivers.protocol import Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
 

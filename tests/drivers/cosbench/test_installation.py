@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import DriverError, MissingMeans, UsageError
+from weighbridge.common.errors import DriverError, MissingPrerequisite, UsageError
 from weighbridge.drivers.cosbench import installation, installation_java
 from weighbridge.drivers.cosbench.installation import Installation
 
@@ -343,11 +343,11 @@ def test_without_java_the_error_says_where_it_was_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(MissingMeans, match=r"no java below JAVA_HOME"):
+    with pytest.raises(MissingPrerequisite, match=r"no java below JAVA_HOME"):
         installation_java.find()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingMeans, match="no java in PATH"):
+    with pytest.raises(MissingPrerequisite, match="no java in PATH"):
         installation_java.find()
 
 
@@ -355,5 +355,5 @@ def test_a_java_that_does_not_print_its_release_is_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_RELEASE", "unknown")
-    with pytest.raises(MissingMeans, match="does not print its release"):
+    with pytest.raises(MissingPrerequisite, match="does not print its release"):
         installation_java.find()

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.drivers.rados.conftest import DATA, StubMachine
-from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.fio import FioCephFs, FioRbd
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster
 from weighbridge.suites import Workload
 
@@ -135,7 +135,10 @@ def test_a_metadata_server_that_does_not_start_is_reported_and_nothing_is_left(
 ) -> None:
     machine.broken = ("ceph-mds",)
     machine.answers["fs dump"] = CREATING
-    with cephfs as driver, pytest.raises(GaveUp, match="gateway-1: ceph-mds has ended with 1"):
+    with (
+        cephfs as driver,
+        pytest.raises(DriverFailure, match="gateway-1: ceph-mds has ended with 1"),
+    ):
         driver.prepare(Prepare(workload=workload()))
     assert machine.pools == {}
     assert "ceph fs rm wb-1-fs --yes-i-really-mean-it" in machine.asked
@@ -146,7 +149,7 @@ def test_a_mount_that_is_lost_fails_the_next_step(cephfs: FioCephFs, machine: St
         driver.prepare(Prepare(workload=workload()))
         machine.daemons[-1].kill()
         machine.daemons[-1].wait()
-        with pytest.raises(GaveUp, match="gateway-1: ceph-fuse has ended with -9"):
+        with pytest.raises(DriverFailure, match="gateway-1: ceph-fuse has ended with -9"):
             driver.step(Step(workload=workload(), workers=4))
     assert all(one.poll() is not None for one in machine.daemons)
     assert machine.pools == {}

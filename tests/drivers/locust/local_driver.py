@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.drivers.order import Setup
 from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import Setup
 from weighbridge.results.record.measurement import Measurement, Tally
 from weighbridge.suites import Objects, Operation, Workload
 

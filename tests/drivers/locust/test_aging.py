@@ -12,7 +12,7 @@ from weighbridge import suites
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import object_sizes
 from weighbridge.drivers.locust.aging import churned, fingerprint
-from weighbridge.drivers.order import AgeBuckets, Aged, Progress
+from weighbridge.drivers.protocol import AgeBuckets, Aged, Progress
 
 AGE = suites.Age.model_validate(
     {"fill": "1MB", "size": {"uniform": [100, 9000]}, "containers": 3, "churn": 2, "share": "25%"}

@@ -23,7 +23,7 @@ from tests.drivers.locust.local_driver import (
     workload,
 )
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.suites import Objects
 
 

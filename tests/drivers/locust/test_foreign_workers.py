@@ -23,8 +23,8 @@ from tests.drivers.locust.local_driver import (
     setup_for,
     workload,
 )
-from weighbridge.drivers.order import Prepare, Step
 from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import Prepare, Step
 
 READY = Message("client_ready", __version__, "stranger_1").serialize()
 PING = Message("weighbridge-here", {"number": 1}, "stranger_1").serialize()

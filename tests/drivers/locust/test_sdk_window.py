@@ -15,7 +15,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.sdk import SdkWorkerGroup
-from weighbridge.drivers.order import Setup
+from weighbridge.drivers.protocol import Setup
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.suites import Objects, Workload
 

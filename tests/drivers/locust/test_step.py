@@ -27,7 +27,7 @@ from weighbridge.drivers.locust.worker_process import (
     Empty,
     Question,
 )
-from weighbridge.drivers.order import Progress, Setup, Step
+from weighbridge.drivers.protocol import Progress, Setup, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
 

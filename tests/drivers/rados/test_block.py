@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.drivers.rados.conftest import DATA, StubMachine
-from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster, RbdBench
 from weighbridge.drivers.rados.block import BlockProgress, progress_lines, window
 from weighbridge.drivers.rados.host_commands import CommandOutput
@@ -104,5 +104,5 @@ def test_a_bench_that_ends_by_itself_is_not_a_measurement(
     with driver:
         driver.prepare(Prepare(workload=workload()))
         machine.script("rbd", "echo 'elapsed: 0   ops: 7'")
-        with pytest.raises(GaveUp, match="ended too early"):
+        with pytest.raises(DriverFailure, match="ended too early"):
             driver.step(Step(workload=workload(), workers=8))

@@ -7,8 +7,8 @@ import pytest
 
 from tests.drivers.rados.conftest import DATA, StubMachine
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosBench, RadosCluster
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
@@ -129,7 +129,7 @@ def test_an_instance_that_fails_fails_the_step_with_its_output_and_leaves_no_poo
         machine.script(
             "rados", "echo 'error during benchmark: (28) No space left on device' >&2; exit 1"
         )
-        with pytest.raises(GaveUp, match="No space left") as caught:
+        with pytest.raises(DriverFailure, match="No space left") as caught:
             driver.step(Step(workload=workload(), workers=8))
         assert len(caught.value.kept) == 2
     assert machine.pools == {}
@@ -141,7 +141,7 @@ def test_fewer_objects_than_requested_fail_the_preparation(
     machine.script("rados", f"cat {ANSWERS}/write-40-objects.json")
     with (
         driver,
-        pytest.raises(GaveUp, match="wrote 40 objects into wb-1-rados-0 instead of 4"),
+        pytest.raises(DriverFailure, match="wrote 40 objects into wb-1-rados-0 instead of 4"),
     ):
         driver.prepare(Prepare(workload=workload()))
 
@@ -150,7 +150,7 @@ def test_pools_with_other_replicas_than_the_layout_are_not_measured(
     driver: RadosBench, machine: StubMachine
 ) -> None:
     machine.size = 2
-    with driver, pytest.raises(GaveUp, match="has 2 replicas, the layout 3"):
+    with driver, pytest.raises(DriverFailure, match="has 2 replicas, the layout 3"):
         driver.prepare(Prepare(workload=workload()))
     assert machine.pools == {}
 

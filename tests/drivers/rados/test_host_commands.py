@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.drivers.rados.conftest import StubMachine
-from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands, kept_of
 
 
@@ -58,7 +58,7 @@ def test_one_that_fails_ends_the_others_and_is_named_with_its_output(
         "-c",
         f"while ! [ -s {pid} ]; do sleep 0.01; done; echo so far; echo no space >&2; exit 5",
     ]
-    with pytest.raises(GaveUp, match=r"gateway-1: 2 of 2 sh ended with 5") as caught:
+    with pytest.raises(DriverFailure, match=r"gateway-1: 2 of 2 sh ended with 5") as caught:
         commands.run([long, fails], never, within_s=60)
     assert "| no space" in caught.value.message
     assert "| so far" in caught.value.message
@@ -67,7 +67,7 @@ def test_one_that_fails_ends_the_others_and_is_named_with_its_output(
 
 
 def test_one_that_is_killed_fails_with_its_signal(commands: HostCommands) -> None:
-    with pytest.raises(GaveUp, match="sh was ended by signal 9"):
+    with pytest.raises(DriverFailure, match="sh was ended by signal 9"):
         commands.run([["sh", "-c", "kill -KILL $$"]], never, within_s=60)
 
 
@@ -99,7 +99,7 @@ def test_commands_that_do_not_end_in_time_are_given_up_and_ended(
     commands: HostCommands, tmp_path: Path
 ) -> None:
     pid = tmp_path / "pid"
-    with pytest.raises(GaveUp, match="had not ended after 1 s"):
+    with pytest.raises(DriverFailure, match="had not ended after 1 s"):
         commands.run([["sh", "-c", f"echo $$ >{pid}; exec sleep 600"]], never, within_s=1)
     deadline = time.monotonic() + 30
     while not gone(pid):
@@ -107,6 +107,6 @@ def test_commands_that_do_not_end_in_time_are_given_up_and_ended(
 
 
 def test_a_missing_program_is_reported(commands: HostCommands, tmp_path: Path) -> None:
-    with pytest.raises(GaveUp, match="was ended with the program that started it"):
+    with pytest.raises(DriverFailure, match="was ended with the program that started it"):
         commands.run([["no-such-program"]], never, within_s=60)
     assert "no-such-program" in (tmp_path / "log").read_text()

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.gateways.stub_host import StubHost
-from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.gateways.apache import apache as module
 from weighbridge.gateways.apache.apache import Apache
 from weighbridge.gateways.apache.apache_counters import counters
@@ -217,7 +217,7 @@ def test_the_responder_starts_first_and_must_be_built(
     front = Apache(ApacheSettings(path="fastcgi"), Behind())
     host = host_that(tmp_path)
     for ask in (front.check, front.daemons):
-        with pytest.raises(MissingMeans, match="the FastCGI responder is not built"):
+        with pytest.raises(MissingPrerequisite, match="the FastCGI responder is not built"):
             ask(host)
     program.write_bytes(b"\x7fELF")
     responder, apache = front.daemons(host)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from chart_sources import charted
+from chart_sources import fake_chart_source
 from weighbridge.common.layers import Level
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
@@ -73,7 +73,7 @@ def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
 def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(
     run: RunStore, tmp_path: Path
 ) -> None:
-    source = charted(run)
+    source = fake_chart_source(run)
     largest = max(
         row.value("throughput") or 0 for row in source.rows if row.workload == "small-read"
     )
@@ -94,5 +94,5 @@ def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_pa
     words_of_ceilings = "Dashed: the ceilings of disks, network and store"
     assert words_of_ceilings not in chart.caption
     mine = stair("rgw-beast", disk=100, rados=50).model_copy(update={"workload": "small-read"})
-    (with_lines,) = throughput_by_workers(charted(run, stairs=(mine,)))
+    (with_lines,) = throughput_by_workers(fake_chart_source(run, stairs=(mine,)))
     assert words_of_ceilings in with_lines.caption

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
-from chart_sources import charted
+from chart_sources import fake_chart_source
 from fake_run import WORKLOADS, fake_run
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import step_use
@@ -29,7 +29,7 @@ from weighbridge.results.record.store import RunStore
 
 
 def charts_of(run: RunStore) -> tuple[Figure, ...]:
-    source = charted(run)
+    source = fake_chart_source(run)
     return (*throughput_by_workers(source), *latency_by_workers(source))
 
 
@@ -120,7 +120,7 @@ def test_resources_have_a_chart_with_a_row_for_each_kind_of_requests_and_a_legen
         if (found := run.telemetry(key)) is not None
     }
     rows = summarize(run.plan(), run.steps(), uses)
-    write_charts(resources_by_workers(charted(run, rows)), tmp_path)
+    write_charts(resources_by_workers(fake_chart_source(run, rows)), tmp_path)
     words = texts((tmp_path / "resources-by-workers.svg").read_text())
     assert words.count("Gateway CPU") == words.count("Driver CPU") == words.count("100 %") / 5 == 3
     assert {"1 MB reads", "rgw-beast", "swift"} <= set(words)
@@ -142,7 +142,9 @@ def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
         for key in run.latest()
         if (found := run.telemetry(key)) is not None
     }
-    resources = resources_by_workers(charted(run, summarize(run.plan(), run.steps(), uses)))
+    resources = resources_by_workers(
+        fake_chart_source(run, summarize(run.plan(), run.steps(), uses))
+    )
     for chart in (*charts_of(run), *resources):
         text = json.dumps(compose(chart, look)).lower()
         assert look.background in text
@@ -152,7 +154,7 @@ def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
 
 
 def test_a_step_that_is_in_doubt_is_hollow_on_its_line(run: RunStore) -> None:
-    source = charted(run)
+    source = fake_chart_source(run)
     (panel, *_) = throughput_panels(source.rows, source.findings)
     doubted = panel.model_copy(
         update={
@@ -186,7 +188,7 @@ def test_the_caption_counts_used_repeats_and_not_planned_ones(run: RunStore) -> 
 
 
 def test_every_repeat_lies_within_the_scale_of_latencies(run: RunStore) -> None:
-    source = charted(run)
+    source = fake_chart_source(run)
     (panel, *_) = latency_panels(source.rows, source.findings)
     low = min(dot.value for dot in panel.dots) / 50
     stray = panel.dots[0].model_copy(update={"value": low})
@@ -194,7 +196,7 @@ def test_every_repeat_lies_within_the_scale_of_latencies(run: RunStore) -> None:
 
 
 def test_a_band_goes_on_where_the_first_of_its_points_has_no_interval(run: RunStore) -> None:
-    source = charted(run)
+    source = fake_chart_source(run)
     (panel, *_) = throughput_panels(source.rows, source.findings)
     first = panel.marks[0].model_copy(update={"low": None, "high": None})
     bare = throughput_panel(panel.model_copy(update={"marks": (first, *panel.marks[1:])}))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
-from chart_sources import charted
-from fake_run import WORKLOADS, Spoilt, fake_run
+from chart_sources import fake_chart_source
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_source import ChartSource, source_of
@@ -46,7 +46,7 @@ def all_of(source: ChartSource) -> tuple[Figure, ...]:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """Two repeats; the first of swift's writes at 8 workers failed."""
-    spoilt = Spoilt(failed=(("swift", "small-write", 8),))
+    spoilt = StepFaults(failed=(("swift", "small-write", 8),))
     return fake_run(
         tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2, telemetry=False, spoilt=spoilt
     )
@@ -54,7 +54,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 @pytest.fixture(scope="module")
 def figures(store: RunStore) -> dict[str, Figure]:
-    return {figure.name: figure for figure in all_of(charted(store, comparison=None))}
+    return {figure.name: figure for figure in all_of(fake_chart_source(store, comparison=None))}
 
 
 def words(figure: Figure) -> list[str]:
@@ -146,7 +146,7 @@ def test_an_a_a_control_is_in_no_chart(store: RunStore) -> None:
 
 
 def test_a_run_without_a_step_has_no_figures(store: RunStore) -> None:
-    assert all_of(charted(store, summarize(store.plan(), ()), steps=())) == ()
+    assert all_of(fake_chart_source(store, summarize(store.plan(), ()), steps=())) == ()
 
 
 def test_percentiles_are_solid_as_far_as_samples_lie_beyond_and_dashed_to_the_last() -> None:
@@ -291,7 +291,9 @@ def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_p
             steps.append(step)
     figures = {
         one.name: one
-        for one in all_of(charted(store, summarize(store.plan(), steps), steps=tuple(steps)))
+        for one in all_of(
+            fake_chart_source(store, summarize(store.plan(), steps), steps=tuple(steps))
+        )
     }
     assert (
         "Not known: no latencies of 1 MB reads at 8 workers in repeats 1, 2 on swift"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
-from chart_sources import charted
+from chart_sources import fake_chart_source
 from fake_run import WORKLOADS, fake_run
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
@@ -43,7 +43,7 @@ def test_a_requested_worker_count_is_used_where_it_was_measured(
 def test_what_is_not_ranked_has_a_reason_instead_of_a_bar(
     rows: tuple[Row, ...], run: RunStore
 ) -> None:
-    (figure,) = grouped_bars(charted(run, rows, workers=8))
+    (figure,) = grouped_bars(fake_chart_source(run, rows, workers=8))
     bars = {bar.layout: bar for bar in bar_groups(rows, 8)[2].bars}
     assert (bars["swift"].value, bars["swift"].why) == (None, "not measured")
     assert "× not measured" in re.findall(
@@ -56,7 +56,7 @@ def test_bars_begin_at_0_and_have_the_colours_of_their_layouts(
     rows: tuple[Row, ...], run: RunStore, look: Look
 ) -> None:
     shown = styles(run.plan().layouts, look)
-    (figure,) = grouped_bars(charted(run, rows))
+    (figure,) = grouped_bars(fake_chart_source(run, rows))
     drawn = vlc.vegalite_to_svg(compose(figure, look))
     for style in shown:
         assert drawn.count(f'fill="{style.colour}"') == 3
@@ -67,7 +67,7 @@ def test_bars_begin_at_0_and_have_the_colours_of_their_layouts(
 
 
 def test_the_csv_has_a_line_for_each_bar(rows: tuple[Row, ...], run: RunStore) -> None:
-    (figure,) = grouped_bars(charted(run, rows))
+    (figure,) = grouped_bars(fake_chart_source(run, rows))
     lines = list(csv.DictReader(io.StringIO(figure.csv)))
     assert len(lines) == 6
     assert {line["layout"] for line in lines} == {"rgw-beast", "swift"}
@@ -85,7 +85,7 @@ def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
         telemetry=False,
     )
     rows = summarize(run.plan(), run.steps())
-    (figure,) = grouped_bars(charted(run, rows))
+    (figure,) = grouped_bars(fake_chart_source(run, rows))
     assert "whiskers" not in figure.caption
     assert "no claim" in figure.caption
     assert {bar.high for group in bar_groups(rows) for bar in group.bars} == {None}
@@ -93,4 +93,4 @@ def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
 
 def test_nothing_measured_is_no_figure(rows: tuple[Row, ...], run: RunStore) -> None:
     spoilt = [row.model_copy(update={"valid": False}) for row in rows]
-    assert grouped_bars(charted(run, spoilt)) == ()
+    assert grouped_bars(fake_chart_source(run, spoilt)) == ()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
-from chart_sources import charted
-from fake_run import WORKLOADS, Spoilt, fake_run
+from chart_sources import fake_chart_source
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.latency.hockey_stick import hockey_data, hockey_stick
@@ -18,7 +18,7 @@ from weighbridge.results.record.store import RunStore
 
 READS = WORKLOADS[0].model_copy(update={"runtime": 3.0})
 FEW = WORKLOADS[2].model_copy(update={"runtime": 0.5, "workers": (1,)})
-SPOILT = Spoilt(erring=(("swift", "small-read", 32),))
+SPOILT = StepFaults(erring=(("swift", "small-read", 32),))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 
 def drawn(store: RunStore, **options: object) -> Figure | None:
-    return next(iter(hockey_stick(charted(store, comparison=None, **options))), None)
+    return next(iter(hockey_stick(fake_chart_source(store, comparison=None, **options))), None)
 
 
 def words(figure: Figure) -> list[str]:
@@ -46,7 +46,7 @@ def words(figure: Figure) -> list[str]:
 def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore) -> None:
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
-    source = charted(store)
+    source = fake_chart_source(store)
     most, least = (one for one in hockey_data(source.rows, source.kinds, 15.0)[0].served)
     assert figure.finding.startswith("Within a p90 of 15 ms for 1 MB reads rgw-beast serves ")
     assert most.words.removesuffix(" op/s") in figure.finding

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.latencies import (
@@ -120,7 +120,7 @@ def test_latencies_are_read_at_the_largest_worker_count_at_which_most_layouts_co
         workloads=SHORT,
         repeats=1,
         telemetry=False,
-        spoilt=Spoilt(absent=(("swift", "small-read", 8),)),
+        spoilt=StepFaults(absent=(("swift", "small-read", 8),)),
     )
     assert [kind.workers for kind in read(whole)] == [8]
     assert [kind.workers for kind in read(lacking)] == [1]
@@ -152,7 +152,7 @@ def test_a_histogram_with_another_count_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_a_step_without_a_measurement_is_a_gap_with_its_notes(tmp_path: Path) -> None:
-    spoilt = Spoilt(failed=(("swift", "small-read", 8),))
+    spoilt = StepFaults(failed=(("swift", "small-read", 8),))
     (kind,) = read(fake_run(tmp_path, workloads=SHORT, repeats=2, telemetry=False, spoilt=spoilt))
     assert "repeat 1 on swift: the gateway did not answer for 60 s" in kind.gaps[0]
 

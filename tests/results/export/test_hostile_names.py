@@ -21,11 +21,11 @@ from rich.console import Console
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common import csv_text
 from weighbridge.common.csv_text import plain
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 from weighbridge.results import derive
 from weighbridge.results.export.export import export
 from weighbridge.results.record.manifest import ConfigFile, Sheet
-from weighbridge.results.record.store import RunStore, write_whole
+from weighbridge.results.record.store import RunStore, write_atomically
 from weighbridge.screen.terminal import InertConsole
 
 REASON = (
@@ -97,7 +97,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
         step.model_copy(update={"valid": False, "notes": (REASON,)}) if not number else step
         for number, step in enumerate(steps)
     ]
-    write_whole(
+    write_atomically(
         made.folder / "steps.jsonl", "".join(f"{one.model_dump_json()}\n" for one in spoilt)
     )
     made.add_facts(

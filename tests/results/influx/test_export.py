@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fake_influx import Answer, FakeInflux
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.common.errors import TargetError
 from weighbridge.results.influx import export as influx_export
 from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor
@@ -17,7 +17,7 @@ SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 3.0}),)
 
 @pytest.fixture
 def store(tmp_path: Path) -> RunStore:
-    failed = Spoilt(failed=(("swift", "small-read", 4),))
+    failed = StepFaults(failed=(("swift", "small-read", 4),))
     return fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1, spoilt=failed)
 
 

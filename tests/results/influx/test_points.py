@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
         repeats=2,
         layers=("rados",),
         driver="both",
-        spoilt=Spoilt(failed=(("rgw-beast", "small-read", 4),)),
+        spoilt=StepFaults(failed=(("rgw-beast", "small-read", 4),)),
     )
 
 

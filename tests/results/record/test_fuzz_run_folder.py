@@ -24,11 +24,11 @@ from weighbridge.results.analysis.study.study import StudyRun, study_of
 from weighbridge.results.influx.cursor import CURSOR, Cursor, parts
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.hold import _holders
 from weighbridge.results.record.manifest import Manifest, RunEvent
 from weighbridge.results.record.measurement import Bins, Second
 from weighbridge.results.record.reading import read_lines, read_record
 from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.run_lock import _holders
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import LINE, ProbeSecond

@@ -22,7 +22,7 @@ from weighbridge.results.record.profile import (
     unfolded,
     unresolved,
 )
-from weighbridge.results.report.profile_page import shown
+from weighbridge.results.report.profile_section import shown
 from weighbridge.suites import Suite
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "perf"

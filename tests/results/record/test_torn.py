@@ -13,7 +13,7 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.hold import holding
+from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 
@@ -147,13 +147,13 @@ def test_cut_files_for_other_programs_are_reported_and_cost_no_figure(
 
 
 def test_a_holder_killed_while_writing_its_line_hides_no_other(tmp_path: Path) -> None:
-    with holding(tmp_path):
+    with lock_run_folder(tmp_path):
         pass
     path = tmp_path / "holders.jsonl"
     line = path.read_bytes()
     for end in range(1, len(line)):
         path.write_bytes(line + line[:end])
-        with holding(tmp_path) as before:
+        with lock_run_folder(tmp_path) as before:
             assert len(before) == 1 + (end == len(line) - 1)  # complete except for its newline
-        with holding(tmp_path) as before:
+        with lock_run_folder(tmp_path) as before:
             assert len(before) == 2 + (end == len(line) - 1)

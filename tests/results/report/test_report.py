@@ -13,7 +13,7 @@ from weighbridge.results import derive
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.report.study_page import study_2014
+from weighbridge.results.report.study_section import study_2014
 from weighbridge.results.report.tables import table
 
 SHORT = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})

@@ -12,7 +12,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.derivation import WINNERS, derive
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Fragment, TrialBook
+from weighbridge.results.record.trial import Fragment, TuningStore
 from weighbridge.suites.tuning import Objective
 
 HOSTILE = "</script><script>alert(1)</script>"
@@ -201,7 +201,7 @@ def test_fragments_are_on_the_page_and_in_files_exactly_as_chosen(
 
 def test_texts_of_a_tuning_cannot_become_a_script(tmp_path: Path) -> None:
     run = fake_tuning(tmp_path, Course(rounds=2))
-    book = TrialBook(run.folder)
+    book = TuningStore(run.folder)
     winner, tuning = book.winner(), book.run()
     assert winner is not None
     assert tuning is not None
@@ -252,6 +252,6 @@ def test_fragments_of_an_earlier_winner_are_removed(tmp_path: Path) -> None:
     store = fake_tuning(tmp_path, Course())
     derive(store.folder, pictures=False)
     assert [path.name for path in (store.derived / "winner").iterdir()]
-    TrialBook(store.folder).forget()
+    TuningStore(store.folder).forget()
     derive(store.folder, pictures=False)
     assert not list((store.derived / "winner").iterdir())

@@ -11,7 +11,7 @@ import pytest
 from pptx import Presentation
 from pptx.util import Pt
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides import deck as deck_of
@@ -29,7 +29,7 @@ CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    spoilt = Spoilt(
+    spoilt = StepFaults(
         failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),)
     )
     return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=3, spoilt=spoilt)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import changed
 from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.findings import headline
@@ -25,7 +25,7 @@ from weighbridge.suites import Workload
 SHORT = tuple(
     workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS
 )
-SPOILT = Spoilt(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 16),))
+SPOILT = StepFaults(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 16),))
 FIVE = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift")
 
 
@@ -235,7 +235,7 @@ def test_what_failed_is_marked_and_not_joined(tmp_path: Path) -> None:
 
 
 def test_an_invalid_repeat_is_a_cross_without_a_line(tmp_path: Path) -> None:
-    spoilt = Spoilt(erring=(("rgw-beast", "small-write", 16),))
+    spoilt = StepFaults(erring=(("rgw-beast", "small-write", 16),))
     deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[1:2], repeats=1, spoilt=spoilt)))
     for key in ("latency", "throughput"):
         chart = slide(deck, key).chart
@@ -261,7 +261,7 @@ def test_a_run_that_was_killed_is_called_incomplete(tmp_path: Path) -> None:
         tmp_path,
         workloads=SHORT[:1],
         repeats=1,
-        spoilt=Spoilt(absent=(("swift", "small-read", 16),)),
+        spoilt=StepFaults(absent=(("swift", "small-read", 16),)),
     )
     store.set_state("interrupted", error="ended by SIGINT")
     deck = talk(evidence(store))
@@ -276,7 +276,9 @@ def test_a_run_without_measurements_has_a_talk_that_says_so(tmp_path: Path) -> N
         (layout, "small-read", workers) for layout in ("rgw-beast", "swift") for workers in (1, 16)
     )
     deck = talk(
-        evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=Spoilt(absent=absent)))
+        evidence(
+            fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=StepFaults(absent=absent))
+        )
     )
     assert deck.title == "Nothing valid was measured"
     assert all(one.chart is None for one in deck.slides)

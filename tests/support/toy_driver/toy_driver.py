@@ -18,9 +18,9 @@ import click
 from pydantic import Field, TypeAdapter
 
 from weighbridge.common.record import Record
-from weighbridge.drivers.answering import answer_orders, saying
-from weighbridge.drivers.kind import DriverKind, LoadSite, Opened
-from weighbridge.drivers.order import (
+from weighbridge.drivers.answering import answer_commands, saying
+from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
+from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
     Event,
@@ -72,12 +72,12 @@ class ToyKind(DriverKind):
         return () if only_head else ("the toy driver knows no operation but head",)
 
     @contextmanager
-    def opened(self, site: LoadSite) -> Iterator[Opened]:
+    def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
         """One process on the first client."""
         settings = site.settings_as(ToySettings) or ToySettings()
         with site.process("toy_driver") as driver:
             ready = driver.setup(site.setup(ToySetup, pause_ms=settings.pause_ms))
-            yield Opened(driver, ready.versions)
+            yield OpenedDriver(driver, ready.versions)
             driver.quit()
 
 
@@ -143,4 +143,4 @@ class Toy:
 
 
 if __name__ == "__main__":
-    sys.exit(answer_orders(sys.stdin.buffer, ORDER, Toy().answer, saying(1, lambda: None)))
+    sys.exit(answer_commands(sys.stdin.buffer, ORDER, Toy().answer, saying(1, lambda: None)))

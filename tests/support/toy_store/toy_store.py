@@ -47,7 +47,7 @@ class ToySettings(FrontedSettings):
     """The server's port."""
 
 
-class ToyStanding(Standing):
+class RunningToy(Standing):
     """The verified server, with its front if it has one."""
 
     def __init__(
@@ -158,4 +158,4 @@ class Toy(Gateway):
             api="swift", url=f"http://{address}:{port}/auth/v1.0", user="toy", key=SecretStr(key)
         )
         facts["verified"] = f"{len(verify(client, [endpoint]))} operations over swift"
-        return ToyStanding(daemons, endpoint, facts, probes)
+        return RunningToy(daemons, endpoint, facts, probes)

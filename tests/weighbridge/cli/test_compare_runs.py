@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fake_run import Spoilt, fake_run
+from fake_run import StepFaults, fake_run
 from tests.weighbridge.cli.compared_runs import SMALL, another, attested, run, slowed
 from weighbridge.common.errors import UsageError
 
@@ -177,7 +177,7 @@ def test_a_cell_that_is_no_longer_valid_does_not_pass_as_no_regression(
         tmp_path,
         workloads=[SMALL],
         telemetry=False,
-        spoilt=Spoilt(absent=(("swift", "small-read", 32),)),
+        spoilt=StepFaults(absent=(("swift", "small-read", 32),)),
     ).folder
     done = run(run_folder, broken, *earlier, "--fail-on", "regression")
     assert done.return_value == 4

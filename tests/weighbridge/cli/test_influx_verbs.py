@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from fake_influx import Answer, FakeInflux
-from stub_run import SUITE, Run, StubGateway, by_fake
+from stub_run import SUITE, Run, StubGateway, fake_driver_settings
 from weighbridge import run as running
 from weighbridge.cli import compare, resume, study
 from weighbridge.common.errors import UsageError
@@ -27,7 +27,7 @@ def without_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver with made-up measurements, and no report."""
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "derive", lambda folder, **_: folder)
-    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
+    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=fake_driver_settings()))
 
 
 @pytest.fixture

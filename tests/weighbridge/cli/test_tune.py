@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.weighbridge import command_line
-from weighbridge.results.record.trial import Trial, TrialBook
+from weighbridge.results.record.trial import Trial, TuningStore
 from weighbridge.suites.tuning import loader
 
 pytestmark = pytest.mark.long
@@ -90,7 +90,7 @@ def command(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 def trials(folder: Path) -> tuple[Trial, ...]:
     [run] = (folder / "runs").iterdir()
-    return TrialBook(run).trials()
+    return TuningStore(run).trials()
 
 
 def test_a_killed_command_resumes_the_trial_it_was_making(run_cli: RunCli, tmp_path: Path) -> None:

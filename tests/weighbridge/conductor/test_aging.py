@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from stub_run import SUITE, Run, by_fake
+from stub_run import SUITE, Run, fake_driver_settings
 from tests.weighbridge.displays import Silent
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor import aging
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.step_runner import Display
-from weighbridge.drivers.order import Aged, AgeRound
+from weighbridge.drivers.protocol import Aged, AgeRound
 from weighbridge.gateways.gateway import Room
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
@@ -26,7 +26,9 @@ def suite(**age: Any) -> Suite:
 def conduct(run: Run, *driver: str) -> RunStore:
     store = run.store()
     display: Display = Silent()
-    Conductor(run.plan(), run.planned, store, display, run.place, settings=by_fake(*driver)).run()
+    Conductor(
+        run.plan(), run.planned, store, display, run.place, settings=fake_driver_settings(*driver)
+    ).run()
     return store
 
 

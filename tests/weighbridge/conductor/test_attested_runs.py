@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import Run, by_fake
+from stub_run import Run, fake_driver_settings
 from tests.weighbridge.displays import Silent
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
@@ -22,7 +22,13 @@ CEILING = HostCeiling(
 def conduct(run: Run, *, attest: bool) -> RunStore:
     store = run.store()
     Conductor(
-        run.plan(), run.planned, store, Silent(), run.place, settings=by_fake(), attest=attest
+        run.plan(),
+        run.planned,
+        store,
+        Silent(),
+        run.place,
+        settings=fake_driver_settings(),
+        attest=attest,
     ).run()
     return store
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 import fake_driver
-from stub_run import SUITE, Run, by_fake
+from stub_run import SUITE, Run, fake_driver_settings
 from tests.weighbridge.displays import Seen
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.step_runner import StepRunner
-from weighbridge.drivers.kind import Opened
-from weighbridge.drivers.order import Cleanup, Prepare, Setup, Step
+from weighbridge.drivers.kind import OpenedDriver
+from weighbridge.drivers.protocol import Cleanup, Prepare, Setup, Step
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import Pass
 from weighbridge.results.record.store import RunStore, StoreError
@@ -28,14 +28,16 @@ DIED = "stub on gateway-1 has died (its log: stub.out)"
 
 def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:
     store, seen = run.store(), Seen()
-    Conductor(run.plan(), run.planned, store, seen, run.place, settings=by_fake(*driver)).run()
+    Conductor(
+        run.plan(), run.planned, store, seen, run.place, settings=fake_driver_settings(*driver)
+    ).run()
     return store, seen
 
 
 def test_a_deployment_with_uneven_reads_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stub_run.StubStanding.uneven", ("osd.0 answers all",))
+    monkeypatch.setattr("stub_run.StubRunning.uneven", ("osd.0 answers all",))
     store, seen = conduct(Run(tmp_path, repeats=2))
     uneven_events = [event for event in store.events() if event.kind == "uneven"]
     assert {(event.layout, event.repeat) for event in uneven_events} == {
@@ -263,7 +265,9 @@ def test_a_step_is_recorded_before_the_files_of_its_driver(
     monkeypatch.setattr(StepRunner, "keep", full)
     store = run.store()
     with pytest.raises(StoreError, match="the disk is full"):
-        Conductor(run.plan(), run.planned, store, Seen(), run.place, settings=by_fake()).run()
+        Conductor(
+            run.plan(), run.planned, store, Seen(), run.place, settings=fake_driver_settings()
+        ).run()
     assert [step.valid for step in store.steps()] == [True]
 
 
@@ -278,12 +282,12 @@ class TwoDrivers:
     @contextmanager
     def opened(
         self, _deployment: object, suite: Suite, one: Pass, **_named: object
-    ) -> Iterator[Opened]:
+    ) -> Iterator[OpenedDriver]:
         self.open += 1
         self.did.append((one.driver, "opened"))
         target = Endpoint(api="swift", url="http://here", user="u", key="k")
         try:
-            yield Opened(
+            yield OpenedDriver(
                 OneOfTwo(
                     self, one.driver, Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
                 ),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import SUITE, Run, by_fake
+from stub_run import SUITE, Run, fake_driver_settings
 from weighbridge.conductor import further
 from weighbridge.conductor.conductor import FURTHER, Conductor
 from weighbridge.conductor.further import STRICT, clear, unclear
@@ -75,7 +75,7 @@ def conduct(run: Run, within_s: float, tmp_path: Path) -> tuple[RunStore, Grown]
         store,
         seen,
         run.place,
-        settings=by_fake(),
+        settings=fake_driver_settings(),
         further=TimeAllowance(within_s),
         grown=grown.plans.append,
     ).run()

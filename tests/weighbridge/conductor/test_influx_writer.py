@@ -10,7 +10,7 @@ from fake_run import WORKLOADS, fake_run
 from tests.weighbridge.displays import Seen
 from tests.weighbridge.sent_runs import Sending, acknowledged, measured, until
 from weighbridge.conductor import influx_writer
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.results.influx.cursor import CURSOR, REFUSED
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints

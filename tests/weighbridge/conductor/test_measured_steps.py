@@ -17,8 +17,8 @@ from stub_run import SUITE, Run
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.drivers.kind import Opened
-from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step
+from weighbridge.drivers.kind import OpenedDriver
+from weighbridge.drivers.protocol import Cleanup, Order, Prepare, Setup, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.suites import Suite
@@ -46,10 +46,10 @@ class Asked:
     @contextmanager
     def opened(
         self, _deployment: object, suite: Suite, _one: Pass, **_named: object
-    ) -> Iterator[Opened]:
+    ) -> Iterator[OpenedDriver]:
         target = Endpoint(api="swift", url="http://here", user="u", key="k")
         self._setup = Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
-        yield Opened(self, {})  # type: ignore[arg-type]  # what the conductor does not ask of a driver that is open
+        yield OpenedDriver(self, {})  # type: ignore[arg-type]  # what the conductor does not ask of a driver that is open
 
     def _answer(self, order: Prepare | Step | Cleanup) -> Any:
         self.orders.append(order)

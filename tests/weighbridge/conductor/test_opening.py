@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor import opening
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
-from weighbridge.drivers.kind import KINDS, LoadSite, Opened
-from weighbridge.drivers.order import Setup
+from weighbridge.drivers.kind import KINDS, LoadSite, OpenedDriver
+from weighbridge.drivers.protocol import Setup
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import loader
 from weighbridge.topologies.deployment import Deployment
@@ -31,9 +31,9 @@ def test_a_driver_gets_the_timeout_of_its_suite(
     sites: list[LoadSite] = []
 
     @contextmanager
-    def opened(_kind: object, site: LoadSite) -> Iterator[Opened]:
+    def opened(_kind: object, site: LoadSite) -> Iterator[OpenedDriver]:
         sites.append(site)
-        yield cast("Opened", None)
+        yield cast("OpenedDriver", None)
 
     monkeypatch.setattr(type(KINDS[driver]), "opened", opened)
     monkeypatch.setattr(opening, "_target", lambda *_: (TARGET, None))

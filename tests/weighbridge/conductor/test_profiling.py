@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stub_run import Run, by_fake
+from stub_run import Run, fake_driver_settings
 from tests.weighbridge.displays import Silent
 from weighbridge.conductor import perf
 from weighbridge.conductor.conductor import Conductor
@@ -24,7 +24,13 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
     store = run.store()
     profiler = Profiler(Chosen(workload="small", workers=4), store, ALLOWED)
     Conductor(
-        run.plan(), run.planned, store, Silent(), run.place, settings=by_fake(), profiler=profiler
+        run.plan(),
+        run.planned,
+        store,
+        Silent(),
+        run.place,
+        settings=fake_driver_settings(),
+        profiler=profiler,
     ).run()
     assert all(step.valid for step in store.steps())
     profile_events = [event for event in store.events() if event.kind == "profile"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stub_run import Run, by_fake
+from stub_run import Run, fake_driver_settings
 from weighbridge.conductor import quiet
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.quiet import BackgroundLoad, BusyProgram, QuietMachine, background_load
@@ -108,7 +108,13 @@ def test_a_deployment_on_a_busy_machine_is_recorded_with_share_and_names(
     looks = iter([BUSY, BUSY, IDLE])
     waiting = QuietMachine(look=lambda: next(looks), clock=iter([0.0, 0.0, 61.0]).__next__)
     Conductor(
-        run.plan(), run.planned, store, Display(), run.place, settings=by_fake(), quiet=waiting
+        run.plan(),
+        run.planned,
+        store,
+        Display(),
+        run.place,
+        settings=fake_driver_settings(),
+        quiet=waiting,
     ).run()
     (event,) = [one for one in store.events() if one.kind == "busy"]
     assert (event.share, event.repeat, event.layout) == (0.53, 0, store.events()[0].layout)

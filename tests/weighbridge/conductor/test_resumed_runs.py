@@ -161,7 +161,7 @@ def test_buckets_of_a_resumed_run_keep_their_names_and_are_cleared_first(
         cleared.append(tuple(buckets))
         return ()
 
-    monkeypatch.setattr("stub_run.StubStanding.clear", clear, raising=False)
+    monkeypatch.setattr("stub_run.StubRunning.clear", clear, raising=False)
     monkeypatch.setattr(StubGateway, "already_runs", True)
     go_on(store, run)
     assert len(cleared) == 3  # what rgw-a was left with, and swift-b before and after

@@ -20,10 +20,10 @@ from tests.weighbridge.odd_locust import ANSWER_S
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.kind import Opened
+from weighbridge.drivers.kind import OpenedDriver
 from weighbridge.drivers.locust.kind import LocustModule
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass, StepKey, StepResult
@@ -169,7 +169,7 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     )
 
 
-def pid_of(ready: Opened) -> int:
+def pid_of(ready: OpenedDriver) -> int:
     assert isinstance(ready.driver, DriverProcess)
     assert isinstance(ready.driver.process, subprocess.Popen)
     return ready.driver.process.pid

@@ -16,7 +16,7 @@ from tests.weighbridge.sent_runs import until
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Counters, DiskCounters, Host
 from weighbridge.conductor.telemetry import StepTelemetry, Watch, limits_of
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.record.step import StepKey

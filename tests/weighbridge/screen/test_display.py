@@ -6,7 +6,7 @@ from rich.console import Console
 from made_up import fake_measurement
 from stub_run import Run
 from weighbridge.conductor.time_estimate import TimeEstimate
-from weighbridge.drivers.order import Progress
+from weighbridge.drivers.protocol import Progress
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.screen.display import LiveDisplay, PlainDisplay, display_for
 

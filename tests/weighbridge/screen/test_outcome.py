@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results import derive
 from weighbridge.results.analysis.reasons import reasons
 from weighbridge.results.derivation import Derived
@@ -199,7 +199,7 @@ def test_a_failed_control_is_not_reported_as_missing(tmp_path: Path) -> None:
         layouts=["swift", "rgw-beast", "swift-again"],
         workloads=[SMALL],
         telemetry=False,
-        spoilt=Spoilt(
+        spoilt=StepFaults(
             absent=tuple(("swift-again", "small-read", workers) for workers in SMALL.workers)
         ),
     )

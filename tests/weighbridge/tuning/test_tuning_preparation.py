@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stub_tuning import HARDWARE, Bed, Tunable
+from stub_tuning import HARDWARE, Tunable, TuningFixture
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
@@ -38,14 +38,14 @@ def parameters(**levels: Any) -> list[dict[str, Any]]:
     ]
 
 
-def faults(bed: Bed) -> list[str]:
+def faults(bed: TuningFixture) -> list[str]:
     with pytest.raises(DocumentError) as refused:
         bed.ready()
     return [f"{fault.text.strip()} | {fault.message}" for fault in refused.value.faults]
 
 
 def test_each_level_is_a_candidate_with_the_settings_it_changes(tmp_path: Path) -> None:
-    ready = Bed(
+    ready = TuningFixture(
         tmp_path, {"threads": 4}, parameters=parameters(speed=[2.0, 3.0], threads=[16])
     ).ready()
     assert [one.arm.settings for one in ready.candidates] == [
@@ -65,13 +65,13 @@ def test_each_level_is_a_candidate_with_the_settings_it_changes(tmp_path: Path) 
 
 
 def test_a_value_that_the_layout_has_already_is_not_tried_and_reported(tmp_path: Path) -> None:
-    ready = Bed(tmp_path, parameters=parameters(speed=[1, 2.0])).ready()
+    ready = TuningFixture(tmp_path, parameters=parameters(speed=[1, 2.0])).ready()
     assert [one.arm.settings for one in ready.candidates] == [{"speed": 2.0}]
     assert ready.remarks == ("speed: tunable already has 1: not tried",)
 
 
 def test_a_tuning_without_any_other_value_is_refused(tmp_path: Path) -> None:
-    [refused] = faults(Bed(tmp_path, parameters=parameters(speed=[1.0])))
+    [refused] = faults(TuningFixture(tmp_path, parameters=parameters(speed=[1.0])))
     assert refused.startswith(
         "parameters: | the layout already has every value that is to be tried"
     )
@@ -81,13 +81,15 @@ def test_what_a_level_sets_besides_is_part_of_its_candidate_unless_the_layout_ha
     tmp_path: Path,
 ) -> None:
     levels = [{"value": 2.0, "also": {"threads": 16, "dummy": 0}}]
-    ready = Bed(tmp_path, parameters=parameters(speed=levels)).ready()
+    ready = TuningFixture(tmp_path, parameters=parameters(speed=levels)).ready()
     assert ready.candidates[0].arm.settings == {"speed": 2.0, "threads": 16}
     assert ready.scopes == {"speed": "restart", "threads": "restart", "dummy": "restart"}
 
 
 def test_all_faults_of_all_levels_are_reported_at_once_with_their_places(tmp_path: Path) -> None:
-    bed = Bed(tmp_path, parameters=parameters(speeds=[1.0, 2.0], threads=["many"], dummy=[1]))
+    bed = TuningFixture(
+        tmp_path, parameters=parameters(speeds=[1.0, 2.0], threads=["many"], dummy=[1])
+    )
     refused = faults(bed)
     assert len(refused) == 2
     assert refused[0].startswith("- key: speeds | ")
@@ -101,7 +103,7 @@ def test_a_scope_that_is_not_enough_is_refused_and_a_wider_one_accepted(tmp_path
         speed={"values": [2.0], "scope": "reload"},
         pools={"values": [2], "scope": "nothing"},
     )
-    assert faults(Bed(tmp_path, parameters=wanted)) == [
+    assert faults(TuningFixture(tmp_path, parameters=wanted)) == [
         "scope: restart | shards needs scope buckets: restart is not enough",
         "scope: reload | speed needs scope restart: reload is not enough",
         "scope: nothing | pools needs scope cluster: nothing is not enough",
@@ -110,11 +112,16 @@ def test_a_scope_that_is_not_enough_is_refused_and_a_wider_one_accepted(tmp_path
         live={"values": [1], "scope": "buckets"}, speed={"values": [2.0], "scope": "nothing"}
     )
     # Only the daemons know whether they take it while running.
-    assert Bed(tmp_path, parameters=more).ready().scopes == {"live": "buckets", "speed": "nothing"}
+    assert TuningFixture(tmp_path, parameters=more).ready().scopes == {
+        "live": "buckets",
+        "speed": "nothing",
+    }
 
 
 def test_a_change_needs_the_widest_scope_of_what_differs(tmp_path: Path) -> None:
-    ready = Bed(tmp_path, parameters=parameters(speed=[2.0], live=[1], shards=[2])).ready()
+    ready = TuningFixture(
+        tmp_path, parameters=parameters(speed=[2.0], live=[1], shards=[2])
+    ).ready()
     speed, live, shards = (one.arm for one in ready.candidates)
     base = ready.baseline.arm
     assert scope_between(base, base, ready.scopes) == "nothing"
@@ -125,7 +132,7 @@ def test_a_change_needs_the_widest_scope_of_what_differs(tmp_path: Path) -> None
 
 
 def test_a_grid_has_every_combination_that_is_not_the_layout_itself(tmp_path: Path) -> None:
-    ready = Bed(
+    ready = TuningFixture(
         tmp_path,
         strategy="grid",
         parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[0, 1]),
@@ -140,7 +147,7 @@ def test_a_grid_with_too_many_combinations_is_refused_with_their_number(tmp_path
         UsageError,
         match="960 combinations, each tried 5 times at least: 4800 trials, 13:20:00",
     ):
-        Bed(
+        TuningFixture(
             tmp_path,
             strategy="grid",
             parameters=parameters(threads=many, dummy={"range": {**many["range"], "low": 2}}),
@@ -151,7 +158,7 @@ def test_a_grid_with_too_many_combinations_is_refused_with_their_number(tmp_path
 def test_checks_of_more_than_a_second_report_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
-    bed = Bed(tmp_path, strategy=strategy, parameters=parameters(threads=[16, 17, 18]))
+    bed = TuningFixture(tmp_path, strategy=strategy, parameters=parameters(threads=[16, 17, 18]))
     said: list[str] = []
     document, tuning = bed.document, bed.document.into(Tuning)
     preparation.checked(document, tuning, HARDWARE, bed.baseline, say=said.append)
@@ -167,11 +174,11 @@ def test_checks_of_more_than_a_second_report_progress(
 
 
 def test_candidates_have_unique_names(tmp_path: Path) -> None:
-    ready = Bed(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
+    ready = TuningFixture(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
     names = [one.arm.name for one in ready.candidates]
     assert names[0] == "tunable-dummy-1"
     assert len(set(names)) == 2
-    again = Bed(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
+    again = TuningFixture(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
     assert [one.arm.name for one in again.candidates] == names
 
 
@@ -183,14 +190,14 @@ def test_a_value_of_two_levels_is_the_parameters_own_or_the_larger_number(
         {"key": "live", "values": [{"value": 1, "also": {"threads": 7, "dummy": 6}}]},
         {"key": "threads", "values": [16]},
     ]
-    ready = Bed(tmp_path, parameters=wanted).ready()
+    ready = TuningFixture(tmp_path, parameters=wanted).ready()
     together = ready.space.candidate([one.choices[0] for one in ready.candidates])
     assert together.arm.settings == {"speed": 2.0, "live": 1, "threads": 16, "dummy": 6}
 
 
 def test_options_of_the_command_change_the_tuning(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
-    path.write_text(Bed(tmp_path).text)
+    path.write_text(TuningFixture(tmp_path).text)
     _, tuning = preparation.read(
         str(path), Changes(strategy="grid", budget_s=60.0, confirm=3, seed=9, hardware="loopback")
     )
@@ -212,7 +219,7 @@ def test_options_of_the_command_change_the_tuning(tmp_path: Path) -> None:
 
 
 def test_a_tuning_of_a_run_folder_has_the_candidates_it_began_with(tmp_path: Path) -> None:
-    bed = Bed(tmp_path, strategy="grid", parameters=parameters(speed=[2.0], threads=[16]))
+    bed = TuningFixture(tmp_path, strategy="grid", parameters=parameters(speed=[2.0], threads=[16]))
     ready = bed.ready()
     plan = ready.plan(ready.candidates, attest=False)
     store = RunStore.create(bed.out, plan_yaml=ready.text, plan=plan, suite="trial")
@@ -228,7 +235,11 @@ def test_a_gateway_that_already_runs_is_refused_at_its_place_in_the_file(
     tmp_path: Path,
 ) -> None:
     text = yaml.safe_dump(
-        {**yaml.safe_load(Bed(tmp_path).text), "layout": "existing", "hardware": "this-machine"}
+        {
+            **yaml.safe_load(TuningFixture(tmp_path).text),
+            "layout": "existing",
+            "hardware": "this-machine",
+        }
     )
     document, tuning = tuning_files.load(_written(tmp_path, text))
     with pytest.raises(DocumentError, match="existing") as refused:
@@ -237,7 +248,7 @@ def test_a_gateway_that_already_runs_is_refused_at_its_place_in_the_file(
 
 
 def test_a_missing_layout_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
-    text = Bed(tmp_path, layout="rgw-beats").text
+    text = TuningFixture(tmp_path, layout="rgw-beats").text
     with pytest.raises(DocumentError, match="did you mean 'rgw-beast'") as refused:
         preparation.prepare(
             Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1]
@@ -248,7 +259,7 @@ def test_a_missing_layout_is_reported_at_its_place_in_the_file(tmp_path: Path) -
 def test_an_unknown_objective_is_reported_at_its_place_in_the_file(
     tmp_path: Path,
 ) -> None:
-    text = Bed(
+    text = TuningFixture(
         tmp_path, objectives=[{"of": "p9", "workload": "read"}, {"of": "p50", "workload": "read"}]
     ).text
     with pytest.raises(DocumentError) as refused:
@@ -269,7 +280,9 @@ def test_an_unknown_objective_is_reported_at_its_place_in_the_file(
 def test_the_course_knows_the_least_and_the_most_trials(
     tmp_path: Path,
 ) -> None:
-    ready = Bed(tmp_path, parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[1])).ready()
+    ready = TuningFixture(
+        tmp_path, parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[1])
+    ).ready()
     course = Course(ready, attest=False)
     # Four settings in two parts: three trials of the baseline per round.
     assert (course.least, course.most) == (35, 42)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stub_tuning import Bed
+from stub_tuning import TuningFixture
 from tests.weighbridge.tuning.tunings import SEARCH, done, entry, trials
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.interruption import Interrupted
@@ -22,7 +22,7 @@ from weighbridge.tuning.trial_deployment import TrialDeployment
 pytestmark = pytest.mark.usefixtures("made_up_gateway")
 
 
-def killed(bed: Bed, what: str, at: int) -> None:
+def killed(bed: TuningFixture, what: str, at: int) -> None:
     """Run a tuning in a process that is killed at the `at`-th line that begins with `what`."""
     child = os.fork()
     if not child:
@@ -64,7 +64,7 @@ def die(what: str, at: int, number: signal.Signals = signal.SIGKILL) -> None:
     ],
 )
 def test_a_killed_tuning_loses_only_its_last_trial(tmp_path: Path, what: str, at: int) -> None:
-    bed = Bed(tmp_path)
+    bed = TuningFixture(tmp_path)
     killed(bed, what, at)
     before = trials(bed)
     ledger = session.resume(bed.run_folder(), bed.doing()).ledger
@@ -83,7 +83,7 @@ def test_a_killed_tuning_loses_only_its_last_trial(tmp_path: Path, what: str, at
 def test_a_killed_search_resumes_with_the_same_proposals(tmp_path: Path, at: int) -> None:
     # All drawn at random: later proposals would depend on what was measured.
     drawn = {**SEARCH, "search": {**SEARCH["search"], "startup": 12, "finalists": 1}}
-    full, cut = Bed(tmp_path / "full", **drawn), Bed(tmp_path / "cut", **drawn)
+    full, cut = TuningFixture(tmp_path / "full", **drawn), TuningFixture(tmp_path / "cut", **drawn)
     done(full)
     killed(cut, "step", at)
     before = trials(cut)
@@ -96,7 +96,7 @@ def test_a_killed_search_resumes_with_the_same_proposals(tmp_path: Path, at: int
 def test_a_resumed_tuning_tries_the_baseline_on_the_new_deployment_first(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path)
+    bed = TuningFixture(tmp_path)
     killed(bed, "step", 3)  # with one setting of the first round tried
     session.resume(bed.run_folder(), bed.doing())
     again = [trial for trial in trials(bed) if trial.deployment == 1]
@@ -105,7 +105,7 @@ def test_a_resumed_tuning_tries_the_baseline_on_the_new_deployment_first(
 
 
 def test_trials_of_another_tuning_are_refused(tmp_path: Path) -> None:
-    bed = Bed(tmp_path)
+    bed = TuningFixture(tmp_path)
     killed(bed, "step", 5)
     path = bed.run_folder() / "tuning.json"
     path.write_text(path.read_text().replace('"seed": 2014', '"seed": 5'))
@@ -116,7 +116,7 @@ def test_trials_of_another_tuning_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_complete_tuning_has_nothing_left_to_do(tmp_path: Path) -> None:
-    bed = Bed(tmp_path)
+    bed = TuningFixture(tmp_path)
     done(bed)
     before = trials(bed)
     assert session.resume(bed.run_folder(), bed.doing()).ledger is None
@@ -127,7 +127,7 @@ def test_a_complete_tuning_has_nothing_left_to_do(tmp_path: Path) -> None:
 def test_an_interrupted_tuning_tears_all_down_and_prints_how_to_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bed = Bed(tmp_path)
+    bed = TuningFixture(tmp_path)
     measure = TrialDeployment.measure
     left = [3]
 
@@ -148,7 +148,7 @@ def test_an_interrupted_tuning_tears_all_down_and_prints_how_to_resume(
 
 
 def test_a_killed_confirmation_is_resumed(tmp_path: Path) -> None:
-    bed = Bed(tmp_path, confirm=3)
+    bed = TuningFixture(tmp_path, confirm=3)
     killed(bed, "starting", 4)  # one for the trials, the rest for visits
     [folder] = (bed.run_folder() / CONFIRMATION).iterdir()
     before = RunStore.open(folder).steps()

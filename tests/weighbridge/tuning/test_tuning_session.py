@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from stub_tuning import Bed, TunableStanding
+from stub_tuning import TunableGateway, TuningFixture
 from tests.weighbridge.tuning.tunings import SEARCH, done, entry, outcomes, trials, values
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.gateways.gateway import Gateway
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import CONFIRMATION, TrialBook
+from weighbridge.results.record.trial import CONFIRMATION, TuningStore
 from weighbridge.tuning import session
 from weighbridge.tuning.course import Course
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("made_up_gateway")
 def test_a_screen_finds_the_setting_that_matters_and_says_that_the_dummy_does_not(
     tmp_path: Path, seed: int
 ) -> None:
-    ledger = done(Bed(tmp_path, seed=seed))
+    ledger = done(TuningFixture(tmp_path, seed=seed))
     assert entry(ledger, "speed", 2.0).verdict == "better"
     gain = entry(ledger, "speed", 2.0).gain
     assert gain is not None
@@ -37,7 +37,7 @@ def test_a_screen_finds_the_setting_that_matters_and_says_that_the_dummy_does_no
 
 
 def test_every_step_of_a_trial_is_on_the_disk_before_the_trial(tmp_path: Path) -> None:
-    bed = Bed(tmp_path)
+    bed = TuningFixture(tmp_path)
     done(bed)
     store = RunStore.open(bed.run_folder())
     latest = store.latest()
@@ -60,7 +60,7 @@ def test_every_step_of_a_trial_is_on_the_disk_before_the_trial(tmp_path: Path) -
 def test_all_trials_use_one_deployment_and_restart_only_what_a_change_needs(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, parameters=values(speed=[2.0], live=[1], shards=[2]))
+    bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], live=[1], shards=[2]))
     done(bed)
     found = trials(bed)
     assert {trial.deployment for trial in found} == {0}
@@ -75,7 +75,7 @@ def test_all_trials_use_one_deployment_and_restart_only_what_a_change_needs(
 def test_new_buckets_are_made_only_for_settings_that_need_them(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, parameters=values(speed=[2.0], shards=[2]))
+    bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], shards=[2]))
     done(bed)
     events = [
         event
@@ -87,7 +87,7 @@ def test_new_buckets_are_made_only_for_settings_that_need_them(
 
 
 def test_a_setting_of_the_cluster_is_tried_on_a_new_cluster(tmp_path: Path) -> None:
-    bed = Bed(
+    bed = TuningFixture(
         tmp_path, parameters=values(pools=[2]), trials={"least": 2, "most": 2, "baseline_every": 3}
     )
     ledger = done(bed)
@@ -106,7 +106,11 @@ def test_a_setting_of_the_cluster_is_tried_on_a_new_cluster(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("clock")
 def test_the_same_seed_and_outcomes_make_the_same_trials(tmp_path: Path) -> None:
-    beds = Bed(tmp_path / "one"), Bed(tmp_path / "same"), Bed(tmp_path / "other", seed=5)
+    beds = (
+        TuningFixture(tmp_path / "one"),
+        TuningFixture(tmp_path / "same"),
+        TuningFixture(tmp_path / "other", seed=5),
+    )
     found = []
     for bed in beds:
         done(bed)
@@ -118,14 +122,14 @@ def test_the_same_seed_and_outcomes_make_the_same_trials(tmp_path: Path) -> None
 
 
 def test_a_grid_tries_every_combination_and_chooses_the_best(tmp_path: Path) -> None:
-    bed = Bed(tmp_path, strategy="grid", parameters=values(speed=[1.5], threads=[16]))
+    bed = TuningFixture(tmp_path, strategy="grid", parameters=values(speed=[1.5], threads=[16]))
     ledger = done(bed)
     assert {tuple(one.arm.settings.items()) for one in ledger.entries} == {
         (("speed", 1.5),),
         (("threads", 16),),
         (("speed", 1.5), ("threads", 16)),
     }
-    winner = TrialBook(bed.run_folder()).winner()
+    winner = TuningStore(bed.run_folder()).winner()
     assert winner is not None
     assert winner.arm.settings == {"speed": 1.5, "threads": 16}
 
@@ -133,9 +137,9 @@ def test_a_grid_tries_every_combination_and_chooses_the_best(tmp_path: Path) -> 
 def test_a_search_finds_a_good_combination_and_tries_the_best_often_enough_for_a_claim(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, **SEARCH)
+    bed = TuningFixture(tmp_path, **SEARCH)
     ledger = done(bed)
-    winner = TrialBook(bed.run_folder()).winner()
+    winner = TuningStore(bed.run_folder()).winner()
     assert winner is not None
     best = ledger.entry(winner.arm)
     assert best is not None
@@ -147,7 +151,7 @@ def test_a_search_finds_a_good_combination_and_tries_the_best_often_enough_for_a
 
 
 def test_a_proposal_that_is_beaten_is_given_up_before_its_last_trial(tmp_path: Path) -> None:
-    bed = Bed(tmp_path, **SEARCH)
+    bed = TuningFixture(tmp_path, **SEARCH)
     done(bed)
     counts = [
         sum(trial.arm == arm for trial in trials(bed))
@@ -159,7 +163,8 @@ def test_a_proposal_that_is_beaten_is_given_up_before_its_last_trial(tmp_path: P
 @pytest.mark.usefixtures("clock")
 def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path: Path) -> None:
     beds = [
-        Bed(tmp_path / name, seed=seed, **SEARCH) for name, seed in (("a", 1), ("b", 1), ("c", 2))
+        TuningFixture(tmp_path / name, seed=seed, **SEARCH)
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
     ]
     found = []
     for bed in beds:
@@ -174,7 +179,7 @@ def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path
 def test_a_setting_with_which_the_gateway_does_not_start_is_tried_once(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, parameters=values(speed=[2.0], starts=[False]))
+    bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], starts=[False]))
     ledger = done(bed)
     broken = entry(ledger, "starts", value=False)
     assert broken.verdict == "failed"
@@ -194,7 +199,7 @@ def test_a_setting_with_which_the_gateway_does_not_start_is_tried_once(
 def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_recovers(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, parameters=values(speed=[2.0], answers=[False]))
+    bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], answers=[False]))
     ledger = done(bed)
     assert entry(ledger, "answers", value=False).verdict == "failed"
     assert sum("answers" in trial.arm.settings for trial in trials(bed)) == 2
@@ -205,15 +210,15 @@ def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_recovers(
 def test_a_baseline_that_does_not_start_again_gets_a_new_deployment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = TunableStanding.change
+    change = TunableGateway.change
 
-    def stuck(self: TunableStanding, gateway: Gateway, scope: Any, say: Any) -> tuple[str, ...]:
+    def stuck(self: TunableGateway, gateway: Gateway, scope: Any, say: Any) -> tuple[str, ...]:
         if not self.gateway.settings.starts:
             raise ServiceFailed("gateway-1", "tunable", "is stuck", log="tunable.out", tail=[])
         return change(self, gateway, scope, say)
 
-    monkeypatch.setattr(TunableStanding, "change", stuck)
-    bed = Bed(tmp_path, parameters=values(speed=[2.0], starts=[False]))
+    monkeypatch.setattr(TunableGateway, "change", stuck)
+    bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], starts=[False]))
     ledger = done(bed)
     assert entry(ledger, "speed", 2.0).verdict == "better"
     found = trials(bed)
@@ -228,7 +233,7 @@ def test_a_baseline_that_does_not_start_again_gets_a_new_deployment(
 def test_a_baseline_that_fails_ends_the_run_with_its_error_and_leaves_nothing(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, settings={"answers": False})
+    bed = TuningFixture(tmp_path, settings={"answers": False})
     with pytest.raises(Exception, match="has died"):
         bed.tune()
     assert RunStore.open(bed.run_folder()).manifest.state == "failed"
@@ -241,7 +246,7 @@ def test_a_baseline_that_fails_ends_the_run_with_its_error_and_leaves_nothing(
 def test_what_running_daemons_refuse_is_reported_for_all_candidates_before_the_first_trial(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, parameters=values(live=[-1, 1, -2], speed=[1.2]))
+    bed = TuningFixture(tmp_path, parameters=values(live=[-1, 1, -2], speed=[1.2]))
     with pytest.raises(UsageError) as refused:
         bed.tune()
     lines = refused.value.message.splitlines()
@@ -254,7 +259,7 @@ def test_what_running_daemons_refuse_is_reported_for_all_candidates_before_the_f
 def test_what_the_programs_refuse_is_reported_for_all_candidates_before_a_folder_is_made(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, parameters=values(known=[False], speed=[2.0]))
+    bed = TuningFixture(tmp_path, parameters=values(known=[False], speed=[2.0]))
     with pytest.raises(UsageError, match="known=False: no option 'known'"):
         bed.tune()
     assert not bed.out.exists()
@@ -266,7 +271,7 @@ def test_what_the_programs_refuse_is_reported_for_all_candidates_before_a_folder
 def test_a_spent_budget_ends_the_trials_with_the_baseline_and_a_new_one_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bed = Bed(tmp_path, budget="1000s")
+    bed = TuningFixture(tmp_path, budget="1000s")
     monkeypatch.setattr(
         Course, "room_s", lambda _: 0.0 if bed.out.exists() and len(trials(bed)) >= 10 else 1000.0
     )
@@ -286,7 +291,7 @@ def test_a_spent_budget_ends_the_trials_with_the_baseline_and_a_new_one_continue
 def test_a_budget_too_short_for_one_setting_is_refused_before_anything_starts(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, budget="1s", confirm=5)
+    bed = TuningFixture(tmp_path, budget="1s", confirm=5)
     with pytest.raises(
         UsageError, match="is too short for one setting between two trials of the baseline"
     ):
@@ -300,9 +305,9 @@ def test_a_budget_too_short_for_one_setting_is_refused_before_anything_starts(
 def test_settings_that_are_better_alone_are_combined_and_written_as_a_file_to_paste(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, parameters=values(speed=[1.3, 2.0], threads=[16], dummy=[1]))
+    bed = TuningFixture(tmp_path, parameters=values(speed=[1.3, 2.0], threads=[16], dummy=[1]))
     done(bed)
-    winner = TrialBook(bed.run_folder()).winner()
+    winner = TuningStore(bed.run_folder()).winner()
     assert winner is not None
     assert winner.arm.name == "tunable-tuned"
     assert winner.arm.settings == {"speed": 2.0, "threads": 16}
@@ -323,9 +328,9 @@ def test_if_settings_cannot_be_combined_the_best_one_wins(
         else {}
     )
     monkeypatch.setattr(session, "preflight_all", refused)
-    bed = Bed(tmp_path, parameters=values(speed=[2.0], threads=[16]))
+    bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], threads=[16]))
     done(bed)
-    winner = TrialBook(bed.run_folder()).winner()
+    winner = TuningStore(bed.run_folder()).winner()
     assert winner is not None
     assert winner.arm.settings == {"speed": 2.0}
     assert "cannot be combined with threads" in winner.reason
@@ -334,15 +339,15 @@ def test_if_settings_cannot_be_combined_the_best_one_wins(
 def test_without_a_better_setting_there_is_no_winner_and_nothing_is_confirmed(
     tmp_path: Path,
 ) -> None:
-    bed = Bed(tmp_path, parameters=values(speed=[0.5], dummy=[1]), confirm=2)
+    bed = TuningFixture(tmp_path, parameters=values(speed=[0.5], dummy=[1]), confirm=2)
     done(bed)
-    assert TrialBook(bed.run_folder()).winner() is None
+    assert TuningStore(bed.run_folder()).winner() is None
     assert not (bed.run_folder() / CONFIRMATION).exists()
     assert "no setting is better" in bed.screen.getvalue()
 
 
 def test_a_winner_is_compared_with_the_baseline_on_fresh_deployments(tmp_path: Path) -> None:
-    bed = Bed(tmp_path, confirm=5)
+    bed = TuningFixture(tmp_path, confirm=5)
     outcome = bed.tune()
     [folder] = (bed.run_folder() / CONFIRMATION).iterdir()
     store = RunStore.open(folder)

@@ -5,17 +5,18 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from stub_tuning import TUNING
-from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
-from weighbridge.results.record.trial import Arm, EntryVerdict, Trial
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
+from weighbridge.results.record.trial import EntryVerdict, LayoutVariant, Trial
 from weighbridge.suites.tuning import Tuning
 from weighbridge.tuning.turns import Judge, TrialCount, TrialTurn, rounds
 
-BASELINE = Arm(name="base")
+BASELINE = LayoutVariant(name="base")
 
 
-def settings(count: int) -> list[Arm]:
+def settings(count: int) -> list[LayoutVariant]:
     return [
-        Arm(name=f"setting-{number}", settings={"speed": number + 2.0}) for number in range(count)
+        LayoutVariant(name=f"setting-{number}", settings={"speed": number + 2.0})
+        for number in range(count)
     ]
 
 
@@ -26,9 +27,9 @@ def tuning(seed: int = 2014, **trials: int) -> Tuning:
 def judged(
     clear: Sequence[str] = (), verdicts: dict[str, EntryVerdict] | None = None, *, known: int = 9
 ) -> Judge:
-    def judge() -> Ledger:
+    def judge() -> SettingTable:
         entries = tuple(
-            LedgerEntry(
+            SettingEntry(
                 arm=one,
                 name=one.name,
                 trials=5,
@@ -39,7 +40,7 @@ def judged(
             )
             for one in settings(known)
         )
-        return Ledger(
+        return SettingTable(
             baseline=BASELINE,
             objectives=(),
             entries=entries,
@@ -117,7 +118,7 @@ def test_nothing_is_judged_before_the_least_number_of_trials() -> None:
     asked: list[int] = []
     made: list[TrialTurn] = []
 
-    def judge() -> Ledger:
+    def judge() -> SettingTable:
         asked.append(max(turn.round for turn in made) + 1)
         return judged()()
 

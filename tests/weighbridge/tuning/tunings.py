@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from stub_tuning import Bed
-from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
-from weighbridge.results.record.trial import Trial, TrialBook
+from stub_tuning import TuningFixture
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
+from weighbridge.results.record.trial import Trial, TuningStore
 
 
-def done(bed: Bed) -> Ledger:
+def done(bed: TuningFixture) -> SettingTable:
     found = bed.tune().ledger
     assert found is not None
     return found
 
 
-def entry(ledger: Ledger, key: str, value: object) -> LedgerEntry:
+def entry(ledger: SettingTable, key: str, value: object) -> SettingEntry:
     [found] = [one for one in ledger.entries if one.arm.settings == {key: value}]
     return found
 
 
-def trials(bed: Bed) -> tuple[Trial, ...]:
-    return TrialBook(bed.run_folder()).trials()
+def trials(bed: TuningFixture) -> tuple[Trial, ...]:
+    return TuningStore(bed.run_folder()).trials()
 
 
 def outcomes(found: tuple[Trial, ...]) -> list[tuple[str, int, int, str]]:

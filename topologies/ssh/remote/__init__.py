@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weighbridge.common.errors import TargetError
-from weighbridge.common.printed import json_value
+from weighbridge.common.tool_output import json_value
 from weighbridge.topologies.ssh.shell import Shell
 
 _FOLDER = Path(__file__).resolve().parent

@@ -33,7 +33,7 @@ def overlay() -> bool:
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """See `topologies.ssh.means`."""
+    """See `topologies.ssh.requirements`."""
     existing = next(path for path in (folder, *folder.parents) if path.exists()).resolve()
     space = os.statvfs(existing)
     managers = [name for program, name in MANAGERS.items() if shutil.which(program)]

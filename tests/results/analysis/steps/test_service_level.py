@@ -9,11 +9,11 @@ from made_rows import changed
 from weighbridge.results.analysis.steps.service_level import (
     Served,
     Stop,
+    default_bound_ms,
     most_within,
     path,
     served,
     stretches,
-    telling_bound_ms,
 )
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
@@ -155,10 +155,10 @@ def test_if_one_repeat_has_no_p90_there_is_neither_a_figure_nor_a_bin(
 
 def test_the_default_bound_is_a_round_one_that_most_paths_cross() -> None:
     fast, slow = [stop(1, 10, 1.0), stop(8, 40, 30.0)], [stop(1, 8, 4.0), stop(8, 20, 90.0)]
-    bound_ms = telling_bound_ms([fast, slow])
+    bound_ms = default_bound_ms([fast, slow])
     assert bound_ms in (5.0, 10.0, 20.0)
 
 
 @pytest.mark.parametrize("stops", [[], [stop(1, 10, 3.0)], [stop(1, 10, None)]])
 def test_there_is_no_bound_between_fewer_than_two_latencies(stops: list[Stop]) -> None:
-    assert telling_bound_ms([stops]) is None
+    assert default_bound_ms([stops]) is None

@@ -23,7 +23,7 @@ from weighbridge.results.analysis.study.study import (
     study_of,
 )
 from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
-from weighbridge.results.record.store import write_whole
+from weighbridge.results.record.store import write_atomically
 from weighbridge.suites import Suite
 from weighbridge.suites.studies import Study, loader
 
@@ -230,7 +230,7 @@ def replayed_run(folder: Path) -> Path:
         one.model_copy(update={"runtime": 1.0}) for one in loader.suite_of(study, "lab").workloads
     ]
     store = fake_run(folder, layouts=("rgw-civetweb", "swift"), workloads=workloads, repeats=1)
-    write_whole(store.folder / FILE, StudyRun(study=study, scale="lab").model_dump_json())
+    write_atomically(store.folder / FILE, StudyRun(study=study, scale="lab").model_dump_json())
     return store.folder
 
 

@@ -8,17 +8,17 @@ import random
 import pytest
 from scipy.stats import linregress
 
-from fake_trials import TRIAL_S, Rig, arm, tuning_run
+from fake_trials import TRIAL_S, TrialMaker, arm, tuning_run
 from weighbridge.results.analysis.tuning.drift import Drift
-from weighbridge.results.analysis.tuning.ledger import ledger
+from weighbridge.results.analysis.tuning.setting_table import ledger
 from weighbridge.suites.tuning import Objective
 
 
-def drift(rig: Rig) -> Drift:
+def drift(rig: TrialMaker) -> Drift:
     return ledger(rig.run, rig.trials, rig.visits).drift[0]
 
 
-def baselines(rig: Rig, count: int, **more: int) -> Rig:
+def baselines(rig: TrialMaker, count: int, **more: int) -> TrialMaker:
     for _ in range(count):
         rig.visit(rig.baseline, **more)
     return rig
@@ -27,7 +27,10 @@ def baselines(rig: Rig, count: int, **more: int) -> Rig:
 def test_a_baseline_that_falls_by_3_percent_an_hour_is_reported() -> None:
     found = drift(
         baselines(
-            Rig(tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005), 90
+            TrialMaker(
+                tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005
+            ),
+            90,
         )
     )
     assert found.per_hour == pytest.approx(0.97, abs=1e-3)
@@ -40,7 +43,7 @@ def test_a_baseline_that_falls_by_3_percent_an_hour_is_reported() -> None:
 
 def test_the_line_is_least_squares_with_students_p() -> None:
     rig = baselines(
-        Rig(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20
+        TrialMaker(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20
     )
     found = drift(rig)
     logs = [math.log(visit.points["read"].ops_s) for visit in rig.visits.values()]
@@ -50,7 +53,7 @@ def test_the_line_is_least_squares_with_students_p() -> None:
 
 
 def test_each_deployment_has_its_own_height_so_a_new_one_is_no_drift() -> None:
-    rig = Rig(
+    rig = TrialMaker(
         tuning_run(), level=lambda at_s: 1000.0 if at_s < 20 * TRIAL_S else 2000.0, scatter=0.01
     )
     found = drift(baselines(baselines(rig, 20), 20, deployment=1))
@@ -62,12 +65,12 @@ def test_each_deployment_has_its_own_height_so_a_new_one_is_no_drift() -> None:
 
 
 def test_the_spread_is_that_of_neighbours_unaffected_by_drift() -> None:
-    steep = Rig(tuning_run(), level=lambda at_s: 1000 * 3 ** (at_s / 3600), scatter=0.04)
+    steep = TrialMaker(tuning_run(), level=lambda at_s: 1000 * 3 ** (at_s / 3600), scatter=0.04)
     assert drift(baselines(steep, 200)).spread == pytest.approx(0.04, rel=0.15)
 
 
 def test_other_variants_and_trials_that_do_not_count_are_left_out() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     rig.visit(rig.baseline)
     rig.visit(arm(64), 5.0)
     rig.visit(rig.baseline, steady=False)
@@ -79,19 +82,19 @@ def test_other_variants_and_trials_that_do_not_count_are_left_out() -> None:
 
 def test_too_few_trials_or_too_short_a_time_show_no_drift() -> None:
     assert (
-        drift(Rig(tuning_run())).words
+        drift(TrialMaker(tuning_run())).words
         == "throughput of 64 kB reads at 16 workers: the baseline has no trial that counts"
     )
-    one = drift(baselines(Rig(tuning_run()), 1))
+    one = drift(baselines(TrialMaker(tuning_run()), 1))
     assert (one.per_hour, one.p, one.spread) == (None, None, None)
     assert one.words.endswith("the baseline has 1 trial, too few to show a drift")
-    short = drift(baselines(Rig(tuning_run(), scatter=0.02), 8))
+    short = drift(baselines(TrialMaker(tuning_run(), scatter=0.02), 8))
     assert (short.per_hour, short.p) == (None, None)
     assert "over too short a time, to show a drift" in short.words
 
 
 def test_a_p90_has_its_own_drift() -> None:
-    rig = Rig(
+    rig = TrialMaker(
         tuning_run(Objective(of="p90", workload="small-read")),
         level=lambda at_s: 1000 * 0.5 ** (at_s / 3600),
         scatter=0.001,
@@ -106,6 +109,6 @@ def test_a_p90_has_its_own_drift() -> None:
 def test_a_baseline_that_only_scatters_is_said_to_drift_about_1_time_in_20() -> None:
     said = 0
     for seed in random.Random(1).sample(range(10_000), 200):
-        found = drift(baselines(Rig(tuning_run(), scatter=0.03, seed=seed), 14))
+        found = drift(baselines(TrialMaker(tuning_run(), scatter=0.03, seed=seed), 14))
         said += found.p is not None and found.p <= 0.05
     assert 2 <= said <= 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fake_trials import TRIAL_S, Rig, tuning_run
+from fake_trials import TRIAL_S, TrialMaker, tuning_run
 from made_rows import changed
 from trial_rounds import FEW, MANY, book, entry, rounds, values
 from weighbridge.results.analysis.tuning.readings import NO_BASELINE
@@ -12,7 +12,7 @@ from weighbridge.suites.tuning import Objective
 
 
 def test_a_trial_is_compared_with_the_baseline_interpolated_in_time_on_logarithms() -> None:
-    rig = Rig(tuning_run(), level=lambda at_s: 1000 * 4 ** (at_s / (4 * TRIAL_S)))
+    rig = TrialMaker(tuning_run(), level=lambda at_s: 1000 * 4 ** (at_s / (4 * TRIAL_S)))
     for who in (rig.baseline, FEW, MANY, MANY, rig.baseline):
         rig.visit(who)
     [(value, reference, why)] = values(rig)
@@ -25,7 +25,7 @@ def test_a_trial_is_compared_with_the_baseline_interpolated_in_time_on_logarithm
 
 
 def test_a_late_trial_is_compared_with_the_baseline_of_that_time() -> None:
-    rig = Rig(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
+    rig = TrialMaker(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
     rig.visit(rig.baseline)
     rig.visit(FEW)
     rig.visit(rig.baseline)
@@ -34,7 +34,7 @@ def test_a_late_trial_is_compared_with_the_baseline_of_that_time() -> None:
 
 
 def test_a_useless_clock_is_replaced_by_the_count_of_trials() -> None:
-    rig = Rig(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
+    rig = TrialMaker(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
     for who in (rig.baseline, FEW, MANY, rig.baseline):
         rig.visit(who)
     rig.trials = [trial.model_copy(update={"started_s": 5.0}) for trial in rig.trials]
@@ -42,14 +42,14 @@ def test_a_useless_clock_is_replaced_by_the_count_of_trials() -> None:
 
 
 def test_a_trial_with_the_baseline_on_one_side_is_compared_with_that() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     rig.visit(rig.baseline)
     rig.visit(FEW, 1.5)
     assert values(rig) == [(1500, 1000, "")]
 
 
 def test_baselines_of_another_round_or_deployment_are_not_used() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     rig.visit(rig.baseline, round=0)
     rig.visit(FEW, round=1)
     rig.visit(rig.baseline, round=1, deployment=1)
@@ -59,7 +59,7 @@ def test_baselines_of_another_round_or_deployment_are_not_used() -> None:
 
 
 def test_an_unsteady_baseline_is_skipped_for_the_next_one() -> None:
-    rig = Rig(tuning_run(), level=lambda at_s: 1000 + at_s)
+    rig = TrialMaker(tuning_run(), level=lambda at_s: 1000 + at_s)
     rig.visit(rig.baseline)
     rig.visit(rig.baseline, steady=False)
     rig.visit(FEW)
@@ -67,7 +67,7 @@ def test_an_unsteady_baseline_is_skipped_for_the_next_one() -> None:
 
 
 def test_a_trial_with_an_invalid_or_unsteady_step_has_no_figure_and_says_why() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     rig.visit(rig.baseline)
     rig.visit(FEW, valid=False, notes=("the driver used 92% of its CPU limit",))
     rig.visit(FEW, steady=False)
@@ -87,7 +87,7 @@ def test_a_trial_with_an_invalid_or_unsteady_step_has_no_figure_and_says_why() -
 
 
 def test_reasons_that_differ_in_a_number_alone_are_given_once() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     for used in (91, 93, 95):
         rig.visit(FEW, valid=False, notes=(f"the driver used {used}% of its CPU limit",))
     rig.visit(FEW, steady=False)
@@ -101,14 +101,14 @@ def test_reasons_that_differ_in_a_number_alone_are_given_once() -> None:
 
 
 def test_a_trial_with_a_missing_step_has_no_figure() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     rig.visit(FEW)
     rig.visits.clear()
     assert values(rig) == [(None, None, "small-read at 16 workers: not measured")]
 
 
 def test_failed_trials_have_no_readings_and_make_a_setting_failed() -> None:
-    rig = rounds(Rig(tuning_run()), (MANY, 1.0), count=2)
+    rig = rounds(TrialMaker(tuning_run()), (MANY, 1.0), count=2)
     rig.fail(FEW, "radosgw did not come up in 60 s")
     rig.fail(FEW, "radosgw did not come up in 60 s")
     assert values(rig) == []
@@ -122,7 +122,7 @@ def test_failed_trials_have_no_readings_and_make_a_setting_failed() -> None:
 
 
 def test_a_setting_that_failed_once_is_judged_by_its_other_trials() -> None:
-    rig = rounds(Rig(tuning_run(), scatter=0.01), (FEW, 1.3))
+    rig = rounds(TrialMaker(tuning_run(), scatter=0.01), (FEW, 1.3))
     rig.fail(FEW, "radosgw did not come up in 60 s")
     assert (entry(rig).verdict, entry(rig).trials) == ("better", 6)
     assert any(note.startswith("1 of 7 trials could not be made") for note in entry(rig).notes)
@@ -132,7 +132,7 @@ def within(
     *, steady: dict[int, bool] | None = None, p90_ms: dict[int, float | None] | None = None
 ) -> tuple[float | None, str]:
     run = tuning_run(Objective(workload="small-read", p90_within=0.05), workers=(4, 8, 16))
-    rig = Rig(run)
+    rig = TrialMaker(run)
     rig.visit(rig.baseline)
     rig.visit(FEW)
     for key, visit in [(key, visit) for key, visit in rig.visits.items() if key.layout == FEW.name]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fake_trials import Rig, arm, tuning_run
+from fake_trials import TrialMaker, arm, tuning_run
 from trial_rounds import FEW, P90, READ, entry, rounds
 from weighbridge.results.analysis.tuning.setting_words import objective_words
-from weighbridge.results.record.trial import Arm, TuningRun
+from weighbridge.results.record.trial import LayoutVariant, TuningRun
 from weighbridge.suites import Bounds
 from weighbridge.suites.tuning import Objective, Parameter, Range
 
@@ -24,8 +24,8 @@ def test_requests_at_a_rate_are_named_with_it() -> None:
 
 
 def named(run: TuningRun, **settings: object) -> str:
-    rig = Rig(run)
-    who = Arm.model_validate(
+    rig = TrialMaker(run)
+    who = LayoutVariant.model_validate(
         {
             "name": "x",
             "settings": {key.replace("__", "."): value for key, value in settings.items()},
@@ -65,7 +65,10 @@ def text(
 ) -> str:
     return (
         entry(
-            rounds(Rig(tuning_run(of, threshold=threshold), scatter=scatter, seed=8), (FEW, factor))
+            rounds(
+                TrialMaker(tuning_run(of, threshold=threshold), scatter=scatter, seed=8),
+                (FEW, factor),
+            )
         )
         .effects[0]
         .text
@@ -111,7 +114,7 @@ def test_an_objective_within_a_p90_is_named_by_its_bound() -> None:
 
 
 def test_huge_spreads_have_short_numbers() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     for number, factor in enumerate((1e-5, 1e5)):
         rig.visit(rig.baseline, round=number)
         rig.visit(FEW, factor, round=number)
@@ -119,7 +122,7 @@ def test_huge_spreads_have_short_numbers() -> None:
 
 
 def test_a_setting_insignificant_only_by_correction_says_so() -> None:
-    rig = Rig(tuning_run(), scatter=0.05, seed=21)
+    rig = TrialMaker(tuning_run(), scatter=0.05, seed=21)
     rounds(rig, (FEW, 1.1), *((arm(number), 1.0) for number in range(1, 30)))
     effect = entry(rig).effects[0]
     assert effect.p is not None

@@ -6,15 +6,15 @@ import math
 
 import pytest
 
-from fake_trials import THREADS, TRIAL_S, Rig, arm, tuning_run
+from fake_trials import THREADS, TRIAL_S, TrialMaker, arm, tuning_run
 from trial_rounds import book
-from weighbridge.results.analysis.tuning.ledger import Ledger
-from weighbridge.results.record.trial import Arm
+from weighbridge.results.analysis.tuning.setting_table import SettingTable
+from weighbridge.results.record.trial import LayoutVariant
 
 
 def screen(
     seed: int, factors: list[float], scatter: float, walk: float
-) -> tuple[Ledger, list[Arm]]:
+) -> tuple[SettingTable, list[LayoutVariant]]:
     """A complete screen, judged after each round from the fifth on, without clear settings; the
     test bed drifts, also at random.
     """
@@ -25,7 +25,7 @@ def screen(
             steps.append(steps[-1] + rig.draw.gauss(0, walk))
         return 1000 * 1.2 ** (at_s / 3600) * math.exp(steps[int(at_s / TRIAL_S)])
 
-    rig = Rig(tuning_run(), level, scatter, seed)
+    rig = TrialMaker(tuning_run(), level, scatter, seed)
     arms = [arm(number + 1) for number in range(len(factors))]
     going = list(zip(arms, factors, strict=True))
     for number in range(8):

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fake_trials import Rig, arm, tuning_run
+from fake_trials import TrialMaker, arm, tuning_run
 from made_rows import changed
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds
 from weighbridge.suites import Bounds
@@ -15,7 +15,9 @@ from weighbridge.suites.tuning import Constraints, Objective, Trials
 
 def test_a_linear_drift_is_removed_completely() -> None:
     rig = rounds(
-        Rig(tuning_run(), level=lambda at_s: 1000 * 1.2 ** (at_s / 3600)), (MANY, 1.0), (FEW, 1.2)
+        TrialMaker(tuning_run(), level=lambda at_s: 1000 * 1.2 ** (at_s / 3600)),
+        (MANY, 1.0),
+        (FEW, 1.2),
     )
     effect = entry(rig).effects[0]
     assert effect.ratio is not None
@@ -27,7 +29,7 @@ def test_a_linear_drift_is_removed_completely() -> None:
 
 
 def test_trials_without_spread_are_judged() -> None:
-    rig = rounds(Rig(tuning_run()), (FEW, 1.0), (MANY, 2.0))
+    rig = rounds(TrialMaker(tuning_run()), (FEW, 1.0), (MANY, 2.0))
     few, many = entry(rig), entry(rig, MANY)
     assert (few.verdict, few.clear, few.effects[0].p, few.effects[0].rank_p) == (
         "too small to matter",
@@ -46,7 +48,7 @@ def test_trials_without_spread_are_judged() -> None:
 def test_p_is_multiplied_by_the_number_of_looks_and_the_interval_is_wider() -> None:
     def once(looks: int) -> tuple[float, float, float]:
         run = tuning_run(trials=Trials(least=8 - looks + 1, most=8))
-        effect = entry(rounds(Rig(run, scatter=0.05, seed=3), (FEW, 1.05))).effects[0]
+        effect = entry(rounds(TrialMaker(run, scatter=0.05, seed=3), (FEW, 1.05))).effects[0]
         assert effect.p is not None
         assert effect.ratio is not None
         assert effect.ratio.low is not None
@@ -59,7 +61,7 @@ def test_p_is_multiplied_by_the_number_of_looks_and_the_interval_is_wider() -> N
 
 
 def test_effects_of_all_settings_are_corrected_together_and_too_few_trials_help_no_other() -> None:
-    rig = Rig(tuning_run(), scatter=0.04, seed=5)
+    rig = TrialMaker(tuning_run(), scatter=0.04, seed=5)
     others = [arm(number) for number in range(1, 13)]
     rounds(rig, (FEW, 1.2), (MANY, 1.0))
     alone = entry(rig).effects[0]
@@ -74,7 +76,7 @@ def test_effects_of_all_settings_are_corrected_together_and_too_few_trials_help_
 
 
 def test_values_are_medians_and_delta_is_the_share_higher_minus_the_share_lower() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     for number, factor in enumerate((0.9, 1.1, 1.2, 1.3, 5.0)):
         rig.visit(rig.baseline, round=number)
         rig.visit(FEW, factor, round=number)
@@ -93,7 +95,7 @@ def test_values_are_medians_and_delta_is_the_share_higher_minus_the_share_lower(
 
 
 def test_a_shorter_p90_is_better_and_its_gain_is_inverted() -> None:
-    rig = rounds(Rig(tuning_run(P90), scatter=0.01), (FEW, 1.25), (MANY, 0.8))
+    rig = rounds(TrialMaker(tuning_run(P90), scatter=0.01), (FEW, 1.25), (MANY, 0.8))
     few, many = entry(rig), entry(rig, MANY)
     assert (few.verdict, many.verdict) == ("better", "worse")
     assert few.gain == pytest.approx(1.25, rel=0.02)
@@ -103,7 +105,7 @@ def test_a_shorter_p90_is_better_and_its_gain_is_inverted() -> None:
 
 
 def test_a_gain_is_the_geometric_mean_over_objectives_with_the_interval_of_one_look() -> None:
-    rig = Rig(tuning_run(READ, P90))
+    rig = TrialMaker(tuning_run(READ, P90))
     for number, (factor, p90_ms) in enumerate(((2.0, 8.0), (1.0, 16.0), (1.5, 12.0))):
         rig.visit(rig.baseline, round=number)
         rig.visit(FEW, factor, round=number, p90_ms=p90_ms)
@@ -120,7 +122,7 @@ def test_a_gain_is_the_geometric_mean_over_objectives_with_the_interval_of_one_l
 
 
 def test_one_trial_has_a_gain_without_an_interval_and_makes_no_claim() -> None:
-    rig = rounds(Rig(tuning_run()), (FEW, 2.0), count=1)
+    rig = rounds(TrialMaker(tuning_run()), (FEW, 2.0), count=1)
     found = entry(rig)
     assert found.gain == pytest.approx(2.0)
     assert (found.gain_low, found.gain_high, found.verdict, found.clear) == (
@@ -137,7 +139,7 @@ def test_one_trial_has_a_gain_without_an_interval_and_makes_no_claim() -> None:
 
 
 def test_cpu_is_compared_with_the_baseline_next_to_each_trial_too() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     for number in range(3):
         rig.visit(rig.baseline, round=number, gateway_cpu_s_per_1000_ops=2.0 + number)
         rig.visit(FEW, round=number, gateway_cpu_s_per_1000_ops=(2.0 + number) * 0.5)
@@ -149,7 +151,7 @@ def test_cpu_is_compared_with_the_baseline_next_to_each_trial_too() -> None:
 
 def test_settings_clear_of_the_threshold_are_recognized() -> None:
     rig = rounds(
-        Rig(tuning_run(threshold=Bounds(throughput_ratio=1.1)), scatter=0.02, seed=4),
+        TrialMaker(tuning_run(threshold=Bounds(throughput_ratio=1.1)), scatter=0.02, seed=4),
         (FEW, 1.4),
         (MANY, 1.0),
         (arm(1), 1.11),
@@ -160,30 +162,30 @@ def test_settings_clear_of_the_threshold_are_recognized() -> None:
 
 
 def test_an_interval_beyond_the_threshold_is_not_too_small_to_matter() -> None:
-    found = entry(rounds(Rig(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0)))
+    found = entry(rounds(TrialMaker(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0)))
     assert (found.verdict, found.clear) == ("no effect shown", False)
     assert found.effects[0].verdict == "not shown"
 
 
 def test_four_trials_without_spread_are_neither_clear_nor_a_claim() -> None:
-    found = entry(rounds(Rig(tuning_run(trials=Trials(least=2))), (FEW, 1.0), count=4))
+    found = entry(rounds(TrialMaker(tuning_run(trials=Trials(least=2))), (FEW, 1.0), count=4))
     assert (found.verdict, found.clear) == ("provisional", False)
 
 
 def test_a_setting_that_is_better_in_one_objective_and_worse_in_another_is_a_trade_off() -> None:
-    rig = rounds(Rig(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=40.0)
+    rig = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=40.0)
     assert [effect.verdict for effect in entry(rig).effects] == ["better", "worse"]
     assert entry(rig).verdict == "trade-off"
 
 
 def test_better_in_one_objective_and_not_worse_in_the_other_is_better() -> None:
-    rig = rounds(Rig(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=16.0)
+    rig = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=16.0)
     assert entry(rig).effects[1].verdict == "too small to matter"
     assert entry(rig).verdict == "better"
 
 
 def test_an_unknown_objective_prevents_any_claim() -> None:
-    rig = rounds(Rig(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3))
+    rig = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3))
     own = {key for key in rig.visits if key.layout == FEW.name}
     for key in own:
         point = changed(rig.visits[key].points["read"], p90_ms=None)
@@ -198,7 +200,7 @@ def test_an_unknown_objective_prevents_any_claim() -> None:
 
 
 def test_a_setting_under_which_too_many_requests_fail_is_not_allowed_whatever_it_gains() -> None:
-    rig = Rig(tuning_run(), scatter=0.01)
+    rig = TrialMaker(tuning_run(), scatter=0.01)
     rounds(
         rig,
         (FEW, 1.5),
@@ -216,27 +218,27 @@ def test_a_setting_under_which_too_many_requests_fail_is_not_allowed_whatever_it
 
 
 def test_failures_are_pooled_over_trials_and_compared_with_the_tunings_bound() -> None:
-    rig = Rig(tuning_run(), scatter=0.01)
+    rig = TrialMaker(tuning_run(), scatter=0.01)
     rounds(rig, (FEW, 1.5), count=5)
     rig.visit(FEW, 1.5, round=4, errors=100, samples=29_900, valid=False)
     assert entry(rig).verdict == "better"  # 100 of some 255,000
-    loose = Rig(tuning_run(constraints=Constraints(error_share=0.05)), scatter=0.01)
+    loose = TrialMaker(tuning_run(constraints=Constraints(error_share=0.05)), scatter=0.01)
     assert entry(rounds(loose, (FEW, 1.5), errors=600, samples=29_400)).verdict == "better"
 
 
 def test_a_setting_with_too_long_a_p90_is_not_allowed() -> None:
-    slow = Rig(tuning_run(constraints=Constraints(p90=0.015)), scatter=0.01)
+    slow = TrialMaker(tuning_run(constraints=Constraints(p90=0.015)), scatter=0.01)
     found = entry(rounds(slow, (FEW, 1.0)))
     assert found.verdict == "not allowed"
     assert any(
         note.startswith("p90 of read of small-read at 16 workers: 1") and "bound of 15 ms" in note
         for note in found.notes
     )
-    assert entry(rounds(Rig(slow.run, scatter=0.01), (FEW, 1.2))).verdict == "better"
+    assert entry(rounds(TrialMaker(slow.run, scatter=0.01), (FEW, 1.2))).verdict == "better"
 
 
 def test_no_trials_or_only_the_baselines_give_no_entries() -> None:
-    rig = Rig(tuning_run())
+    rig = TrialMaker(tuning_run())
     assert book(rig).entries == ()
     rig.visit(rig.baseline)
     found = book(rig)
@@ -245,13 +247,13 @@ def test_no_trials_or_only_the_baselines_give_no_entries() -> None:
 
 
 def test_settings_without_effect_have_enough_trials() -> None:
-    rig = rounds(Rig(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0), (MANY, 3.0))
+    rig = rounds(TrialMaker(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0), (MANY, 3.0))
     rounds(rig, (arm(1), 1.0), count=2)
     assert [one.arm for one in book(rig).without_effect] == [FEW]
 
 
 def test_any_compared_metric_can_be_an_objective() -> None:
-    rig = Rig(tuning_run(Objective(of="max", workload="small-read")))
+    rig = TrialMaker(tuning_run(Objective(of="max", workload="small-read")))
     for number in range(6):
         rig.visit(rig.baseline, round=number, max_ms=100.0)
         rig.visit(FEW, round=number, max_ms=70.0)

@@ -6,7 +6,7 @@ from types import FrameType
 
 import pytest
 
-from weighbridge.common.undisturbed import SIGNALS, undisturbed
+from weighbridge.common.cleanup import SIGNALS, undisturbed
 
 
 class Interrupted(BaseException):

@@ -38,7 +38,7 @@ def undisturbed(ending: Callable[[], object]) -> None:
             signal.raise_signal(received[0])
 
 
-class Endings:
+class CleanupStack:
     """A stack of clean-up actions, each run to its end, the last added first.
 
     A signal handler can raise at the start of any function, including these methods. An action that

@@ -13,13 +13,13 @@ from pydantic import PositiveInt
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.study.study import StudyOutcome
-from weighbridge.results.record import write_whole
+from weighbridge.results.record import write_atomically
 
 STUDY_2014: Final = "Pushpesh, OpenStack-Swift-VS-Ceph-RGW-READ-Performance, 4 November 2014"
 """Author, title and date of the study."""
 
 
-class StudyPage(Record):
+class StudySection(Record):
     """The report's section about a replayed study, except for the chart of its recap."""
 
     outcome: StudyOutcome
@@ -39,7 +39,7 @@ class StudyPage(Record):
             for number, one in enumerate(tables, start=1):
                 slug = re.sub(r"[^a-z0-9]+", "-", one.title.lower()).strip("-")[:40]
                 path = folder / f"{kind}-{number}-{slug}.csv"
-                write_whole(path, one.csv())
+                write_atomically(path, one.csv())
                 written.append(path)
         return tuple(written)
 
@@ -58,9 +58,9 @@ class PublishedResponse(Record):
     max_ms: PositiveInt
 
 
-def study_page(outcome: StudyOutcome) -> StudyPage:
+def study_section(outcome: StudyOutcome) -> StudySection:
     """The section of a run that replays a study."""
-    return StudyPage(outcome=outcome)
+    return StudySection(outcome=outcome)
 
 
 def study_2014() -> tuple[PublishedResponse, ...]:

@@ -44,7 +44,7 @@ fi
 """
 
 
-def raise_ssh(
+def start_ssh(
     deployment: str,
     hardware: Hardware,
     image: RootImage,

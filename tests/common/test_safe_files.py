@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.inside import (
+from weighbridge.common.safe_files import (
     FolderEntry,
     Refused,
     entries,

@@ -10,14 +10,14 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.record import Record
 
 CONDUCTOR: Final = "conductor.json"
 """The file in a deployment's folder that names its owner, written before anything else."""
 
 
-class Conducted(Record):
+class DeploymentOwner(Record):
     """The process that made a deployment's folder. `since` is UTC, ISO 8601."""
 
     deployment: str
@@ -36,22 +36,22 @@ class Conducted(Record):
 def own_folder(folder: Path) -> None:
     """Make a deployment's folder, owned by this process. Raises OSError."""
     folder.mkdir(parents=True, mode=0o700)
-    owner = Conducted(
+    owner = DeploymentOwner(
         deployment=folder.name,
         pid=os.getpid(),
         since=datetime.now(UTC).isoformat(timespec="seconds"),
         started=started_at(os.getpid()) or 0,
     )
-    inside.write(folder, CONDUCTOR, owner.model_dump_json().encode())
+    safe_files.write(folder, CONDUCTOR, owner.model_dump_json().encode())
 
 
-def owners_below(deployments: Path) -> tuple[Conducted, ...]:
+def owners_below(deployments: Path) -> tuple[DeploymentOwner, ...]:
     """Owners of all folders of deployments, running or not, if they can be read."""
     found = []
     for path in sorted(deployments.glob(f"*/{CONDUCTOR}")):
         # The folder may just be going, or its process was killed while it wrote.
         with suppress(OSError, ValidationError):
-            found.append(Conducted.model_validate_json(path.read_bytes()))
+            found.append(DeploymentOwner.model_validate_json(path.read_bytes()))
     return tuple(found)
 
 

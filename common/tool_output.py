@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 
 
 def json_value(tool: str, printed: str | bytes, error: type[WeighbridgeError]) -> Any:

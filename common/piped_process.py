@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import IO, Protocol, Self
 
 
-class Piped(Protocol):
+class PipedProcess(Protocol):
     """The part of `subprocess.Popen` that such a program offers.
 
     Its pipes have file descriptors that can be polled.

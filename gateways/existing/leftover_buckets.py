@@ -29,7 +29,7 @@ SHOWN: Final = 3
 GONE: Final = 404
 
 
-class MadeBucket(Record):
+class LeftoverBucket(Record):
     """A bucket with a name that a run of this suite gave it."""
 
     api: str
@@ -42,7 +42,7 @@ class MadeBucket(Record):
     """Some object names in it that no run gives; empty: runs of this suite made all of it."""
 
 
-def left(endpoint: Endpoint) -> tuple[MadeBucket, ...]:
+def left(endpoint: Endpoint) -> tuple[LeftoverBucket, ...]:
     """All such buckets of an endpoint's account, sorted by name. Raises TargetError."""
     given = endpoint.model_dump(mode="json")
     try:
@@ -69,7 +69,7 @@ def delete(endpoint: Endpoint, bucket: str) -> int:
 
 def _left(
     endpoint: Endpoint, given: Mapping[str, Any], bucket: str, made: datetime
-) -> MadeBucket | None:
+) -> LeftoverBucket | None:
     """The content of a bucket; None where its run has deleted it meanwhile."""
     count, newest = 0, made
     strange: list[str] = []
@@ -84,7 +84,7 @@ def _left(
         if wrong.answer is None or wrong.answer.status != GONE:
             raise
         return None
-    return MadeBucket(
+    return LeftoverBucket(
         api=endpoint.api,
         url=endpoint.url,
         bucket=bucket,

@@ -12,18 +12,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, WeighbridgeError
+from weighbridge.common.errors import (
+    CommandFailed,
+    MissingPrerequisite,
+    TargetError,
+    WeighbridgeError,
+)
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies.attestation import TOOLS
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ALWAYS
-from weighbridge.topologies.lab.means import Mean
+from weighbridge.topologies.lab.requirements import Mean
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, release, suite, view, wheels
 from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.raising import unlimitable
 from weighbridge.topologies.ssh.remote import run_remote
+from weighbridge.topologies.ssh.startup import unlimitable
 from weighbridge.topologies.ssh.suite import HostPython
 
 ROOM_BYTES: Final = 2**30
@@ -60,7 +65,7 @@ def here(hardware: Hardware) -> tuple[Mean, ...]:
     try:
         wheels.own_files()
         built = True
-    except MissingMeans:
+    except MissingPrerequisite:
         built = False
     why = "is installed on clients"
     found.append(Mean("the engine of this suite, built", built, why, "make setup"))

@@ -1,7 +1,7 @@
 import pytest
 
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.common.printed import json_object
+from weighbridge.common.tool_output import json_object
 
 
 def test_output_before_the_json_is_skipped() -> None:

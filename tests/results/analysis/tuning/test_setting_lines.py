@@ -7,7 +7,7 @@ import pytest
 
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.ledger_table import SIGNS, ledger_lines, short_names
+from weighbridge.results.analysis.tuning.setting_lines import SIGNS, setting_lines, short_names
 from weighbridge.results.export.export import produce
 from weighbridge.results.percent import show_percent
 from weighbridge.results.record.store import RunStore
@@ -22,7 +22,7 @@ def test_lines_are_sorted_by_gain_with_unknown_ones_last(
 ) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
-    lines = ledger_lines(result)
+    lines = setting_lines(result)
     gains = [line.gain for line in lines]
     known = [gain for gain in gains if gain is not None]
     assert known == sorted(known, reverse=True)
@@ -33,7 +33,7 @@ def test_lines_are_sorted_by_gain_with_unknown_ones_last(
 def test_a_shorter_p90_sorts_as_better_and_is_shown_as_less(tuned_run: RunStore) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
-    p90 = ledger_lines(result)[0].changes[1]
+    p90 = setting_lines(result)[0].changes[1]
     assert p90.change.startswith("\N{MINUS SIGN}")
     assert p90.value is not None
     assert p90.value > 1

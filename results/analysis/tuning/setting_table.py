@@ -33,23 +33,23 @@ from weighbridge.results.analysis.tuning.setting_effects import (
     is_clear,
     pairs,
 )
-from weighbridge.results.analysis.tuning.setting_words import arm_words
+from weighbridge.results.analysis.tuning.setting_words import variant_words
 from weighbridge.results.figures import counted
-from weighbridge.results.record import Arm, EntryVerdict, StepKey, Trial, TuningRun
+from weighbridge.results.record import EntryVerdict, LayoutVariant, StepKey, Trial, TuningRun
 from weighbridge.results.statistics import Ratio, one_sample
 from weighbridge.suites.tuning import Objective
 
-__all__ = ["Drift", "Ledger", "LedgerEntry", "Reading", "ledger"]
+__all__ = ["Drift", "Reading", "SettingEntry", "SettingTable", "ledger"]
 
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
-class LedgerEntry(Record):
+class SettingEntry(Record):
     """One variant: its settings, its trials and its results; `effects` are in the objectives'
     order.
     """
 
-    arm: Arm
+    arm: LayoutVariant
     name: str
     """The settings in words: `radosgw.threads 512 → 64`."""
     trials: NonNegativeInt
@@ -78,12 +78,12 @@ class LedgerEntry(Record):
     """Why it is not allowed or failed, and other remarks."""
 
 
-class Ledger(Record):
+class SettingTable(Record):
     """The table of trials: variants, better ones first, then by gain; and the baseline's drift."""
 
-    baseline: Arm
+    baseline: LayoutVariant
     objectives: tuple[Objective, ...]
-    entries: tuple[LedgerEntry, ...]
+    entries: tuple[SettingEntry, ...]
     readings: tuple[Reading, ...]
     drift: tuple[Drift, ...]
     trials: NonNegativeInt
@@ -92,18 +92,20 @@ class Ledger(Record):
     """How often a setting was judged at most; intervals are corrected for it."""
 
     @property
-    def without_effect(self) -> tuple[LedgerEntry, ...]:
+    def without_effect(self) -> tuple[SettingEntry, ...]:
         """Settings with enough trials and no effect that matters."""
         return tuple(
             one for one in self.entries if one.verdict in ("no effect shown", "too small to matter")
         )
 
-    def entry(self, variant: Arm) -> LedgerEntry | None:
+    def entry(self, variant: LayoutVariant) -> SettingEntry | None:
         """The entry of a variant; None if it has no trial."""
         return next((one for one in self.entries if one.arm.name == variant.name), None)
 
 
-def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> Ledger:
+def ledger(
+    run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
+) -> SettingTable:
     """The table of the trials so far; `visits` are their steps. A pure function, called after each
     round.
 
@@ -135,9 +137,10 @@ def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Jud
                 },
             )
         )
-    return Ledger(
+    return SettingTable(
         baseline=next(
-            (trial.arm for trial in trials if trial.arm.is_baseline), Arm(name=run.baseline)
+            (trial.arm for trial in trials if trial.arm.is_baseline),
+            LayoutVariant(name=run.baseline),
         ),
         objectives=run.objectives,
         entries=tuple(sorted(entries, key=_rank, reverse=True)),
@@ -154,7 +157,7 @@ def _entry(
     paired: Sequence[Pairs],
     own: tuple[Effect, ...],
     broken: tuple[str, ...],
-) -> LedgerEntry:
+) -> SettingEntry:
     arm = trials[0].arm
     counted = [trial for trial in trials if not trial.failed]
     better = gains(run, {one.objective: one.found for one in paired})
@@ -177,9 +180,9 @@ def _entry(
     )
     if verdict == "not comparable" and len(unknown) < len(own):
         notes.append("an objective cannot be judged, so the others claim nothing")
-    return LedgerEntry(
+    return SettingEntry(
         arm=arm,
-        name=arm_words(run, arm),
+        name=variant_words(run, arm),
         trials=len(counted),
         effects=own,
         verdict=verdict,
@@ -217,7 +220,7 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
     return "no effect shown" if "not shown" in has else "too small to matter"
 
 
-def _rank(one: LedgerEntry) -> tuple[bool, float]:
+def _rank(one: SettingEntry) -> tuple[bool, float]:
     """Allowed choices first, then the largest gain: one objective's loss may hide in another's
     gain.
     """
@@ -298,7 +301,9 @@ def costs(
     }
 
 
-def cost_ratio(variant: Arm, trials: Sequence[Trial], found: Mapping[int, float]) -> Ratio | None:
+def cost_ratio(
+    variant: LayoutVariant, trials: Sequence[Trial], found: Mapping[int, float]
+) -> Ratio | None:
     """A variant's CPU relative to the baseline, with the 95 % interval of one look; None if
     unknown.
     """

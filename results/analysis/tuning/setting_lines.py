@@ -9,7 +9,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.tuning.ledger import LedgerEntry
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import (
     TuningResult,
     interval_words,
@@ -61,7 +61,7 @@ class ObjectiveChange(Record):
     text: str
 
 
-class LedgerLine(Record):
+class SettingLine(Record):
     """One setting."""
 
     arm: str
@@ -83,7 +83,7 @@ class LedgerLine(Record):
         return self.verdict not in ("better", "worse", "trade-off")
 
 
-def ledger_lines(result: TuningResult) -> tuple[LedgerLine, ...]:
+def setting_lines(result: TuningResult) -> tuple[SettingLine, ...]:
     """The lines by gain, largest first; settings with unknown gain last."""
     entries = sorted(result.ledger.entries, key=lambda one: -(one.gain or 0.0))
     return tuple(_line(result, one) for one in entries)
@@ -110,9 +110,9 @@ def change_figure(effect: Effect) -> str:
     )
 
 
-def _line(result: TuningResult, entry: LedgerEntry) -> LedgerLine:
+def _line(result: TuningResult, entry: SettingEntry) -> SettingLine:
     scope = result.scope(entry.arm)
-    return LedgerLine(
+    return SettingLine(
         arm=entry.arm.name,
         name=entry.name,
         trials=entry.trials,

@@ -23,7 +23,7 @@ from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.export.csv_format import rounded_csv
 from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.figures import UNKNOWN, counted, show_figure, upper
-from weighbridge.results.record import write_whole
+from weighbridge.results.record import write_atomically
 from weighbridge.results.record.driver_traits import driver_label
 
 _BESIDE: Final = {"rbd": "RBD", "cephfs": "CephFS"}
@@ -62,7 +62,7 @@ class BesideLine(Record):
     valid: bool
 
 
-class StaircasePage(Record):
+class StaircaseSection(Record):
     """All that is shown of the layers; `layers` are their rows."""
 
     stairs: tuple[Staircase, ...]
@@ -90,16 +90,16 @@ class StaircasePage(Record):
 
         `run` is the run's name.
         """
-        write_whole(folder / "staircase.csv", staircase_csv(self.stairs))
+        write_atomically(folder / "staircase.csv", staircase_csv(self.stairs))
         if self.layers:
-            write_whole(folder / "layers.csv", rounded_csv(rows_table(self.layers, run)))
+            write_atomically(folder / "layers.csv", rounded_csv(rows_table(self.layers, run)))
 
 
-def staircase_page(stairs: Sequence[Staircase], layers: Sequence[Row]) -> StaircasePage:
+def staircase_section(stairs: Sequence[Staircase], layers: Sequence[Row]) -> StaircaseSection:
     """The layers of a run: its staircases and the rows of the steps replayed on layers."""
     aside = beside(layers)
     names = subjects(aside)
-    return StaircasePage(
+    return StaircaseSection(
         stairs=tuple(stairs),
         layers=tuple(layers),
         lines=tuple(

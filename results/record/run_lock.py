@@ -12,11 +12,11 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from weighbridge.common import inside
+from weighbridge.common import safe_files
 from weighbridge.common.errors import UsageError
 from weighbridge.common.locks import open_lock
 from weighbridge.common.record import Record
-from weighbridge.results.record.reading import read_whole
+from weighbridge.results.record.reading import read_bounded
 from weighbridge.results.record.store import StoreError
 
 FILE: Final = "holders.jsonl"
@@ -33,7 +33,7 @@ class Holder(Record):
 
 
 @contextmanager
-def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
+def lock_run_folder(folder: Path) -> Iterator[tuple[Holder, ...]]:
     """Be the only process that writes to a run folder; yields the processes that wrote before.
 
     The kernel releases the lock when this process ends, however it ends. Raises UsageError naming
@@ -72,11 +72,11 @@ def _check_files(folder: Path) -> None:
     """
     odd = None
     try:
-        for entry in inside.entries(folder):
+        for entry in safe_files.entries(folder):
             if entry.otherwise:
                 odd = odd or entry
-            elif entry.name.endswith(inside.DRAFT) and not entry.name.startswith(DERIVED):
-                inside.remove(folder, entry.name)
+            elif entry.name.endswith(safe_files.DRAFT) and not entry.name.startswith(DERIVED):
+                safe_files.remove(folder, entry.name)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}") from error
     if odd is not None:
@@ -96,7 +96,7 @@ def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:
 def _holders(path: Path) -> tuple[Holder, ...]:
     """The recorded holders; one that was killed while writing its line had not started anything."""
     found = []
-    for line in read_whole(path).splitlines():
+    for line in read_bounded(path).splitlines():
         with suppress(ValidationError):
             found.append(Holder.model_validate_json(line))
     return tuple(found)

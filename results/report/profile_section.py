@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.common.inert import inert
+from weighbridge.common.escaping import inert
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.charts.flame import flame
@@ -20,7 +20,7 @@ DISK_TITLES: Final = (
 )
 
 
-class ProfileShown(Record):
+class ProfileSection(Record):
     """One layout's profile."""
 
     layout: str
@@ -35,15 +35,15 @@ class ProfileShown(Record):
     disk_lines: tuple[tuple[str, ...], ...]
 
 
-def shown(profiled: Sequence[Profiled]) -> tuple[ProfileShown, ...]:
+def shown(profiled: Sequence[Profiled]) -> tuple[ProfileSection, ...]:
     """The sections of these profiles, in order."""
     return tuple(_shown(one) for one in profiled)
 
 
-def _shown(one: Profiled) -> ProfileShown:
+def _shown(one: Profiled) -> ProfileSection:
     profile, disk = one.profile, one.profile.disk
     title = f"{profile.layout}, {profile.workload}, {profile.workers} workers"
-    return ProfileShown(
+    return ProfileSection(
         layout=profile.layout,
         workload=profile.workload,
         workers=profile.workers,
