@@ -16,8 +16,8 @@ The rules, from queueing theory and benchmarking practice:
   widened by one over the operations that a worker completed, as they are if workers run out of
   objects to delete; and it is not applied to steps with failures, whose time is unknown. Nor is the
   law applied to a driver that reports no latencies. For a driver that truncates latencies to whole
-  units (`DriverTraits.rounding_us`) the real sum is higher by up to one unit per operation: a deviation
-  is only what that cannot explain, throughput x (mean + unit) if too little is accounted for. If a
+  units (`DriverTraits.rounding_us`) the real sum is higher by up to one unit per operation: a
+  deviation is only what that cannot explain, throughput x (mean + unit) if too little is accounted for. If a
   driver also leaves out the requests that the window's start cuts (`uncounted_requests`), the
   bounds are widened by that many operations per worker.
 - Rate: requests are sent at 99 % of the intended rate at least. Otherwise the step measured another
