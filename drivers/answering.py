@@ -1,4 +1,4 @@
-"""The driver's side of the protocol (drivers.order): commands in, events out, one at a time."""
+"""The driver's side of the protocol (drivers.protocol): commands in, events out, one at a time."""
 
 from __future__ import annotations
 
