@@ -148,8 +148,8 @@ def _full(error: OSError) -> int:
         sys.stdout = None
     where = "the output" if error.filename is None else os.fsdecode(error.filename)
     _complain(
-        f"{where}: the disk is full ({error.strerror})\nFree some space, or choose another "
-        "folder. What was complete before is kept."
+        f"{where}: the disk is full ({error.strerror})\nMake room, or choose another folder. What "
+        "was complete before is kept."
     )
     return EXIT_TARGET
 

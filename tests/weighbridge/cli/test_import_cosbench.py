@@ -38,7 +38,7 @@ def test_the_suite_goes_to_stdout_and_remarks_to_stderr(file: Path) -> None:
     done = weighbridge("import-cosbench", file)
     assert done.returncode == 0
     assert loader.parse("demo.yaml", done.stdout).workloads[0].workers == (8,)
-    assert f"{file}:5: interval '1' is left out" in done.stderr
+    assert f"{file}:6: interval '1' is left out" in done.stderr
 
 
 def test_a_written_suite_can_be_loaded_and_is_never_overwritten(file: Path, tmp_path: Path) -> None:
