@@ -1,4 +1,4 @@
-"""`python -m weighbridge.drivers.cosbench`: the driver, which speaks the protocol of drivers.protocol.
+"""`python -m weighbridge.drivers.cosbench`: the driver, which speaks `drivers.protocol`.
 
 `python -m weighbridge.drivers.cosbench driver HOME ADDRESS` is one of COSBench's own drivers on
 another client (see drivers.cosbench.remote_drivers).

@@ -1,4 +1,4 @@
-"""`python -m weighbridge.drivers.locust`: the driver, which speaks the protocol of drivers.protocol.
+"""`python -m weighbridge.drivers.locust`: the driver, which speaks `drivers.protocol`.
 
 `python -m weighbridge.drivers.locust worker ADDRESS PORT NUMBER [PARENT]` is a worker process of
 its Locust master. The master is the parent of those on its own host; the conductor starts the

@@ -17,9 +17,9 @@ The rules, from queueing theory and benchmarking practice:
   objects to delete; and it is not applied to steps with failures, whose time is unknown. Nor is the
   law applied to a driver that reports no latencies. For a driver that truncates latencies to whole
   units (`DriverTraits.rounding_us`) the real sum is higher by up to one unit per operation: a
-  deviation is only what that cannot explain, throughput x (mean + unit) if too little is accounted for. If a
-  driver also leaves out the requests that the window's start cuts (`uncounted_requests`), the
-  bounds are widened by that many operations per worker.
+  deviation is only what that cannot explain, throughput x (mean + unit) if too little is accounted
+  for. If a driver also leaves out the requests that the window's start cuts
+  (`uncounted_requests`), the bounds are widened by that many operations per worker.
 - Rate: requests are sent at 99 % of the intended rate at least. Otherwise the step measured another
   load than the suite asked for: the note says which, and how far behind schedule the workers were
   at the end. If the number sent is unknown, those that ended count, and one more per worker.
