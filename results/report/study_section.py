@@ -37,7 +37,7 @@ class StudySection(Record):
             ("conclusions", concluded),
         ):
             for number, one in enumerate(tables, start=1):
-                slug = re.sub(r"[^a-z0-9]+", "-", one.title.lower()).strip("-")[:40]
+                slug = re.sub(r"[^a-z0-9]+", "-", one.title.lower())[:40].strip("-")
                 path = folder / f"{kind}-{number}-{slug}.csv"
                 write_atomically(path, one.csv())
                 written.append(path)

@@ -250,7 +250,7 @@ def test_a_key_that_http_cannot_carry_is_refused_first_and_not_shown(
     token = {"token_env": variable, "storage_url": "http://127.0.0.1:9"}
     swift = token if variable == "OS_AUTH_TOKEN" else {"auth_url": "http://127.0.0.1:9"}
     given = ExistingSettings.model_validate({"swift": swift, "s3": {"url": "http://127.0.0.1:9"}})
-    with pytest.raises(UsageError, match=f"{variable}: holds|s3: the se.*holds") as error:
+    with pytest.raises(UsageError, match=f"{variable}: contains|s3: the se.*contains") as error:
         credentials.endpoints(given, dict(os.environ))
     assert "planted" not in str(error.value)
 

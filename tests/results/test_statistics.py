@@ -221,7 +221,7 @@ def test_repeats_without_spread_are_beyond_a_bound_or_not_and_a_bound_is_a_ratio
         lambda: apart.p_beyond(math.nan),
         lambda: apart.smallest(0.05, 0.5),
     ):
-        with pytest.raises(ValueError, match="no practical threshold"):
+        with pytest.raises(ValueError, match="not a practical threshold"):
             asked()
     with pytest.raises(ValueError, match="no test at a level of 0"):
         apart.smallest(0)

@@ -20,7 +20,7 @@ from weighbridge.topologies.loader import (
 )
 from weighbridge.topologies.reference import parse
 from weighbridge.tuning.course import Course
-from weighbridge.tuning.preparation import read, ready
+from weighbridge.tuning.preparation import prepare, read
 
 SPACES = [
     "apache-mpm",
@@ -153,7 +153,7 @@ def test_a_space_has_a_suitable_number_of_parameters_for_a_screen(space: Paramet
 
 @pytest.mark.parametrize("name", SPACES)
 def test_the_budget_suffices_to_judge_every_setting_and_confirm_the_winner(name: str) -> None:
-    found = ready(*read(name))
+    found = prepare(*read(name))
     assert found.tuning.budget is not None
     assert Course(found, attest=True).least_s() <= found.tuning.budget
 

@@ -25,7 +25,7 @@ from sockets import Socket, held, open_sockets
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
-from every_byte import found, within
+from secret_search import found, within
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

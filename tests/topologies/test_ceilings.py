@@ -62,7 +62,7 @@ def test_a_failed_or_missing_job_of_fio_is_an_error() -> None:
 def test_output_that_is_not_json_is_an_error_that_quotes_it() -> None:
     with pytest.raises(TargetError, match=r"what it printed is not JSON.*segfault"):
         ceilings.disk_figures("segfault")
-    with pytest.raises(TargetError, match="not an object"):
+    with pytest.raises(TargetError, match="not a JSON object"):
         ceilings.bits_per_s("[1]")
 
 

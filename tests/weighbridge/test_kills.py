@@ -23,6 +23,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
 from weighbridge.results.charts.gallery import Gallery
+from weighbridge.results.record import appending
 from weighbridge.results.record import store as storing
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import loader
@@ -103,7 +104,7 @@ def event(kind: str) -> Hook:
 
 def half_a_line(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
     """A hook: count when half of a step's line is written."""
-    real = storing._write_all
+    real = appending.write_all
 
     def hooked(descriptor: int, data: bytes) -> None:
         if b'"measurement":{' in data:
@@ -112,7 +113,7 @@ def half_a_line(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
             os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(data) // 2)
         real(descriptor, data)
 
-    patch.setattr(storing, "_write_all", hooked)
+    patch.setattr(appending, "write_all", hooked)
 
 
 def named(name: str) -> Callable[..., bool]:

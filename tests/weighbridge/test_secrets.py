@@ -27,7 +27,7 @@ from fake_influx import FakeInflux
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
-from every_byte import found, within
+from secret_search import found, within
 
 from tests.weighbridge import command_line
 

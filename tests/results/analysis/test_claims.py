@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from claims import REGIMES, Tally, add, alone, day, worse
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from benchmarks.claims import REGIMES, Tally, add, alone, day, worse
 
 RUNS = 120
 

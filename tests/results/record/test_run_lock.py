@@ -12,8 +12,8 @@ from weighbridge.results.record.run_lock import FILE, lock_run_folder
 HOLDER = """
 import sys
 from pathlib import Path
-from weighbridge.results.record.run_lock import holding
-with holding(Path(sys.argv[1])):
+from weighbridge.results.record.run_lock import lock_run_folder
+with lock_run_folder(Path(sys.argv[1])):
     print("holds", flush=True)
     sys.stdin.read()
 """

@@ -141,7 +141,7 @@ def test_cut_files_for_other_programs_are_reported_and_cost_no_figure(
         data = RunData(store.folder)
         (gap,) = data.gaps
         assert gap.startswith(
-            f"{folder}: 1 of 2 files is cut short (the first: {folder}/{path.name}): their "
+            f"{folder}: 1 of 2 files is cut short (the first: {folder}/{path.name}): "
         )
         assert data.rows == rows
 

@@ -183,7 +183,7 @@ def test_layers_that_are_left_out_are_reported(
 ) -> None:
     suite = run.suite.changed(layers=["rados", "object-server", "disk"])
     assert left_out(suite, ["rados"]) == (
-        "layer rados: mixed: rados is read or written, one of them at a time, not read and write",
+        "layer rados: mixed: rados is either read or written in a workload, not read and write",
         "layer object-server: this layout has none",
     )
     assert all(

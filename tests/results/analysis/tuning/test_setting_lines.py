@@ -94,7 +94,7 @@ def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(
 def test_the_settings_table_of_a_run_that_is_not_a_tuning_is_refused(
     run: RunStore, form: str
 ) -> None:
-    with pytest.raises(UsageError, match="is no tuning"):
+    with pytest.raises(UsageError, match="not a tuning"):
         produce(Path(run.folder), form, ["ledger"])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
-from weighbridge.topologies.lab import means as lab
+from weighbridge.topologies.lab import requirements as lab
 from weighbridge.topologies.lab.requirements import Mean, exhausted, means
 
 SMALL = Hardware(
