@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from benchmarks.claims import REGIMES, Tally, add, alone, day, worse
+from benchmarks.claims import REGIMES, ClaimTally, add, alone, day, worse
 
 RUNS = 120
 
@@ -19,7 +19,7 @@ RUNS = 120
 def test_runs_of_a_layout_vs_itself_rarely_claim_anything(
     number: int,
 ) -> None:
-    regime, tally = REGIMES[number], Tally()
+    regime, tally = REGIMES[number], ClaimTally()
     for run in range(RUNS):
         add(tally, regime, np.random.default_rng([7, number, run]))
     assert tally.claiming <= 0.05 * RUNS, regime.name

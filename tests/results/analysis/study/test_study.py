@@ -250,12 +250,12 @@ def test_a_replays_section_chart_and_tables_are_rebuilt_from_its_folder(
     assert {path.name for path in derived.charts} >= {"recap.png", "recap.svg", "recap.csv"}
     names = sorted(path.name for path in (derived.folder / "study").iterdir())
     assert names == [
-        "conclusions-1-what-the-study-concluded-and-what-this-r.csv",
+        "conclusions-1-what-the-study-concluded-and-this-run-s.csv",
         "published-1-response-times.csv",
-        "published-2-rados-bench-of-the-cluster-beneath.csv",
+        "published-2-rados-bench-of-the-cluster-below.csv",
         "table-1-small-files.csv",
         "table-2-large-files.csv",
-        "table-3-rados-bench-beneath.csv",
+        "table-3-rados-bench-of-the-cluster-below.csv",
     ]
     concluded = list(csv.reader((derived.folder / "study" / names[0]).read_text().splitlines()))
     assert [line[:2] for line in concluded[1:]] == [
