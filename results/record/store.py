@@ -378,12 +378,9 @@ def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = 
     a link. Raises StoreError.
     """
     folder = folder or path.parent
+    data = content.encode() if isinstance(content, str) else content
     try:
-        safe_files.write(
-            folder,
-            path.relative_to(folder).as_posix(),
-            content.encode() if isinstance(content, str) else content,
-        )
+        safe_files.write(folder, path.relative_to(folder).as_posix(), data)
     except OSError as error:
         raise StoreError(path, error) from error
 
