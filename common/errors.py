@@ -3,7 +3,7 @@
 WeighbridgeError             exit 3
 ├── UsageError               exit 2   the request cannot be carried out; nothing was started
 │   ├── DocumentError                 all faults of a YAML file, with positions (common.document)
-│   └── MissingMeans                  a tool, a right or a resource of this machine is missing
+│   └── MissingPrerequisite                  a tool, a right or a resource of this machine is missing
 ├── TargetError              exit 3   a host or a gateway failed
 │   ├── CommandFailed                 a command on a host failed
 │   ├── ServiceFailed                 a service did not start or died; has its last log lines

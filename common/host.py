@@ -161,7 +161,7 @@ class Host(ABC):
         """The command that runs a module of this suite on the host, as `python -m` would.
 
         By default this suite and this Python, which lab hosts without an image see. Raises
-        MissingMeans or CommandFailed where the host has no suite and cannot get one.
+        MissingPrerequisite or CommandFailed where the host has no suite and cannot get one.
         """
         env = {
             "PYTHONPATH": str(IMPORTED_FROM),
@@ -174,7 +174,7 @@ class Host(ABC):
         """The command that runs `name`, one of the tools of the attestation, the same on every
         host.
 
-        Raises MissingMeans where this kind of host has none, or these were started without.
+        Raises MissingPrerequisite where this kind of host has none, or these were started without.
         """
         raise MissingPrerequisite(
             f"{self.name}: it has no {name}",

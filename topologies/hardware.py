@@ -288,7 +288,7 @@ class HostKind(ABC):
         """Build images, and return what starts a deployment's hosts, given its label and folder.
 
         Building is not part of the time that hosts take to start. Both raise UsageError,
-        MissingMeans, CommandFailed or TargetError.
+        MissingPrerequisite, CommandFailed or TargetError.
         """
 
 

@@ -108,7 +108,7 @@ def refresh(image: RootImage, say: Say, *, store: Path) -> Path:
     """Rebuild an image from today's packages; returns its root folder.
 
     The old image stays until the new one is complete. Raises UsageError where hosts use it,
-    CommandFailed, MissingMeans.
+    CommandFailed, MissingPrerequisite.
     """
     root = store / key(image)
     if not root.is_dir():
@@ -128,7 +128,7 @@ def ensure(image: RootImage, say: Say, *, store: Path) -> Path:
 
     A build gets its name when it is complete: an interrupted one leaves only `.partial`, which the
     next one removes. Of two processes that want the same image, one builds and the other waits.
-    Raises CommandFailed with mmdebstrap's last lines, MissingMeans.
+    Raises CommandFailed with mmdebstrap's last lines, MissingPrerequisite.
     """
     found = find(image, store)
     if found is not None:
@@ -253,7 +253,7 @@ def half_built(store: Path) -> tuple[Path, ...]:
 def _build_lock(image: RootImage, say: Say, store: Path) -> Iterator[int]:
     """Hold the lock of an image's build; gives its descriptor.
 
-    Raises MissingMeans where this machine cannot build.
+    Raises MissingPrerequisite where this machine cannot build.
     """
     if shutil.which("mmdebstrap") is None:
         raise MissingPrerequisite(

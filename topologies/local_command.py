@@ -14,7 +14,7 @@ HERE = "this machine"
 def command(argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60) -> str:
     """Run a command of this machine to its end and return what it printed.
 
-    Raises CommandFailed, or MissingMeans when there is no such tool.
+    Raises CommandFailed, or MissingPrerequisite when there is no such tool.
     """
     try:
         done = subprocess.run(

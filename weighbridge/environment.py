@@ -17,7 +17,7 @@ def place() -> StateFolders:
     """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE; by default system folders for root, else the
     user's own.
 
-    Raises MissingMeans if one of these folders cannot be read, or is not known.
+    Raises MissingPrerequisite if one of these folders cannot be read, or is not known.
     """
     return StateFolders(home=_readable("WEIGHBRIDGE_HOME"), state=_readable("WEIGHBRIDGE_STATE"))
 
@@ -44,7 +44,7 @@ def optional_tools() -> tuple[Mean, ...]:
 
 
 def require(hardware: Hardware, place: StateFolders) -> None:
-    """Raise MissingMeans, in the words of `weighbridge doctor`, if a requirement is missing;
+    """Raise MissingPrerequisite, in the words of `weighbridge doctor`, if a requirement is missing;
     UsageError if this user cannot write to the command's folders.
     """
     # Images are read by users with fewer rights (apt's, while one is built); locks and claims are

@@ -76,7 +76,7 @@ Log = Callable[[str], None]
 def check(home: Path) -> Java:
     """Check that `home` is an unpacked COSBench, and find a Java for it.
 
-    Raises UsageError or MissingMeans.
+    Raises UsageError or MissingPrerequisite.
     """
     missing = [part for part in PARTS if not (home / part).exists()]
     if missing:
@@ -94,7 +94,7 @@ class Installation:
     `parts` are run; the controller uses the driver beside it and `others`, the URLs of further
     drivers. `home` is the unpacked COSBench, `address` the only one it listens on, `folder` where
     it writes (missing or empty), `log` is called with lines for people. Heaps are bounded by
-    `heap_mib` (driver) and `controller_heap_mib`. Entering raises UsageError, MissingMeans, or
+    `heap_mib` (driver) and `controller_heap_mib`. Entering raises UsageError, MissingPrerequisite, or
     DriverError with the last lines of a JVM that did not start.
     """
 

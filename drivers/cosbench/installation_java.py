@@ -45,7 +45,7 @@ class Java(Record):
 def find() -> Java:
     """The java of $JAVA_HOME, or else of PATH.
 
-    Raises MissingMeans when there is none, or when its release is unknown.
+    Raises MissingPrerequisite when there is none, or when its release is unknown.
     """
     home = os.environ.get("JAVA_HOME")
     path = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")

@@ -50,7 +50,7 @@ class CephFs:
         self.is_mounted = False
 
     def start(self) -> None:
-        """Make it and mount it. Raises CommandFailed, GaveUp."""
+        """Make it and mount it. Raises CommandFailed, DriverFailure."""
         cluster, name = self._cluster, self._name
         if not Path("/dev/fuse").is_char_device():
             raise DriverFailure(
@@ -72,7 +72,7 @@ class CephFs:
         self._await("ceph-fuse", self._mounted)
 
     def check(self) -> None:
-        """Raise GaveUp when the metadata server or ceph-fuse has ended."""
+        """Raise DriverFailure when the metadata server or ceph-fuse has ended."""
         for program, what in zip(self._programs, ("ceph-mds", "ceph-fuse"), strict=False):
             if program.poll() is not None:
                 host = self._mon if what == "ceph-mds" else self._cluster.machine

@@ -30,7 +30,7 @@ class FioDriver(ToolDriver):
     driver_name: Literal["fio-rbd", "fio"]
 
     def fio(self) -> str:
-        """Fio's version. Raises MissingMeans, CommandFailed."""
+        """Fio's version. Raises MissingPrerequisite, CommandFailed."""
         return self.machine.run([*self.machine.tool("fio"), "--version"]).stdout.strip()
 
     def argv(self, *words: str) -> tuple[str, ...]:

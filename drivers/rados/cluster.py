@@ -49,7 +49,7 @@ class RadosCluster:
         """Make pools with these numbers of placement groups, and wait until all are active and
         clean: before, a benchmark would measure how they become so.
 
-        Raises CommandFailed, GaveUp.
+        Raises CommandFailed, DriverFailure.
         """
         wanted = {name: count for name, count in pools.items() if name not in self.pools}
         for name, count in wanted.items():
@@ -61,7 +61,7 @@ class RadosCluster:
             self.await_clean()
 
     def await_clean(self) -> None:
-        """Wait until all placement groups are active and clean. Raises GaveUp after CLEAN_WITHIN_S,
+        """Wait until all placement groups are active and clean. Raises DriverFailure after CLEAN_WITHIN_S,
         or when a pool has other replicas than the layout's.
         """
         details = self.ask("osd", "pool", "ls", "detail")

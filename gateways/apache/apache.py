@@ -105,7 +105,7 @@ class Apache(Front):
         return files
 
     def check(self, host: Host) -> None:
-        """See Front. Raises MissingMeans without a built responder, CommandFailed if Apache
+        """See Front. Raises MissingPrerequisite without a built responder, CommandFailed if Apache
         fails.
         """
         if self.has_responder:
@@ -145,7 +145,7 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. Puts the responder's program on the host; raises MissingMeans without it."""
+        """See Front. Puts the responder's program on the host; raises MissingPrerequisite without it."""
         apache = Daemon(
             host, Service(SERVICE, (*_apache(), "-DFOREGROUND")), self.port, (ERROR_LOG,)
         )

@@ -173,7 +173,7 @@ def test_a_running_radosgw_takes_what_it_can_and_says_what_it_cannot(beast: Depl
     }
     with pytest.raises(UsageError, match="change of objecter_inflight_ops may require a restart"):
         change(beast, base, "nothing", **wanted)
-    with pytest.raises(UsageError, match="cannot take rgw_frontends while it runs"):
+    with pytest.raises(UsageError, match="cannot change rgw_frontends while it is running"):
         change(beast, base, "nothing", radosgw={"tcp_nodelay": False})
     change(beast, base, "nothing", radosgw={"get_window": "32MiB", "max_concurrent_requests": 77})
     assert beast.standing.facts["rgw: rgw_get_obj_window_size"] == "33554432 (32 MiB)"

@@ -94,12 +94,12 @@ from pathlib import Path
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.common.host import Service
 from weighbridge.topologies.loader import load_hardware
-from weighbridge.topologies.ssh.startup import raise_ssh
+from weighbridge.topologies.ssh.startup import start_ssh
 hardware = load_hardware(Path(sys.argv[1]))
 folder = Path("/var/log/host/left"); folder.mkdir(exist_ok=True)
 image = RootImage(name="bare", suite="", packages=())
 names = ["gateway-1", "store-1"]
-hosts = raise_ssh("left-1", hardware, image, lambda text: None, folder=folder, names=names)
+hosts = start_ssh("left-1", hardware, image, lambda text: None, folder=folder, names=names)
 for host in hosts.hosts.values():
     host.start([Service("sleeper", ("sleep", "1000"))])
     host.put("/etc/weighbridge-was-here", "x")

@@ -379,7 +379,7 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
     for image, words in (
         (
             RootImage(name="ceph-18", suite="trixie", packages=("radosgw",), told_by=("radosgw",)),
-            "16.2.*asks for ceph-18",
+            "16.2.*needs ceph-18",
         ),
         (
             RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "not-there")),
@@ -413,7 +413,7 @@ from pathlib import Path
 t.LoopThere.pid = int(sys.argv[3])
 startup.EventLoop = t.LoopThere
 hardware = Hardware.model_validate_json(Path(sys.argv[4]).read_text())
-hosts = startup.raise_ssh(
+hosts = startup.start_ssh(
     "killed-abc123", hardware, t.NOTHING, print, folder=Path(sys.argv[5]), names=t.BOTH
 )
 for host in hosts.hosts.values():

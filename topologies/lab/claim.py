@@ -86,7 +86,7 @@ class MachineHold:
     """A run's hold on this machine, which keeps others away between two of its deployments."""
 
     def __init__(self, state: Path) -> None:
-        """Acquire it. Raises AtWork naming the run that has it."""
+        """Acquire it. Raises MachineInUse naming the run that has it."""
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         # A process that only checks for a run (see Claim) holds it briefly without a name.
         self._lock = _wait_for_lock(state / "run", CHECK_S)
@@ -193,7 +193,7 @@ class MachineInUse(UsageError):
 
 
 def _refuse_another_run(state: Path) -> None:
-    """Raise AtWork where a run of another process holds the machine, between deployments too."""
+    """Raise MachineInUse where a run of another process holds the machine, between deployments too."""
     try:
         os.close(_locked(state / "run"))
     except MachineInUse as busy:
@@ -216,7 +216,7 @@ def _wait_for_lock(path: Path, wait_s: float) -> int:
     """A descriptor that holds the lock, which a process that has ended or has no name may still
     hold.
 
-    Raises AtWork at once if a named process that is alive holds it, else after `wait_s`.
+    Raises MachineInUse at once if a named process that is alive holds it, else after `wait_s`.
     """
     deadline = time.monotonic() + wait_s
     while True:
@@ -229,7 +229,7 @@ def _wait_for_lock(path: Path, wait_s: float) -> int:
 
 
 def _locked(path: Path) -> int:
-    """A descriptor that holds the lock. Raises AtWork."""
+    """A descriptor that holds the lock. Raises MachineInUse."""
     descriptor = open_lock(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -211,7 +211,7 @@ class LabHost(Host):
     def tool(self, name: str) -> tuple[str, ...]:
         """The command that runs a tool of the image that all hosts share.
 
-        Raises MissingMeans when there is none.
+        Raises MissingPrerequisite when there is none.
         """
         if self.bundle.tools is None:
             return super().tool(name)

@@ -31,7 +31,7 @@ class LabKind(HostKind):
         }
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
-        """See HostKind, and `lab.raise_lab`."""
+        """See HostKind, and `lab.start_lab`."""
         root = ensure(asked.image, say, store=asked.images) if asked.image.packages else Path("/")
         roots = {name: root for name in asked.names if name not in asked.hardware.clients}
         toolbox = tools.toolbox(asked.images, say) if asked.tools else None

@@ -73,5 +73,5 @@ class Runc:
 
 
 def version() -> str:
-    """The version of runc, such as `1.1.5+ds1`. Raises MissingMeans or CommandFailed."""
+    """The version of runc, such as `1.1.5+ds1`. Raises MissingPrerequisite or CommandFailed."""
     return command(["runc", "--version"]).splitlines()[0].removeprefix("runc version ").strip()

@@ -37,7 +37,7 @@ def argv(root: Path, name: str) -> tuple[str, ...]:
     """The command that runs program `name` of the image `root` in a host that has it at `INSIDE`.
 
     With the image's own loader and libraries a program depends on nothing of the host but the
-    kernel. Raises MissingMeans when the image has no such program.
+    kernel. Raises MissingPrerequisite when the image has no such program.
     """
     if not (root / "usr/bin" / name).is_file():
         raise MissingPrerequisite(f"{root} has no program {name}", advice=REBUILD)

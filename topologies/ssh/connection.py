@@ -91,7 +91,7 @@ class SshConnection:
     def open(self) -> None:
         """Connect, and check that commands run as root.
 
-        Raises MissingMeans, UsageError or TargetError saying what to do.
+        Raises MissingPrerequisite, UsageError or TargetError saying what to do.
         """
         self.loop.do(self._ready())
         if self._root is None:

@@ -141,7 +141,7 @@ class SshHost(Host):
     def module(self, name: str, *arguments: str) -> Command:
         """The command that runs a module of the suite that was installed there.
 
-        Raises MissingMeans or CommandFailed.
+        Raises MissingPrerequisite or CommandFailed.
         """
         with self._suite_lock:
             if self._suite_command is None:
@@ -150,7 +150,7 @@ class SshHost(Host):
         return Command((*command.argv, "-m", name, *arguments), command.env)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        """The command of a tool that is installed there. Raises MissingMeans."""
+        """The command of a tool that is installed there. Raises MissingPrerequisite."""
         if not self._tools.get(name):
             done = self.connection.run(
                 (*self.services.enter(), "/bin/sh", "-c", 'command -v -- "$1"', "sh", name)

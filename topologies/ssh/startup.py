@@ -58,7 +58,7 @@ def start_ssh(
 
     `image` lists the packages that hosts other than clients need; `tools` adds those of
     attestation. All hosts are reached, examined and claimed before any is changed. Raises
-    UsageError, MissingMeans, CommandFailed or TargetError after giving all hosts back.
+    UsageError, MissingPrerequisite, CommandFailed or TargetError after giving all hosts back.
     """
     view.check_folder(hardware.access.folder)
     loop = EventLoop()

@@ -83,7 +83,7 @@ def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
     """Install this suite on a host if needed; returns the command that runs a module there with
     `-m`.
 
-    `home` keeps the archive for all hosts with the same Python. Raises MissingMeans about what the
+    `home` keeps the archive for all hosts with the same Python. Raises MissingPrerequisite about what the
     host or this machine lacks, CommandFailed or TargetError when installing fails.
     """
     access = hardware.access
@@ -117,7 +117,7 @@ def packed(python: Python, store: Path) -> Path:
     """All wheels of a suite as one compressed archive in `store`, made if it is missing; archives
     of other versions are removed.
 
-    It gets its name when it is complete. Raises MissingMeans as `wheels.wheelhouse`.
+    It gets its name when it is complete. Raises MissingPrerequisite as `wheels.wheelhouse`.
     """
     store.mkdir(parents=True, exist_ok=True)
     path = store / f"{NAME}-{python.soabi}-{wheels.key(python)}.tar.gz"

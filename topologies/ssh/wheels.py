@@ -89,7 +89,7 @@ class Python(Record):
 def own_files() -> dict[str, Path]:
     """This suite's files for clients, by their paths in the wheel.
 
-    Raises MissingMeans where its engine is not built.
+    Raises MissingPrerequisite where its engine is not built.
     """
     found = {
         str(path.relative_to(IMPORTED_FROM)): path
@@ -151,7 +151,7 @@ def _hash(path: Path, _changed: int) -> str:
 def wheelhouse(python: Python, folder: Path) -> tuple[Path, ...]:
     """All wheels for a client with this Python, in an empty `folder`.
 
-    Raises MissingMeans where packages for another Python cannot be downloaded.
+    Raises MissingPrerequisite where packages for another Python cannot be downloaded.
     """
     own = _own(folder, python)
     if python == Python.here():
@@ -182,7 +182,7 @@ def _own(folder: Path, python: Python) -> Path:
 def repacked(name: str, folder: Path) -> Path:
     """The wheel of an installed package.
 
-    Raises MissingMeans for one that pip did not install from a wheel.
+    Raises MissingPrerequisite for one that pip did not install from a wheel.
     """
     distribution = metadata.distribution(name)
     wheel = distribution.read_text("WHEEL")
