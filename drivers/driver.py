@@ -33,8 +33,8 @@ class DriverFailure(DriverError):
 class Driver(Protocol):
     """A driver that is set up, and a context manager that ends all it started.
 
-    It answers one command after the other. Every command raises DriverError (DriverFailure, where files
-    are to be kept) when it fails; after that only `close` may be called.
+    It answers one command after the other. Every command raises DriverError (DriverFailure, where
+    files are to be kept) when it fails; after that only `close` may be called.
     """
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:

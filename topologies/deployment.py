@@ -282,7 +282,8 @@ def preflight_all(
     """What their own programs refuse of layouts' configurations, by name of layout.
 
     Starts hosts once for all layouts of a kind, release and placement. Otherwise as `preflight`;
-    raises CommandFailed, and MissingPrerequisite, which is about this machine and not about a layout.
+    raises CommandFailed, and MissingPrerequisite, which is about this machine and not about a
+    layout.
     """
     alike: dict[str, list[Planned]] = {}
     for planned in planneds:

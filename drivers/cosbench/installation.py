@@ -94,8 +94,8 @@ class Installation:
     `parts` are run; the controller uses the driver beside it and `others`, the URLs of further
     drivers. `home` is the unpacked COSBench, `address` the only one it listens on, `folder` where
     it writes (missing or empty), `log` is called with lines for people. Heaps are bounded by
-    `heap_mib` (driver) and `controller_heap_mib`. Entering raises UsageError, MissingPrerequisite, or
-    DriverError with the last lines of a JVM that did not start.
+    `heap_mib` (driver) and `controller_heap_mib`. Entering raises UsageError, MissingPrerequisite,
+    or DriverError with the last lines of a JVM that did not start.
     """
 
     def __init__(

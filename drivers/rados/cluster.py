@@ -61,8 +61,8 @@ class RadosCluster:
             self.await_clean()
 
     def await_clean(self) -> None:
-        """Wait until all placement groups are active and clean. Raises DriverFailure after CLEAN_WITHIN_S,
-        or when a pool has other replicas than the layout's.
+        """Wait until all placement groups are active and clean. Raises DriverFailure after
+        CLEAN_WITHIN_S, or when a pool has other replicas than the layout's.
         """
         details = self.ask("osd", "pool", "ls", "detail")
         for pool in details:

@@ -73,7 +73,8 @@ class HostCommands:
     ) -> list[CommandOutput]:
         """Start all commands in parallel and wait for their ends; only stopped ones may fail.
 
-        Raises DriverFailure with the output when one fails, or when they have not ended in `within_s`.
+        Raises DriverFailure with the output when one fails, or when they have not ended in
+        `within_s`.
         """
         source = Path(__file__).with_name("run_parallel.py").read_text(encoding="utf-8")
         self._machine.put(PROGRAM, source)

@@ -145,7 +145,9 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. Puts the responder's program on the host; raises MissingPrerequisite without it."""
+        """See Front. Puts the responder's program on the host; raises MissingPrerequisite without
+        it.
+        """
         apache = Daemon(
             host, Service(SERVICE, (*_apache(), "-DFOREGROUND")), self.port, (ERROR_LOG,)
         )

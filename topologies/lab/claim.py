@@ -193,7 +193,9 @@ class MachineInUse(UsageError):
 
 
 def _refuse_another_run(state: Path) -> None:
-    """Raise MachineInUse where a run of another process holds the machine, between deployments too."""
+    """Raise MachineInUse where a run of another process holds the machine, between deployments
+    too.
+    """
     try:
         os.close(_locked(state / "run"))
     except MachineInUse as busy:

@@ -47,8 +47,8 @@ class LoopDisk:
     def attach(cls, path: str, size_bytes: int, folder: Path) -> Self:
         """Attach a sparse file of `size_bytes` in `folder`, which has no name when this returns.
 
-        Raises MissingPrerequisite when this machine has no free loop device, TargetError when the file
-        cannot be made.
+        Raises MissingPrerequisite when this machine has no free loop device, TargetError when the
+        file cannot be made.
         """
         try:
             backing, name = tempfile.mkstemp(dir=folder, prefix="disk-")

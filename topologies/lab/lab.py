@@ -294,8 +294,8 @@ def start_lab(
     hosts, whose logs stay in its `logs/HOST`; `state` holds the claim on this machine and runc's
     state; `tools` is the root image of `Host.tool`.
 
-    Raises UsageError when another deployment is running, MissingPrerequisite without root, tools or loop
-    devices, CommandFailed when a host does not start, after tearing down all that was started.
+    Raises UsageError when another deployment is running, MissingPrerequisite without root, tools or
+    loop devices, CommandFailed when a host does not start, after tearing down all that was started.
     """
     planned = _planned(hardware, images, names)
     if os.geteuid() != 0:

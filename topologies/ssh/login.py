@@ -52,7 +52,10 @@ class Login:
         return f"{self.name} ({self.host}{port})"
 
     async def connect(self) -> asyncssh.SSHClientConnection:
-        """A new connection. Raises MissingPrerequisite, UsageError or TargetError saying what to do."""
+        """A new connection.
+
+        Raises MissingPrerequisite, UsageError or TargetError saying what to do.
+        """
         options: dict[str, Any] = {}
         if self.key is not None:
             options = {"client_keys": [_private_key(self.key)], "agent_path": None}

@@ -83,8 +83,8 @@ def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
     """Install this suite on a host if needed; returns the command that runs a module there with
     `-m`.
 
-    `home` keeps the archive for all hosts with the same Python. Raises MissingPrerequisite about what the
-    host or this machine lacks, CommandFailed or TargetError when installing fails.
+    `home` keeps the archive for all hosts with the same Python. Raises MissingPrerequisite about
+    what the host or this machine lacks, CommandFailed or TargetError when installing fails.
     """
     access = hardware.access
     found = look(shell, access)
