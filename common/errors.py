@@ -1,13 +1,15 @@
 """The errors of the suite. Libraries raise them; only the command layer prints them and exits.
 
-WeighbridgeError             exit 3 ├── UsageError               exit 2   the request cannot be
-carried out; nothing was started │   ├── DocumentError                 all faults of a YAML file,
-with positions (common.document) │   └── MissingPrerequisite           a tool, a right or a
-resource of this machine is missing ├── TargetError              exit 3   a host or a gateway failed
-│   ├── CommandFailed                 a command on a host failed │   ├── ServiceFailed
-a service did not start or died; has its last log lines │   └── VerificationFailed            a
-gateway answered, but wrongly ├── DriverError              exit 3   the load generator failed └──
-InvalidMeasurement       exit 4   what was measured cannot be used
+WeighbridgeError             exit 3
+├── UsageError               exit 2   the request cannot be carried out; nothing was started
+│   ├── DocumentError                 all faults of a YAML file, with positions (common.document)
+│   └── MissingPrerequisite           a tool, a right or a resource of this machine is missing
+├── TargetError              exit 3   a host or a gateway failed
+│   ├── CommandFailed                 a command on a host failed
+│   ├── ServiceFailed                 a service did not start or died; has its last log lines
+│   └── VerificationFailed            a gateway answered, but wrongly
+├── DriverError              exit 3   the load generator failed
+└── InvalidMeasurement       exit 4   what was measured cannot be used
 
 Anything else that reaches the command is a bug of the suite: exit 5, one line, details in a file.
 """
