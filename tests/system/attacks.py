@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).parents[2]
 ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
         "a measured host writes files of the conductor",
-        ("topologies/test_ssh_telemetry.py", "common/test_inside.py"),
+        ("topologies/test_ssh_telemetry.py", "common/test_safe_files.py"),
     ),
     (
         "a host's logs lead elsewhere",
@@ -48,12 +48,12 @@ ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("a stranger speaks to Locust's master", ("drivers/locust/test_foreign_workers.py",)),
     (
         "another user holds a lock",
-        ("common/test_locks.py", "topologies/test_lab_claim.py", "results/record/test_hold.py"),
+        ("common/test_locks.py", "topologies/test_lab_claim.py", "results/record/test_run_lock.py"),
     ),
     ("a COSBench file shows secrets", ("suites/test_cosbench_xml.py",)),
     (
         "a state file is half written",
-        ("topologies/test_deployment.py::*written_down*", "weighbridge/test_run_folder_states.py"),
+        ("topologies/test_deployment.py::*record*", "weighbridge/test_run_folder_states.py"),
     ),
     ("`down` takes what is at work", ("weighbridge/test_command.py::*down_leaves*",)),
     (
