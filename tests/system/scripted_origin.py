@@ -1,16 +1,17 @@
-"""An HTTP origin that does what its paths say, as a program on a gateway host; good for the Python
-of every release.
+"""An HTTP origin that does what its paths say: a program on gateway hosts, for any old Python.
 
-Arguments: address and port. A thread a connection, nothing but sockets, so that every byte that
-comes is told as it came.
+Arguments: address and port. One thread per connection and plain sockets, so that every byte is
+reported as it arrived.
 
-/echo...        what came, as JSON: method, target, fields in order, bytes of the body and their
-MD5, and whether it was whole /status/N       that status, with fields and a body of its own /fields
-an answer with fields that are easily changed on the way /reject         403 at once, and the end,
-without reading the body /held           one piece; the other when /release was asked for /count
-reads a body, and tells its length so far under /counted /broken?WAY     a quarter of an answer, and
-the end; WAY is length or chunked /upload/NAME    reads a body; whether it came whole, or was cut,
-is told under /uploads
+/echo...        what arrived, as JSON: method, target, fields in order, bytes of the body and their
+                MD5, and whether it was complete
+/status/N       that status, with fields and a body
+/fields         a response with fields that are easily changed on the way
+/reject         403 at once, and the end, without reading the body
+/held           one piece; the other when /release was requested
+/count          reads a body, and reports its length so far under /counted
+/broken?WAY     a quarter of a response, and the end; WAY is length or chunked
+/upload/NAME    reads a body; /uploads reports whether it was complete or cut
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from weighbridge.gateways.program import end
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from front_witness import FIELDS, ODD, STATUSES
+from front_cases import FIELDS, ODD, STATUSES
 from standing import endpoint, standing, witness
 from witness import ODD_NAMES
 

@@ -4,9 +4,7 @@ that nothing of it stays.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -19,38 +17,29 @@ import pytest
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim, ending, startup
 from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.event_loop import EventLoop
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machines, machines
+from ssh_testbed import (
+    BOTH,
+    NOTHING,
+    SOON_S,
+    LoopThere,
+    hardware_of,
+    left_over,
+    left_over_files,
+    raised,
+    there,
+    until,
+    writes_s,
+)
 
 pytestmark = pytest.mark.system
 
-NOTHING = RootImage(name="nothing", suite="bookworm", packages=())
-BOTH = ("store-1", "plain-1")
 KNOWN_LOST_S = 25.0
-SOON_S = 10.0
-
-
-class LoopThere(EventLoop):
-    """A loop whose thread is in the machines' network, as the command's own would be on a machine
-    of theirs.
-    """
-
-    pid = 0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.do(self._enter())
-
-    async def _enter(self) -> None:
-        with open(f"/proc/{self.pid}/ns/net", "rb") as namespace:  # noqa: ASYNC230, PTH123 - once, a file of the kernel
-            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0x40000000):
-                raise OSError(ctypes.get_errno(), "setns")
 
 
 @pytest.fixture(scope="module")
@@ -61,30 +50,6 @@ def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         patch.setattr(LoopThere, "pid", found.lab.hosts["conductor"].pid)  # type: ignore[attr-defined]
         patch.setattr(startup, "EventLoop", LoopThere)
         yield found
-
-
-def hardware_of(
-    stood: Machines, *, limits: dict[str, object] | None = None, iops: int | None = None
-) -> Hardware:
-    home = stood.shared / "home" / ".ssh"
-    hosts: dict[str, object] = {"client-1": {"address": "10.255.255.1"}}
-    for name in BOTH:
-        disk: dict[str, object] = {"id": f"/dev/disk/by-id/test-{name}-0"}
-        own: dict[str, object] = {"address": stood.hosts[name].address, "disks": [disk]}
-        if name == "store-1":
-            own |= limits or {}
-            disk |= {} if iops is None else {"iops": iops, "bandwidth": "4MiB"}
-        hosts[name] = own
-    access = {"key": str(home / "id_ed25519"), "known_hosts": str(home / "known_hosts")}
-    return Hardware.model_validate(
-        {"name": "real", "kind": "ssh", "ssh": access, "clients": ["client-1"], "hosts": hosts}
-    )
-
-
-def raised(stood: Machines, folder: Path, label: str = "", **parts: object) -> Hosts:
-    label = label or f"test-{secrets.token_hex(3)}"
-    hardware = hardware_of(stood, **parts)  # type: ignore[arg-type]
-    return startup.start_ssh(label, hardware, NOTHING, print, folder=folder / label, names=BOTH)
 
 
 @pytest.fixture(scope="module")
@@ -100,50 +65,6 @@ def host(request: pytest.FixtureRequest, hosts: Hosts) -> Host:
     return hosts.hosts[request.param]
 
 
-def left_over(stood: Machines, *names: str) -> list[str]:
-    """Whatever of a deployment is left on the machines, looked for past the suite."""
-    script = """
-        systemctl list-units --all --plain --no-legend 'weighbridge*' 2>/dev/null || true
-        ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments \\
-          /run/systemd/system.control/weighbridge* 2>/dev/null || true
-        ls -d /sys/fs/cgroup/*/weighbridge.slice 2>/dev/null || true
-        grep /opt/weighbridge /proc/1/mountinfo || true
-        for one in /proc/[0-9]*; do
-          tr '\\0' '\\n' <$one/environ 2>/dev/null |
-            grep -q WEIGHBRIDGE_DEPLOYMENT && tr '\\0' ' ' <$one/cmdline; done || true
-        for disk in /dev/wb*; do test -b $disk && blkid -p $disk || true; done
-        ls -d /etc/of-the-deployment /srv/of-the-deployment /run/of-the-deployment \\
-          2>/dev/null || true
-    """
-    return [
-        f"{name}: {line}"
-        for name in names or BOTH
-        for line in stood.hosts[name].run(["sh", "-c", script]).stdout.splitlines()
-    ]
-
-
-def until(true: Callable[[], bool], within_s: float = SOON_S) -> bool:
-    deadline = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def there(stood: Machines, host: Host, word: str) -> bool:
-    """Whether a process with this word on its command line is on the machine."""
-    script = (
-        'for one in /proc/[0-9]*; do tr "\\0" " " <$one/cmdline 2>/dev/null | grep -q " '
-        '[$1]" && echo yes; done; true'
-    )
-    return bool(
-        stood.hosts[host.name]
-        .run(["sh", "-c", script.replace("[$1]", f"[{word[0]}]{word[1:]}")])
-        .stdout
-    )
-
-
 def test_what_is_written_is_seen_by_the_deployment_alone(stood: Machines, host: Host) -> None:
     host.put("/etc/of-the-deployment/one.conf", b"\x00\xff" * 300_000, mode=0o640, owner="ceph")
     assert (
@@ -157,14 +78,6 @@ def test_what_is_written_is_seen_by_the_deployment_alone(stood: Machines, host: 
     with pytest.raises(TargetError, match="nobody-knows"):
         host.put("/etc/of-the-deployment/two.conf", "x", owner="nobody-knows")
     assert host.run(["ls", "-A", "/etc/of-the-deployment"]).stdout == "one.conf\n"
-
-
-def left_over_files(stood: Machines, host: Host) -> list[str]:
-    return [
-        line
-        for line in left_over(stood, host.name)
-        if "/of-the-deployment" in line.split(": ", 1)[1][:30]
-    ]
 
 
 def test_a_command_gets_its_input_and_environment_and_its_failure_is_told(host: Host) -> None:
@@ -279,22 +192,6 @@ def test_counters_tell_of_memory_disk_and_network(host: Host) -> None:
     host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=1M", "count=8", "oflag=direct"])
 
 
-def writes_s(host: Host) -> float:
-    """How long the host's disk takes for 60 writes, one after the other, by dd's own clock: its
-    start counts nothing.
-    """
-    told = host.run(
-        [
-            "sh",
-            "-c",
-            'LC_ALL=C dd if=/dev/zero of="$1" bs=4k count=60 oflag=direct 2>&1',
-            "sh",
-            host.disks[0],
-        ]
-    ).stdout
-    return float(told.rsplit(" copied, ", 1)[1].split(" s", 1)[0])
-
-
 def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
     host = hosts.hosts["store-1"]
     spin = (
@@ -405,7 +302,7 @@ def test_limits_on_a_host_without_systemd_are_refused(stood: Machines, tmp_path:
 KILLED = """
 import sys
 sys.path[:0] = sys.argv[1:3]
-import test_ssh_hosts as t
+import ssh_testbed as t
 from weighbridge.topologies.ssh import startup
 from weighbridge.common.host import Service
 from weighbridge.topologies.hardware import Hardware

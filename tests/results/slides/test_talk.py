@@ -4,36 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from fake_run import WORKLOADS, StepFaults, fake_run
-from made_rows import changed
+from fake_run import fake_run
+from talks import FIVE, SHORT, slide, text_of
 from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.findings import headline
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import show_ratio
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.resolved import PlannedLayout, PlannedVisit
-from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import Evidence, evidence
-from weighbridge.results.slides.slide import BarChart, Deck, SeriesChart, Slide
+from weighbridge.results.slides.slide import SeriesChart
 from weighbridge.results.slides.talk import talk
 from weighbridge.results.slides.tuning import one_setting_each
 from weighbridge.results.statistics import Ratio
-from weighbridge.suites import Workload
-
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS
-)
-SPOILT = StepFaults(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 16),))
-FIVE = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift")
-
-
-def with_control(store: RunStore) -> RunStore:
-    """The same run with its last layout as an A/A control of its first."""
-    plan = store.plan().model_copy(update={"twins": {"rgw-haproxy": "rgw-beast"}})
-    (store.folder / "plan.resolved.json").write_text(plan.model_dump_json())
-    return store
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +30,6 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     return evidence(
         fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=5, layouts=FIVE)
     )
-
-
-def slide(deck: Deck, start: str) -> Slide:
-    return next(one for one in deck.slides if one.key.startswith(start))
-
-
-def text_of(one: Slide) -> str:
-    cards = [
-        part for card in one.cards for part in (card.figure, card.about, card.text, card.detail)
-    ]
-    cells = [
-        cell.text for line in (one.grid.lines if one.grid is not None else ()) for cell in line
-    ]
-    return "\n".join((one.title, one.lead, *cards, *cells, *one.lines, one.code, one.foot))
 
 
 def test_a_talk_goes_from_the_answer_to_how_to_repeat_it(compared: Evidence) -> None:
@@ -209,101 +179,6 @@ def test_charts_have_the_figures_of_the_table(compared: Evidence) -> None:
         assert all(point.high is not None and point.high <= lines.y.high for point in line.points)
 
 
-def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> None:
-    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1)))
-    for one in deck.slides:
-        if one.key.startswith(("answer", "recap", "latency", "throughput")):
-            assert "provisional" in text_of(one)
-    chart = slide(deck, "throughput").chart
-    assert isinstance(chart, SeriesChart)
-    assert all(point.low is None for series in chart.series for point in series.points)
-
-
-def test_what_failed_is_marked_and_not_joined(tmp_path: Path) -> None:
-    compared = evidence(fake_run(tmp_path, workloads=SHORT, repeats=1, spoilt=SPOILT))
-    deck = talk(compared)
-    ends = text_of(slide(deck, "limits-")) + text_of(
-        next(one for one in deck.slides if one.key == "limits")
-    )
-    assert "Not valid: not measured (swift: 64 MB reads at 16 workers)." in ends
-    assert "(swift: 1 MB reads at 16 workers)." in ends
-    chart = slide(deck, "throughput-small-read").chart
-    assert isinstance(chart, SeriesChart)
-    assert {(one.name, len(one.points)) for one in chart.series} == {("rgw-beast", 2), ("swift", 1)}
-    assert "Not measured" not in slide(deck, "throughput-small-write").foot
-    assert "ot measured: swift at 16" in slide(deck, "throughput-large-read").foot
-
-
-def test_an_invalid_repeat_is_a_cross_without_a_line(tmp_path: Path) -> None:
-    spoilt = StepFaults(erring=(("rgw-beast", "small-write", 16),))
-    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[1:2], repeats=1, spoilt=spoilt)))
-    for key in ("latency", "throughput"):
-        chart = slide(deck, key).chart
-        assert isinstance(chart, SeriesChart)
-        (cross,) = (one for one in chart.series if not one.joined)
-        assert (cross.name, len(cross.points)) == ("rgw-beast, not ranked", 1)
-        assert "×: invalid" in slide(deck, key).foot
-
-
-def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
-    compared = evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1))
-    deck = talk(
-        compared.model_copy(
-            update={"rows": tuple(changed(row, p90_ms=None) for row in compared.rows)}
-        )
-    )
-    assert not [one for one in deck.slides if one.key.startswith("latency")]
-    assert "too few samples" in slide(deck, "throughput").foot
-
-
-def test_a_run_that_was_killed_is_called_incomplete(tmp_path: Path) -> None:
-    store = fake_run(
-        tmp_path,
-        workloads=SHORT[:1],
-        repeats=1,
-        spoilt=StepFaults(absent=(("swift", "small-read", 16),)),
-    )
-    store.set_state("interrupted", error="ended by SIGINT")
-    deck = talk(evidence(store))
-    assert "This run is not complete: interrupted: ended by SIGINT." in deck.slides[0].lines
-    assert next(one for one in deck.slides if one.key == "limits").title.startswith(
-        "The run is not complete (interrupted)"
-    )
-
-
-def test_a_run_without_measurements_has_a_talk_that_says_so(tmp_path: Path) -> None:
-    absent = tuple(
-        (layout, "small-read", workers) for layout in ("rgw-beast", "swift") for workers in (1, 16)
-    )
-    deck = talk(
-        evidence(
-            fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=StepFaults(absent=absent))
-        )
-    )
-    assert deck.title == "Nothing valid was measured"
-    assert all(one.chart is None for one in deck.slides)
-    assert "nothing was measured" in text_of(deck.slides[0]).lower()
-
-
-def test_a_single_layout_is_not_compared(tmp_path: Path) -> None:
-    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layouts=("swift",))))
-    assert deck.title == "swift, measured alone"
-    assert not [one for one in deck.slides if one.key.startswith("recap")]
-    assert slide(deck, "throughput").title.startswith("swift serves at most ")
-
-
-def test_an_a_a_control_gives_the_noise_floor_and_is_in_no_chart_and_no_table(
-    tmp_path: Path,
-) -> None:
-    store = fake_run(
-        tmp_path, workloads=SHORT[:1], repeats=5, layouts=("rgw-beast", "swift", "rgw-haproxy")
-    )
-    deck = talk(evidence(with_control(store)))
-    assert "Noise floor, rgw-beast vs itself: throughput " in text_of(deck.slides[0])
-    assert "rgw-haproxy" not in "".join(text_of(one) for one in deck.slides)
-    assert "Noise floor of throughput" in "\n".join(slide(deck, "recap").notes)
-
-
 def test_the_map_has_a_cell_for_each_layout_metric_and_worker_count(
     five: Evidence,
 ) -> None:
@@ -381,50 +256,6 @@ def test_more_settings_than_a_slide_holds_are_counted_and_in_the_notes(tmp_path:
     assert "setting 39: rgw-beast: rgw-beast 39; swift: swift 39" in tables[0].notes
 
 
-def test_differing_hosts_are_on_the_set_up_and_the_last_slides(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
-    found = {"rgw-beast": 197e6, "swift": 142e6}
-    store.attest(
-        [
-            Attested(
-                layout=layout,
-                repeat=0,
-                host="store-2",
-                kind="disk",
-                what="disk wb0 write",
-                value=value,
-                unit="B/s",
-                promised=1e8,
-            )
-            for layout, value in found.items()
-        ]
-    )
-    deck = talk(evidence(store))
-    compared = "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
-    assert compared in text_of(slide(deck, "set-up"))
-    assert f"{compared}." in next(one for one in deck.slides if one.key == "limits").lines
-
-
-def test_layers_are_a_table_where_a_run_has_them(tmp_path: Path) -> None:
-    store = fake_run(
-        tmp_path,
-        workloads=SHORT[:1],
-        repeats=1,
-        layers=("disk", "network", "rados", "object-server"),
-    )
-    one = slide(talk(evidence(store)), "layers")
-    assert one.grid is not None
-    assert [line[0].text for line in one.grid.lines] == [
-        "",
-        "Gateway",
-        "Object servers",
-        "RADOS",
-        "Network",
-        "Disks",
-    ]
-    assert "% of" in one.title
-
-
 def test_layouts_are_a_tuning_only_where_they_differ_in_one_setting() -> None:
     base = PlannedLayout(
         name="a",
@@ -476,38 +307,6 @@ def test_the_command_that_repeats_the_run_is_on_the_last_slide(compared: Evidenc
     assert f"seed {compared.plan.suite.seed}" in text_of(last)
 
 
-def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_path: Path) -> None:
-    workloads: tuple[Workload, ...] = (SHORT[0].model_copy(update={"workers": (1,)}),)
-    names = tuple(f"layout-{number}" for number in range(9))
-    deck = talk(
-        evidence(
-            fake_run(
-                tmp_path, workloads=workloads, repeats=1, layouts=names, telemetry=False, seed=7
-            )
-        )
-    )
-    charts = [one.chart for one in deck.slides if one.key.startswith("throughput")]
-    drawn = [{bar.name for bar in chart.bars} for chart in charts if isinstance(chart, BarChart)]
-    assert all("layout-0" in names_of for names_of in drawn)
-    assert set().union(*drawn) == set(names)
-    assert max(len(names_of) for names_of in drawn) <= 6
-    assert [one.title.rsplit("(", 1)[1] for one in deck.slides if one.key.startswith("set-up")] == [
-        "1 of 2)",
-        "2 of 2)",
-    ]
-
-
-def test_a_single_worker_count_is_drawn_as_bars(tmp_path: Path) -> None:
-    workloads = (SHORT[0].model_copy(update={"workers": (8,)}),)
-    compared = evidence(fake_run(tmp_path, workloads=workloads, repeats=2))
-    one = slide(talk(compared), "throughput")
-    assert isinstance(one.chart, BarChart)
-    assert [(bar.name, bar.value) for bar in one.chart.bars] == [
-        (row.layout, row.value("throughput")) for row in compared.rows
-    ]
-    assert one.title.endswith("at 8 workers")
-
-
 def test_with_several_layouts_the_title_names_the_most_and_the_least(tmp_path: Path) -> None:
     # Each fake layout is slower than the one before it; in this order the first is in the middle.
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=2, layouts=FIVE[:3])
@@ -518,13 +317,3 @@ def test_with_several_layouts_the_title_names_the_most_and_the_least(tmp_path: P
     title = slide(talk(evidence(store)), "throughput").title
     assert title.startswith("Provisional: rgw-beast did 1.")
     assert "rgw-civetweb’s 1 MB reads at 1 to 16 workers, rgw-apache-fastcgi 0." in title
-
-
-def test_what_a_folder_lacks_is_on_the_last_slides(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
-    (path,) = (store.folder / "latency").glob("swift.*w16*")
-    path.unlink()
-    compared = evidence(store)
-    assert compared.gaps
-    lines = next(one for one in talk(compared).slides if one.key == "limits").lines
-    assert any(compared.gaps[0][1:] in line for line in lines)
