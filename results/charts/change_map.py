@@ -230,7 +230,7 @@ def cell_text(effect: Effect) -> str:
     """
     if effect.ratio is None:
         return "×"
-    if effect.verdict == "not shown":
+    if effect.verdict == "not significant":
         return "~"
     words = show_percent(effect.ratio.value)
     if in_bins(effect):

@@ -173,7 +173,7 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
         _effect(
             "verdict",
             "text",
-            "better, worse, too small to matter, not shown, provisional or not comparable.",
+            "better, worse, too small to matter, not significant, provisional or not comparable.",
         ),
         DataColumn(
             "doubts",

@@ -189,7 +189,7 @@ def _verdict(ratio: Ratio | None, q: float | None, bound: float, metric: Metric)
     if _within(ratio, bound):
         return "too small to matter"
     if q is None or q > LEVEL:
-        return "not shown"
+        return "not significant"
     if ratio.either_way < bound:
         return "too small to matter"
     return "better" if metric.better_at(ratio.value) else "worse"

@@ -26,7 +26,7 @@ SIGNS: Final[dict[EntryVerdict, str]] = {
     "worse": "▼",
     "trade-off": "◆",
     "too small to matter": "=",
-    "no effect shown": "~",
+    "not significant": "~",
     "provisional": "?",
     "not allowed": "!",
     "failed": "×",
@@ -105,7 +105,7 @@ def change_figure(effect: Effect) -> str:
         f"({change})"
         if effect.verdict == "provisional"
         else f"{change} ~"
-        if effect.verdict == "not shown"
+        if effect.verdict == "not significant"
         else change
     )
 

@@ -95,7 +95,7 @@ class SettingTable(Record):
     def without_effect(self) -> tuple[SettingEntry, ...]:
         """Settings with enough trials and no effect that matters."""
         return tuple(
-            one for one in self.entries if one.verdict in ("no effect shown", "too small to matter")
+            one for one in self.entries if one.verdict in ("not significant", "too small to matter")
         )
 
     def entry(self, variant: LayoutVariant) -> SettingEntry | None:
@@ -217,7 +217,7 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
         return "provisional"
     if "better" in has:
         return "better"
-    return "no effect shown" if "not shown" in has else "too small to matter"
+    return "not significant" if "not significant" in has else "too small to matter"
 
 
 def _rank(one: SettingEntry) -> tuple[bool, float]:

@@ -157,7 +157,7 @@ class TuningResult(Record):
         if effect.ratio is None:
             return effect.text.rstrip(".")
         interval, values = interval_words(effect), value_words(effect)
-        doubt = ", no difference found" if effect.verdict == "not shown" else ""
+        doubt = ", no difference found" if effect.verdict == "not significant" else ""
         change = f"{show_percent(effect.ratio.value)}{f' ({interval})' if interval else ''}{doubt}"
         return f"{self.called(number)} {change}{f', {values}' if values else ''}"
 

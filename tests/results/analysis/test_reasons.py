@@ -55,7 +55,7 @@ def test_texts_that_differ_in_their_numbers_alone_are_one_reason_with_their_rang
 
 def test_digits_in_names_are_not_numbers() -> None:
     differ = [
-        Doubt(what="not whole", grade="mild", words=f"{host} was lost")
+        Doubt(what="incomplete", grade="mild", words=f"{host} was lost")
         for host in ("client-1", "client-2")
     ]
     assert len(reasons([row("a", 1, differ[0]), row("a", 4, differ[1])], NONE)) == 2

@@ -60,7 +60,7 @@ def layout(
 
 MANY = (
     SettingChange(setting="threads 512 → 64", effect=effect("a", 0.62, "worse")),
-    SettingChange(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not shown")),
+    SettingChange(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not significant")),
     SettingChange(setting="shards 11 → 32", effect=effect("c", 1.9, "better")),
     SettingChange(setting="gc on → off", effect=effect("d", None, "not comparable")),
 )
@@ -171,7 +171,7 @@ def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
     overall, at_1, at_8 = (
         effect("a", 1.1, "better"),
         effect("a", 1.2, "better", workers=1),
-        effect("a", 1.0, "not shown", workers=8),
+        effect("a", 1.0, "not significant", workers=8),
     )
 
     def shown(*effects: Effect) -> list[tuple[str, int | None]]:

@@ -162,7 +162,7 @@ def test_every_setting_is_in_the_table_with_a_sign_and_not_a_colour_alone(
     text = section(page, "trials")
     for entry in tuned(tuned_run).ledger.entries:
         assert entry.name in text
-    for verdict in ("▲ better", "▼ worse", "~ no effect shown", "× failed", "! not allowed"):
+    for verdict in ("▲ better", "▼ worse", "~ not significant", "× failed", "! not allowed"):
         assert verdict in text
 
 

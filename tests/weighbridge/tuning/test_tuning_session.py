@@ -33,7 +33,7 @@ def test_a_screen_finds_the_setting_that_matters_and_says_that_the_dummy_does_no
     gain = entry(ledger, "speed", 2.0).gain
     assert gain is not None
     assert 1.9 < gain < 2.1
-    assert entry(ledger, "dummy", 1).verdict in ("no effect shown", "too small to matter")
+    assert entry(ledger, "dummy", 1).verdict in ("not significant", "too small to matter")
 
 
 def test_every_step_of_a_trial_is_on_the_disk_before_the_trial(tmp_path: Path) -> None:

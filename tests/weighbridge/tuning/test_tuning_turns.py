@@ -34,7 +34,7 @@ def judged(
                 name=one.name,
                 trials=5,
                 effects=(),
-                verdict=(verdicts or {}).get(one.name, "no effect shown"),
+                verdict=(verdicts or {}).get(one.name, "not significant"),
                 clear=one.name in clear,
                 gain=1.0,
             )

@@ -163,8 +163,8 @@ def test_settings_clear_of_the_threshold_are_recognized() -> None:
 
 def test_an_interval_beyond_the_threshold_is_not_too_small_to_matter() -> None:
     found = entry(rounds(TrialMaker(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0)))
-    assert (found.verdict, found.clear) == ("no effect shown", False)
-    assert found.effects[0].verdict == "not shown"
+    assert (found.verdict, found.clear) == ("not significant", False)
+    assert found.effects[0].verdict == "not significant"
 
 
 def test_four_trials_without_spread_are_neither_clear_nor_a_claim() -> None:
