@@ -198,7 +198,7 @@ class Host(ABC):
         path = self.log(name)
         folder = path.parents[len(safe_files.parts_of(name)) - 1]
         try:
-            with os.fdopen(safe_files.opened(folder, name, os.O_RDONLY), "rb") as file:
+            with os.fdopen(safe_files.open_descriptor(folder, name, os.O_RDONLY), "rb") as file:
                 end = file.seek(0, os.SEEK_END)
                 file.seek(begin if begin >= 0 else max(0, end + begin))
                 return file.read(LARGEST_LOG_BYTES)

@@ -23,7 +23,7 @@ from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, Target
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.gateways.gateway import Gateway, Say, Standing
+from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.hardware import Hardware, HostsRequest
@@ -57,7 +57,7 @@ class StateFolders(Record):
         return self.home / "deployments"
 
 
-class Stands(Record):
+class DeploymentRecord(Record):
     """A running deployment as `status` shows it, written to its folder."""
 
     label: str
@@ -81,7 +81,7 @@ class Deployment:
         hardware: Hardware,
         *,
         hosts: Hosts,
-        standing: Standing,
+        standing: RunningGateway,
         attestation: Attestation | None,
         kept: Path,
         took_s: float,
@@ -129,7 +129,7 @@ class Deployment:
         a description of what was done.
 
         Limits are off while daemons start, as in `deploy`, and on again when this returns or fails,
-        so that it can be changed back. Raises as `Standing.change` does; `layout` is then
+        so that it can be changed back. Raises as `RunningGateway.change` does; `layout` is then
         unchanged.
         """
         try:
@@ -355,9 +355,9 @@ def deployment_owners(place: StateFolders) -> tuple[DeploymentOwner, ...]:
 
 
 def _write(
-    folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing
+    folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: RunningGateway
 ) -> None:
-    record = Stands(
+    record = DeploymentRecord(
         label=hosts.deployment,
         layout=planned.layout.name,
         hardware=hardware.name,
@@ -371,14 +371,14 @@ def _write(
     safe_files.write(folder, RECORD, record.model_dump_json(indent=1).encode(), mode=0o600)
 
 
-def standing(place: StateFolders) -> tuple[Stands, ...]:
+def running_deployments(place: StateFolders) -> tuple[DeploymentRecord, ...]:
     """The recorded deployments that are running on this machine. Raises TargetError."""
     found = []
     for path in sorted(place.deployments.glob(f"*/{RECORD}")):
         with suppress(FileNotFoundError):  # it is being torn down
             try:
                 text = safe_files.read(path.parent, RECORD, largest_bytes=2**22)
-                found.append(Stands.model_validate_json(text))
+                found.append(DeploymentRecord.model_validate_json(text))
             except (ValidationError, safe_files.Refused) as error:
                 raise TargetError(
                     f"{path}: is not a valid record of a deployment",
@@ -393,4 +393,4 @@ def _with_kept_log(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFai
     host = hosts.hosts.get(error.host)
     if host is None or not log.is_relative_to(host.log("")):
         return error
-    return error.moved(str(kept / error.host / log.relative_to(host.log(""))))
+    return error.with_log(str(kept / error.host / log.relative_to(host.log(""))))

@@ -85,7 +85,7 @@ def test_a_store_is_filled_and_churned_to_what_is_told_and_twice_the_same(
     rgw: Deployment, tmp_path: Path
 ) -> None:
     assert listed(rgw, "") == {}
-    room = rgw.standing.room()
+    room = rgw.standing.disk_space()
     assert room is not None
     order = aging.order_of(SUITE, room)
     stores = []
@@ -111,7 +111,7 @@ def test_a_store_is_filled_and_churned_to_what_is_told_and_twice_the_same(
 
 
 def test_a_fill_beyond_what_is_free_is_refused(rgw: Deployment) -> None:
-    room = rgw.standing.room()
+    room = rgw.standing.disk_space()
     assert room is not None
     assert 0 < room.free_bytes < room.bytes
     much = SUITE.model_copy(update={"age": Age(fill=room.free_bytes // room.replicas)})

@@ -378,7 +378,7 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
     assert left_over(stood) == []
     for image, words in (
         (
-            RootImage(name="ceph-18", suite="trixie", packages=("radosgw",), told_by=("radosgw",)),
+            RootImage(name="ceph-18", suite="trixie", packages=("radosgw",), version_packages=("radosgw",)),
             "16.2.*asks for ceph-18",
         ),
         (

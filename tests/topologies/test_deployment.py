@@ -14,7 +14,7 @@ from weighbridge.common import cleanup
 from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
 from weighbridge.common.host import Host, Service
 from weighbridge.conductor.interruption import Interrupted, interruptible
-from weighbridge.gateways.gateway import Say, Standing
+from weighbridge.gateways.gateway import RunningGateway, Say
 from weighbridge.results.record.store import StoreError
 from weighbridge.topologies import deployment as deployment_module
 from weighbridge.topologies.deployment import deploy, deployment_owners, standing
@@ -25,7 +25,7 @@ from weighbridge.topologies.ownership import DeploymentOwner
 class Doomed(StubGateway):
     """Its service prints why it ends, and the gateway's error quotes that."""
 
-    def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> RunningGateway:
         host = hosts["gateway-1"]
         host.start([Service("doomed", ("sh", "-c", "echo no more room"))])
         while host.alive("doomed"):
@@ -207,7 +207,7 @@ def test_a_deployment_whose_record_cannot_be_written_is_torn_down(
     started: list[Host] = []
 
     class Recorded(StubGateway):
-        def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> Standing:
+        def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> RunningGateway:
             started.append(hosts["gateway-1"])
             return super().bring_up(hosts, client, say)
 

@@ -15,7 +15,7 @@ from weighbridge.common.errors import (
 )
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
-from weighbridge.gateways.gateway import Gateway, Say, Standing
+from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.deployment import deploy, preflight, preflight_all
 from weighbridge.topologies.fake import FakeHosts, FakeKind
 from weighbridge.topologies.hosts import LIMITED, Limited
@@ -29,7 +29,7 @@ class Changeable(StubGateway):
         super().__init__()
         self.error = error
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         standing = super().bring_up(hosts, client, say)
 
         def change(gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.environment import place
 from weighbridge.screen.deployments import dead_here
 from weighbridge.selection import fitting
-from weighbridge.topologies.deployment import RECORD, Stands
+from weighbridge.topologies.deployment import RECORD, DeploymentRecord
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, leftovers
 from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, HostDaemon, LeftoverReport
@@ -87,7 +87,7 @@ HOSTS = ("client-1", "gateway-1", "store-1", "store-2")
 Asked = Callable[..., tuple[list[str], Exception | None]]
 
 
-def stands(*hosts: str, kind: str = "ssh") -> Stands:
+def stands(*hosts: str, kind: str = "ssh") -> DeploymentRecord:
     addresses = {name: f"192.0.2.{index}" for index, name in enumerate(hosts)}
     given = {
         "label": LABEL,
@@ -96,7 +96,7 @@ def stands(*hosts: str, kind: str = "ssh") -> Stands:
         "kind": kind,
         "since": "2026-01-01T00:00:00+00:00",
     }
-    return Stands.model_validate(
+    return DeploymentRecord.model_validate(
         {**given, "hosts": addresses, "clients": ["client-1"], "endpoints": ()}
     )
 
@@ -124,13 +124,13 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         *daemons: HostDaemon,
         on: tuple[str, ...] = HOSTS,
         failed: tuple[str, ...] = (),
-        known: Stands | None = None,
+        known: DeploymentRecord | None = None,
     ) -> tuple[list[str], Exception | None]:
         if known is not None:
             folder = place().deployments / LABEL
             folder.mkdir(parents=True)
             (folder / RECORD).write_text(known.model_dump_json())
-        claimed = claim.mine(LABEL, "/opt/weighbridge", since="2026-01-01T00:00:00+00:00")
+        claimed = claim.new_claim(LABEL, "/opt/weighbridge", since="2026-01-01T00:00:00+00:00")
         errors = {name: TargetError(f"{name}: cannot be reached") for name in failed}
 
         def find(hardware: object, *, whole: bool, daemons: bool) -> LeftoverReport:

@@ -187,7 +187,7 @@ class LabHost(Host):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
             if stderr.parent == self.bundle.logs:
-                descriptor = safe_files.opened(stderr.parent, stderr.name, flags)
+                descriptor = safe_files.open_descriptor(stderr.parent, stderr.name, flags)
             else:
                 descriptor = os.open(stderr, flags | os.O_CLOEXEC, 0o644)
         except OSError as error:

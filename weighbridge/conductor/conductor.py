@@ -285,7 +285,7 @@ class Conductor:
         log = self._store.logs / f"driver-{visit.layout}-age-{visit.repeat}.log"
         keys = [key for key in self._plan.keys(visit) if key not in self._complete]
         try:
-            room = deployment.standing.room()
+            room = deployment.standing.disk_space()
             lab = deployment.hardware.of.contained
             order = aging.order_of(
                 self._suite, room, shutil.disk_usage(self._place.home).free if lab else None

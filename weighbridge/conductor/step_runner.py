@@ -289,7 +289,7 @@ def gateway_fault(deployment: Deployment, *, doubted: bool = False) -> TargetErr
     try:
         deployment.check()
         if doubted:
-            deployment.standing.check_room()
+            deployment.standing.check_disk_space()
     except TargetError as error:
         return error
     return None

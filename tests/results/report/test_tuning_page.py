@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, Course, fake_tuning
+from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, FakeCourse, fake_tuning
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.derivation import WINNERS, derive
@@ -62,7 +62,7 @@ def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trial
 ) -> None:
     result = tuned(
         fake_tuning(
-            tmp_path, Course(confirmed=2.0), objectives=OBJECTIVES[:1], workloads=WORKLOADS[:1]
+            tmp_path, FakeCourse(confirmed=2.0), objectives=OBJECTIVES[:1], workloads=WORKLOADS[:1]
         )
     )
     assert result.confirmation is not None
@@ -75,7 +75,7 @@ def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trial
 def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
     tmp_path: Path,
 ) -> None:
-    run = fake_tuning(tmp_path, Course(confirmed=1.0))
+    run = fake_tuning(tmp_path, FakeCourse(confirmed=1.0))
     result, page = tuned(run), page_of(run)
     assert result.headline.endswith("but the winner was not confirmed")
     assert result.confirmation_words.startswith(
@@ -86,7 +86,7 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
 
 
 def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, Course(confirmed=None))
+    run = fake_tuning(tmp_path, FakeCourse(confirmed=None))
     assert "onfirmed" not in tuned(run).headline
     assert "not compared with the baseline on fresh deployments" in section(
         page_of(run), "confirmation"
@@ -116,7 +116,7 @@ def test_without_a_better_setting_the_page_says_so_and_has_no_winner(tmp_path: P
         for knob in KNOBS
         if all(0.95 < factor < 1.05 for factor in knob.faster.values()) and not knob.fails
     ]
-    run = fake_tuning(tmp_path, Course(choose=False), knobs=dull)
+    run = fake_tuning(tmp_path, FakeCourse(choose=False), knobs=dull)
     page = page_of(run)
     assert (
         tuned(run).headline
@@ -130,7 +130,7 @@ def test_without_a_better_setting_the_page_says_so_and_has_no_winner(tmp_path: P
 def test_the_page_of_an_incomplete_tuning_claims_nothing(
     tmp_path: Path, rounds: int, state: str
 ) -> None:
-    run = fake_tuning(tmp_path, Course(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
+    run = fake_tuning(tmp_path, FakeCourse(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
     page = page_of(run)
     assert f"This tuning is not complete: {state}." in page
     assert {one.verdict for one in tuned(run).ledger.entries} <= {
@@ -143,7 +143,7 @@ def test_the_page_of_an_incomplete_tuning_claims_nothing(
 
 
 def test_a_trial_that_was_cut_off_is_not_counted(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, Course(rounds=2, choose=False))
+    run = fake_tuning(tmp_path, FakeCourse(rounds=2, choose=False))
     before = RunData(run.folder).rows
     lines = (run.folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (run.folder / "trials.jsonl").write_text("".join(lines[:-1]))
@@ -200,7 +200,7 @@ def test_fragments_are_on_the_page_and_in_files_exactly_as_chosen(
 
 
 def test_texts_of_a_tuning_cannot_become_a_script(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, Course(rounds=2))
+    run = fake_tuning(tmp_path, FakeCourse(rounds=2))
     book = TuningStore(run.folder)
     winner, tuning = book.winner(), book.run()
     assert winner is not None
@@ -249,7 +249,7 @@ def test_an_ordinary_run_is_not_a_tuning(run: RunStore) -> None:
 
 
 def test_fragments_of_an_earlier_winner_are_removed(tmp_path: Path) -> None:
-    store = fake_tuning(tmp_path, Course())
+    store = fake_tuning(tmp_path, FakeCourse())
     derive(store.folder, pictures=False)
     assert [path.name for path in (store.derived / "winner").iterdir()]
     TuningStore(store.folder).forget()

@@ -6,7 +6,7 @@ import pytest
 
 from stub_run import Run
 from tests.weighbridge.command_line import weighbridge
-from weighbridge.topologies.deployment import Stands
+from weighbridge.topologies.deployment import DeploymentRecord
 from weighbridge.topologies.lab.daemons import keep
 from weighbridge.topologies.lab.program import LabProcess
 
@@ -24,7 +24,7 @@ def test_status_names_dead_daemons(
     folder = run.place.deployments / "rgw-a-1"
     bundle = folder / "bundles" / "gateway-1"
     bundle.mkdir(parents=True)
-    stands = Stands(
+    stands = DeploymentRecord(
         label="rgw-a-1",
         layout="rgw-a",
         hardware="lab-small",
