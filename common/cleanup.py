@@ -26,7 +26,11 @@ def with_signals_deferred(ending: Callable[[], object]) -> None:
         received.append(number)
 
     # A handler that Python did not set cannot be restored, so it stays.
-    before = {one: handler for one in TERMINATION_SIGNALS if (handler := signal.getsignal(one)) is not None}
+    before = {
+        one: handler
+        for one in TERMINATION_SIGNALS
+        if (handler := signal.getsignal(one)) is not None
+    }
     for one in before:
         signal.signal(one, note)
     try:

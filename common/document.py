@@ -62,7 +62,9 @@ class Fault:
         shown = "".join(
             one if one.isprintable() else " " for one in text[begin : begin + LONGEST_SHOWN]
         )
-        lines = f"{self.file}:{self.line}:{self.column}: {escape_controls(self.message)}\n    {shown}"
+        lines = (
+            f"{self.file}:{self.line}:{self.column}: {escape_controls(self.message)}\n    {shown}"
+        )
         return f"{lines}\n    {' ' * (at - 1 - begin)}^" if at > 0 else lines.rstrip()
 
 

@@ -35,7 +35,9 @@ def escape_all_controls(value: Value) -> Value:
         made = {escape_all_controls(name): escape_all_controls(one) for name, one in value.items()}
     elif isinstance(value, Record):
         made = value.model_copy(
-            update={name: escape_all_controls(getattr(value, name)) for name in type(value).model_fields}
+            update={
+                name: escape_all_controls(getattr(value, name)) for name in type(value).model_fields
+            }
         )
     return made  # type: ignore[return-value]  # the same type
 

@@ -149,7 +149,7 @@ def _derive(data: RunData) -> Derived:
         agreement=sentences(agreed, findings),
         replayed=replayed,
         stairs=stairs.sentences if stairs is not None else (),
-        hosts=host_sentences(data.attested, plan.own),
+        hosts=host_sentences(data.attested, plan.measured),
         reasons=why,
         remedy=would,
     )

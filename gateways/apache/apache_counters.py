@@ -91,7 +91,9 @@ def main() -> None:
             values.update(responder(sys.argv[4], int(sys.argv[5])))
         return values
 
-    print_every_second(look, f"Apache at {address}:{port}", (OSError, http.client.HTTPException, ValueError))
+    print_every_second(
+        look, f"Apache at {address}:{port}", (OSError, http.client.HTTPException, ValueError)
+    )
 
 
 if __name__ == "__main__":

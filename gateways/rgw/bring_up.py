@@ -315,7 +315,7 @@ class CephBringUp:
                     "ceph",
                     what,
                     log=str(log),
-                    tail=self.mon_host.tail(log.name),
+                    tail=self.mon_host.log_tail(log.name),
                 )
             if time.monotonic() - reported > 5:
                 reported = time.monotonic()

@@ -60,13 +60,17 @@ RELEASES: dict[str, CephRelease] = {
         ),
     ),
     "ceph-16": CephRelease(
-        image=RootImage(name="ceph-16", suite="bookworm", packages=_PACKAGES, version_packages=_VERSION_PACKAGES),
+        image=RootImage(
+            name="ceph-16", suite="bookworm", packages=_PACKAGES, version_packages=_VERSION_PACKAGES
+        ),
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
     ),
     "ceph-18": CephRelease(
-        image=RootImage(name="ceph-18", suite="trixie", packages=_PACKAGES, version_packages=_VERSION_PACKAGES),
+        image=RootImage(
+            name="ceph-18", suite="trixie", packages=_PACKAGES, version_packages=_VERSION_PACKAGES
+        ),
         key_type=1,
         frontends=("beast",),
         filestore=False,

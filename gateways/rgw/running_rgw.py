@@ -117,7 +117,7 @@ class RunningRgw(RunningGateway):
         self._planned(gateway, scope, lambda _: None)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """See RunningGateway, and CephChange: after a failure the next one restarts what was touched."""
+        """See RunningGateway and CephChange: after a failure the next restarts what was touched."""
         change = self._planned(gateway, scope, say)
         with change.restoring_on_failure():
             done, checks = change.run(self.endpoints)

@@ -38,11 +38,21 @@ RELEASES: dict[str, SwiftRelease] = {
         lacks=frozenset({"etag_validate_pct"}),
     ),
     "swift-2.30": SwiftRelease(
-        image=RootImage(name="swift-2.30", suite="bookworm", packages=_PACKAGES, version_packages=_VERSION_PACKAGES),
+        image=RootImage(
+            name="swift-2.30",
+            suite="bookworm",
+            packages=_PACKAGES,
+            version_packages=_VERSION_PACKAGES,
+        ),
         lacks=frozenset({"etag_validate_pct"}),
     ),
     "swift-2.35": SwiftRelease(
-        image=RootImage(name="swift-2.35", suite="trixie", packages=_PACKAGES, version_packages=_VERSION_PACKAGES)
+        image=RootImage(
+            name="swift-2.35",
+            suite="trixie",
+            packages=_PACKAGES,
+            version_packages=_VERSION_PACKAGES,
+        )
     ),
     "swift-2.38": SwiftRelease(
         image=RootImage(

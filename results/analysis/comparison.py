@@ -145,7 +145,7 @@ class NoiseFloor(Record):
 
     metric: MetricKey
     layout: str
-    twin: str
+    control: str
     ratio: PositiveFloat
     low: PositiveFloat
     high: PositiveFloat

@@ -11,7 +11,7 @@ from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.layers.staircases import staircases, with_ceiling_doubts
-from weighbridge.results.analysis.sameness import between
+from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row, rows_of
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
 from weighbridge.results.analysis.study.study import StudyOutcome, outcome, study_of
@@ -158,7 +158,7 @@ class RunData:
             self.rows,
             self.plan.twins,
             self.plan.suite.bounds,
-            between(self.attested, self.plan.own),
+            host_doubts(self.attested, self.plan.measured),
         )
 
     @cached_property
@@ -168,7 +168,10 @@ class RunData:
         if run is None:
             return None
         return outcome(
-            run, self.plan, (*self.rows, *self.layers), between(self.attested, self.plan.own)
+            run,
+            self.plan,
+            (*self.rows, *self.layers),
+            host_doubts(self.attested, self.plan.measured),
         )
 
     @cached_property

@@ -76,7 +76,9 @@ def latex_file(table: PaperTable) -> ExportFile:
 
 def escape(text: str) -> str:
     """A text in one line, without anything that TeX would take for a command."""
-    return "".join(_LETTERS.get(letter, letter) for letter in escape_controls(_CONTROL.sub(" ", text)))
+    return "".join(
+        _LETTERS.get(letter, letter) for letter in escape_controls(_CONTROL.sub(" ", text))
+    )
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -73,7 +73,11 @@ def specs_of(figures: Iterable[Figure]) -> dict[str, dict[str, Any]]:
 def _finalized(value: Any) -> Any:
     """The value of a template's expression, made harmless: every text enters a page this way."""
     # Markup is passed on as it is: scripts must match their hashes.
-    return escape_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return (
+        escape_controls(value)
+        if isinstance(value, str) and not isinstance(value, Markup)
+        else value
+    )
 
 
 def _breakable(text: str) -> Markup:

@@ -108,7 +108,9 @@ def _slide(one: Slide) -> Iterator[str]:
     if one.foot:
         yield f"*{_plain(one.foot)}*"
     # A comment is a speaker's note for Marp; the notes must not end it.
-    yield "<!--\n{}\n-->".format(escape_controls("\n".join(one.notes)).replace("--", "-\N{WORD JOINER}-"))
+    yield "<!--\n{}\n-->".format(
+        escape_controls("\n".join(one.notes)).replace("--", "-\N{WORD JOINER}-")
+    )
 
 
 def _table(grid: SlideTable) -> Iterator[str]:

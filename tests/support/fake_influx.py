@@ -37,7 +37,10 @@ class FakeInflux:
     """A context manager that listens; it sends the `answers` in turn, and then `otherwise`."""
 
     def __init__(
-        self, *answers: InfluxReply, otherwise: InfluxReply | None = None, tls: ssl.SSLContext | None = None
+        self,
+        *answers: InfluxReply,
+        otherwise: InfluxReply | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.answers = deque(answers)
         self.otherwise = otherwise or InfluxReply()

@@ -256,7 +256,9 @@ def _record(store: RunStore, step: StepResult, *, cpu_s_per_op: float) -> None:
         file.write([Tail(opened_within_s=0.01)])
 
 
-def _confirm(store: RunStore, plan: ResolvedPlan, winner: LayoutVariant, course: FakeCourse) -> None:
+def _confirm(
+    store: RunStore, plan: ResolvedPlan, winner: LayoutVariant, course: FakeCourse
+) -> None:
     """An ordinary run of baseline and winner, in a folder of the tuning's run."""
     layouts = (_layout(_BASE), _layout(winner))
     suite = plan.suite.model_copy(update={"repeats": 5})

@@ -219,13 +219,13 @@ def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_prin
     )
     assert host.alive("osd.0")
     assert until(lambda: not host.alive("short"))
-    assert host.tail("short.out") == ["a $HOME % b"]
-    assert until(lambda: host.tail("radosgw-client.rgw.x.out") == ["up"])
+    assert host.log_tail("short.out") == ["a $HOME % b"]
+    assert until(lambda: host.log_tail("radosgw-client.rgw.x.out") == ["up"])
     with pytest.raises(TargetError, match="already running"):
         host.start([Service("osd.0", ("sleep", "1"))])
     host.stop("radosgw-client.rgw.x", timeout_s=0.5)
     assert not host.alive("radosgw-client.rgw.x")
-    assert host.tail("radosgw-client.rgw.x.out") == ["up", "no"]
+    assert host.log_tail("radosgw-client.rgw.x.out") == ["up", "no"]
     host.stop("osd.0")
     assert not host.alive("osd.0")
     assert not there(stood, host, "7001")
@@ -378,7 +378,9 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
     assert left_over(stood) == []
     for image, words in (
         (
-            RootImage(name="ceph-18", suite="trixie", packages=("radosgw",), version_packages=("radosgw",)),
+            RootImage(
+                name="ceph-18", suite="trixie", packages=("radosgw",), version_packages=("radosgw",)
+            ),
             "16.2.*asks for ceph-18",
         ),
         (

@@ -35,7 +35,7 @@ class Doomed(StubGateway):
             "doomed",
             "ended",
             log=str(host.log("doomed.out")),
-            tail=host.tail("doomed.out"),
+            tail=host.log_tail("doomed.out"),
         )
 
 
@@ -189,16 +189,16 @@ def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) 
     (tmp_path / "shadow").write_text("root:secret")
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         host = deployment.hosts["gateway-1"]
-        assert host.tail("none") == []
+        assert host.log_tail("none") == []
         host.log("osd.out").symlink_to(tmp_path / "shadow")
-        (line,) = host.tail("osd.out")
+        (line,) = host.log_tail("osd.out")
         assert line.endswith("osd.out: is a link, which is not followed")
         with pytest.raises(TargetError, match="is a link"):
-            host.logged("osd.out")
+            host.read_log("osd.out")
         host.log("osd.out").unlink()
         host.log("osd.out").write_text("one\ntwo\nthree\n")
-        assert host.tail("osd.out", 2) == ["two", "three"]
-        assert host.logged("osd.out", 4) == b"two\nthree\n"
+        assert host.log_tail("osd.out", 2) == ["two", "three"]
+        assert host.read_log("osd.out", 4) == b"two\nthree\n"
 
 
 def test_a_deployment_whose_record_cannot_be_written_is_torn_down(

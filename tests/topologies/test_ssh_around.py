@@ -351,14 +351,16 @@ def test_a_conductor_is_running_only_as_the_same_process_that_made_the_claim() -
 def test_a_claim_with_names_that_lead_elsewhere_or_have_several_lines_is_invalid(
     wrong: dict[str, str],
 ) -> None:
-    mine = claim.new_claim("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00").model_dump(mode="json")
+    mine = claim.new_claim("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00").model_dump(
+        mode="json"
+    )
     with pytest.raises(TargetError, match="is not a claim of a deployment"):
         claim.read(AnsweringShell({"claim": json.dumps({**mine, **wrong})}), "/opt/x")
 
 
 def left_on(host: AnsweringShell, monkeypatch: pytest.MonkeyPatch) -> leftovers.LeftoverReport:
     monkeypatch.setattr(leftovers, "shells", lambda _: contextlib.nullcontext({host.name: host}))
-    return leftovers.find(hardware(), whole=True)
+    return leftovers.find(hardware(), include_suites=True)
 
 
 def test_names_that_are_no_labels_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

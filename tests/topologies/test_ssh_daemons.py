@@ -185,7 +185,7 @@ def report(
         {"name": "real", "kind": "ssh", "clients": [hosts[0].name], "hosts": described}
     )
     monkeypatch.setattr(leftovers, "shells", lambda _: shells({host.name: host for host in hosts}))
-    return leftovers.find(hardware, whole=True, daemons=daemons)
+    return leftovers.find(hardware, include_suites=True, daemons=daemons)
 
 
 @pytest.fixture

@@ -133,12 +133,12 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         claimed = claim.new_claim(LABEL, "/opt/weighbridge", since="2026-01-01T00:00:00+00:00")
         errors = {name: TargetError(f"{name}: cannot be reached") for name in failed}
 
-        def find(hardware: object, *, whole: bool, daemons: bool) -> LeftoverReport:
-            assert (whole, daemons) == (True, True)
+        def find(hardware: object, *, include_suites: bool, daemons: bool) -> LeftoverReport:
+            assert (include_suites, daemons) == (True, True)
             return there
 
         there = LeftoverReport(
-            stood=(ClaimedDeployment(claimed, on),), failed=errors, daemons=daemons
+            deployments=(ClaimedDeployment(claimed, on),), failed=errors, daemons=daemons
         )
         monkeypatch.setattr(leftovers, "find", find)
         done = CliRunner().invoke(status.command, ["--hardware", str(path)], standalone_mode=False)

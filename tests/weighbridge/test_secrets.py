@@ -241,7 +241,9 @@ def test_the_search_finds_compressed_secrets(tmp_path: Path) -> None:
     (tmp_path / "f.pdf").write_bytes(b"%PDF-1.4\nstream\n" + zlib.compress(text) + b"\nendstream\n")
     (tmp_path / "planted+secret").mkdir()
     (tmp_path / "harmless").write_text("planted secret")
-    assert {one.split(":")[0].split(" ")[0].split("/")[0] for one in find_secrets(tmp_path, secret)} == {
+    assert {
+        one.split(":")[0].split(" ")[0].split("/")[0] for one in find_secrets(tmp_path, secret)
+    } == {
         "a.gz",
         "b.pptx",
         "c.hlog",

@@ -266,13 +266,13 @@ class LabHost(Host):
         process = self._services.get(service)
         return process is not None and LabProcess.of(process.pid) == process
 
-    def stands(self) -> bool:
+    def is_up(self) -> bool:
         """Whether the container's first process is running: everything in it ends with that."""
         return self._first is not None and LabProcess.of(self.pid) == self._first
 
     def counters(self) -> Counters:
         """What the host has used since it started. Raises TargetError when the host is gone."""
-        if not self.stands():
+        if not self.is_up():
             raise TargetError(f"{self.name}: the host is gone: its first process has ended")
         minors = [disk.minor for disk in self.bundle.disks]
         return counters(self._cgroups, self.bundle.cgroup, self.pid, minors, self._before)

@@ -105,7 +105,9 @@ def _module(name: str) -> bool:
 def _loop(hardware: Hardware) -> tuple[HostRequirement, ...]:
     count = sum(len(host.disks) for host in hardware.hosts.values())
     found = Path("/dev/loop-control").exists()
-    needed = HostRequirement("loop devices", found, f"the hosts have {count} disks", "modprobe loop")
+    needed = HostRequirement(
+        "loop devices", found, f"the hosts have {count} disks", "modprobe loop"
+    )
     return (needed,) if count else ()
 
 
@@ -113,7 +115,11 @@ def _cgroups() -> tuple[HostRequirement, ...]:
     cgroups = Cgroups()
     why = "limits hosts and counts what they use"
     if not cgroups.mount.is_dir():
-        return (HostRequirement("cgroups", found=False, why=why, remedy=f"mount cgroup2 at {cgroups.mount}"),)
+        return (
+            HostRequirement(
+                "cgroups", found=False, why=why, remedy=f"mount cgroup2 at {cgroups.mount}"
+            ),
+        )
     there = cgroups.controllers()
     remedy = "use a kernel and boot parameters that have it; delegate it to a container"
     return tuple(

@@ -179,7 +179,9 @@ def _python(found: HostPython, word: str, *, client: bool) -> HostRequirement:
     needed = ".".join(map(str, least))
     why = "runs the suite" if client else "runs small programs of the suite"
     remedy = f"install Python {needed} or later beside it, and name it (ssh: python)"
-    return HostRequirement(f"{word}, {needed} or later (it is {found.full})", version >= least, why, remedy)
+    return HostRequirement(
+        f"{word}, {needed} or later (it is {found.full})", version >= least, why, remedy
+    )
 
 
 def _folder(there: Mapping[str, Any], folder: str) -> list[HostRequirement]:

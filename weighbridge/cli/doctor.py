@@ -104,7 +104,9 @@ def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, install: bool
     return EXIT_USAGE if lacking else EXIT_FINE
 
 
-def _print(screen: Console, required: Iterable[HostRequirement], optional: Iterable[HostRequirement] = ()) -> None:
+def _print(
+    screen: Console, required: Iterable[HostRequirement], optional: Iterable[HostRequirement] = ()
+) -> None:
     from rich.markup import escape
     from rich.table import Table
 

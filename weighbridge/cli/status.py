@@ -46,10 +46,10 @@ def show_real(hardware: Hardware) -> None:
     from weighbridge.topologies.ssh import leftovers
 
     screen = console()
-    there = leftovers.find(hardware, whole=True, daemons=True)
+    there = leftovers.find(hardware, include_suites=True, daemons=True)
     known = {one.label: one for one in running_deployments(place())}
     lines = []
-    for found in there.stood:
+    for found in there.deployments:
         claimed = found.claimed
         if found.elsewhere:
             state = "made on another machine"

@@ -72,7 +72,7 @@ def opened(
         layout=deployment.layout.name,
         clients=tuple(deployment.clients[:1] if alone else deployment.clients),
         suite=suite,
-        way=one,
+        load_pass=one,
         prefix=prefix_of(prefix, one),
         log=log,
         settings=settings.get(one.driver),

@@ -275,7 +275,7 @@ class StepRunner:
         self._store.append(result)
         self.order += 1
         self._ended += 1
-        if result.whole:
+        if result.complete:
             self.complete.add(result.key)
         self._written(result)
         self._display.ended(result)
@@ -298,4 +298,4 @@ def gateway_fault(deployment: Deployment, *, doubted: bool = False) -> TargetErr
 def complete_steps(steps: Iterable[StepResult]) -> set[StepKey]:
     """The steps whose latest line says that they are measured, valid or not."""
     latest = {step.key: step for step in steps}
-    return {key for key, step in latest.items() if step.whole}
+    return {key for key, step in latest.items() if step.complete}

@@ -54,7 +54,10 @@ def dead_here(record: DeploymentRecord, place: StateFolders) -> list[str]:
 
 
 def dead_there(
-    found: ClaimedDeployment, record: DeploymentRecord | None, there: LeftoverReport, hardware: Hardware
+    found: ClaimedDeployment,
+    record: DeploymentRecord | None,
+    there: LeftoverReport,
+    hardware: Hardware,
 ) -> list[str]:
     """The same for a deployment on real hosts, by their answers; names hosts that did not answer.
 

@@ -25,7 +25,11 @@ class InertConsole(Console):
     ) -> Iterable[Segment]:
         """As Console does; texts may come from servers, logs and files."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(escape_controls(segment.text), segment.style)
+            yield (
+                segment
+                if segment.control
+                else Segment(escape_controls(segment.text), segment.style)
+            )
 
 
 def console() -> Console:

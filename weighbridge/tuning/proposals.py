@@ -139,7 +139,7 @@ class OptunaSearch:
             low, high = parameter.range.ends
             log = parameter.range.scale == "log"
             value: int | float
-            if parameter.range.whole:
+            if parameter.range.is_integral:
                 value = asked.suggest_int(parameter.key, round(low), round(high), log=log)
             else:
                 value = asked.suggest_float(parameter.key, low, high, log=log)

@@ -111,7 +111,9 @@ class RunningStage:
         for stub in self.stubs.values():
             stub.daemons = {}
         self.hosts: dict[str, Host] = dict(self.stubs)
-        self.running: RunningGateway = rgw(**settings).bring_up(self.hosts, self.hosts["client-1"], print)
+        self.running: RunningGateway = rgw(**settings).bring_up(
+            self.hosts, self.hosts["client-1"], print
+        )
         self.events.clear()
 
     @property

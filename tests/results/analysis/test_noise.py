@@ -28,7 +28,7 @@ def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> 
     assert (
         throughput.metric,
         throughput.layout,
-        throughput.twin,
+        throughput.control,
         throughput.cells,
         throughput.repeats,
     ) == (

@@ -67,7 +67,7 @@ def test_reasons_have_letters_by_gravity_and_rows_have_theirs() -> None:
     )
     rows = [row("a", 1, busy(12)), row("b", 1, busy(12), grave), row("b", 4)]
     found = reasons(rows, NONE)
-    assert [(one.mark, one.standing) for one in found] == [
+    assert [(one.mark, one.status) for one in found] == [
         ("a", "not comparable"),
         ("b", "provisional"),
     ]
@@ -92,4 +92,4 @@ def test_an_invalid_row_has_a_reason() -> None:
     (found,) = reasons(
         [row("a", 1, valid=False, notes=("not valid", "3 % failed")), row("b", 1)], NONE
     )
-    assert (found.standing, found.words, found.where) == ("not valid", "3 % failed", "all of a")
+    assert (found.status, found.words, found.where) == ("not valid", "3 % failed", "all of a")

@@ -232,7 +232,7 @@ def test_the_noise_floor_of_the_test_bed_is_in_the_caption() -> None:
     floor = NoiseFloor(
         metric="throughput",
         layout="a",
-        twin="a-again",
+        control="a-again",
         ratio=1.043,
         low=1.03,
         high=1.06,

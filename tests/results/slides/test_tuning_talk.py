@@ -82,7 +82,9 @@ def test_the_same_talk_is_powerpoint_and_markdown(deck: Deck) -> None:
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: int) -> None:
     deck = talk(
-        evidence(fake_tuning(tmp_path, FakeCourse(rounds=rounds, state="interrupted", choose=False)))
+        evidence(
+            fake_tuning(tmp_path, FakeCourse(rounds=rounds, state="interrupted", choose=False))
+        )
     )
     assert any("not complete: interrupted" in line for line in slide(deck, "answer").lines)
     assert slide(deck, "limits").title.startswith("The tuning is not complete")

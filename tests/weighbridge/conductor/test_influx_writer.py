@@ -166,7 +166,9 @@ def test_refused_lines_are_kept_with_the_reason_and_others_are_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(influx_writer, "BATCH", 5)
-    conflict = InfluxReply(400, '{"error":"partial write: field type conflict: input field \\"ops\\""}')
+    conflict = InfluxReply(
+        400, '{"error":"partial write: field type conflict: input field \\"ops\\""}'
+    )
     with FakeInflux(InfluxReply(), conflict) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
