@@ -6,6 +6,7 @@ import pytest
 
 from weighbridge.results.analysis.sameness import (
     compare,
+    host_doubts,
     lines,
     sameness,
     show,
