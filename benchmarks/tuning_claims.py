@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weighbridge.results.analysis.tuning.setting_table import SettingTable, ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected, t_quantile, welch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
@@ -99,7 +99,7 @@ def tune(
     for number in range(run.tuning.trials.most):
         rig.go_round(list(active.values()), number)
         if number + 1 >= run.tuning.trials.least:
-            book = ledger(run, rig.trials, rig.visits)
+            book = setting_table(run, rig.trials, rig.visits)
             clear = {entry.arm.name for entry in book.entries if entry.clear}
             active = {place: one for place, one in active.items() if one[0].name not in clear}
         if not active:
@@ -121,14 +121,14 @@ def search(
         for _ in range(3):
             rig.go_round(arms[first : first + 4], number)
             number += 1
-    book = ledger(run, rig.trials, rig.visits)
+    book = setting_table(run, rig.trials, rig.visits)
     active = [
         next(one for one in arms if one[0].name == entry.arm.name) for entry in book.entries[:3]
     ]
     for look in range(3, run.tuning.trials.most):
         rig.go_round(active, number)
         number += 1
-        book = ledger(run, rig.trials, rig.visits)
+        book = setting_table(run, rig.trials, rig.visits)
         if look + 1 >= run.tuning.trials.least:
             clear = {entry.arm.name for entry in book.entries if entry.clear}
             active = [one for one in active if one[0].name not in clear]

@@ -89,7 +89,7 @@ def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
     """
     plan = data.plan
     if data.tuned is not None:
-        baseline = data.tuned.ledger.baseline.name
+        baseline = data.tuned.table.baseline.name
         own = plan.model_copy(
             update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
         )

@@ -341,7 +341,7 @@ def trials_table(runs: Sequence[RunData]) -> DataTable:
 def _ledger_lines(runs: Sequence[RunData]) -> Iterator[ObjectiveOfRun]:
     for data in runs:
         if (result := data.tuned) is not None:
-            for entry in result.ledger.entries:
+            for entry in result.table.entries:
                 yield from (
                     ObjectiveOfRun(data, result, entry, number)
                     for number in range(len(entry.effects))
@@ -351,7 +351,7 @@ def _ledger_lines(runs: Sequence[RunData]) -> Iterator[ObjectiveOfRun]:
 def _trial_lines(runs: Sequence[RunData]) -> Iterator[TrialLine]:
     for data in runs:
         if (result := data.tuned) is not None:
-            readings = {(one.trial, one.objective): one for one in result.ledger.readings}
+            readings = {(one.trial, one.objective): one for one in result.table.readings}
             for trial in result.trials:
                 for number in range(len(result.run.objectives)):
                     yield TrialLine(

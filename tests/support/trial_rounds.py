@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fake_trials import TrialMaker, arm
-from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable, ledger
+from weighbridge.results.analysis.tuning.setting_table import (
+    SettingEntry,
+    SettingTable,
+    setting_table,
+)
 from weighbridge.results.record.trial import LayoutVariant
 from weighbridge.suites.tuning import Objective
 
@@ -15,7 +19,7 @@ FEW, MANY = arm(64), arm(128)
 
 
 def book(rig: TrialMaker) -> SettingTable:
-    return ledger(rig.run, rig.trials, rig.visits)
+    return setting_table(rig.run, rig.trials, rig.visits)
 
 
 def entry(rig: TrialMaker, who: LayoutVariant = FEW) -> SettingEntry:

@@ -81,8 +81,10 @@ def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_rado
 ) -> None:
     run = tune(tmp_path, "--seed", str(seed), *(["--confirm", "1"] if seed == 1 else []))
     data = RunData(run)
-    assert data.ledger is not None
-    verdicts = {next(iter(entry.arm.settings)): entry.verdict for entry in data.ledger.entries}
+    assert data.setting_table is not None
+    verdicts = {
+        next(iter(entry.arm.settings)): entry.verdict for entry in data.setting_table.entries
+    }
     assert verdicts["radosgw.tcp_nodelay"] == "better"
     assert verdicts["radosgw.gc.processor_period"] in ("not significant", "too small to matter")
     # 5 rounds of baseline, two arms, baseline, all on one deployment in which radosgw alone was

@@ -198,8 +198,8 @@ def _finish(outcome: TuningOutcome, doing: Doing) -> int:
     from weighbridge.results_output import show_results
 
     show_results(outcome.derived, doing.screen, pictures=doing.pictures)
-    compared = outcome.ledger is None or any(
-        effect.ratio is not None for one in outcome.ledger.entries for effect in one.effects
+    compared = outcome.table is None or any(
+        effect.ratio is not None for one in outcome.table.entries for effect in one.effects
     )
     return EXIT_FINE if compared else EXIT_INVALID
 

@@ -20,7 +20,7 @@ TUNED = "-tuned"
 def choose(
     prepared: PreparedTuning,
     candidates: Mapping[str, Candidate],
-    ledger: SettingTable,
+    table: SettingTable,
     refusal: Refusal,
 ) -> tuple[Candidate, Winner] | None:
     """The winner of a tuning with its layout; None if nothing is better.
@@ -32,7 +32,7 @@ def choose(
     better = sorted(
         (
             entry
-            for entry in ledger.entries
+            for entry in table.entries
             if entry.verdict == "better" and entry.gain is not None and entry.arm.name in candidates
         ),
         key=lambda entry: entry.gain or 0.0,

@@ -90,8 +90,8 @@ class OptunaSearch:
             if not found.started:
                 return None
             yield TrialTurn(baseline, number)
-            ledger = self._judge()
-            entry = ledger.entry(arm)
+            table = self._judge()
+            entry = table.entry(arm)
             if found.hopeless or (
                 entry is not None
                 and entry.verdict in ("not allowed", "failed")
@@ -119,11 +119,11 @@ class OptunaSearch:
         chosen = [self._tried[name] for name in best[: self._tuning.search.finalists]]
         if not any(one.trials >= self._tuning.trials.least for one in chosen):
             return chosen
-        ledger = self._judge()
+        table = self._judge()
         return [
             one
             for one in chosen
-            if one.trials < self._tuning.trials.least or not settled(ledger, one.arm)
+            if one.trials < self._tuning.trials.least or not settled(table, one.arm)
         ]
 
     def _suggested(self, asked: optuna.Trial) -> list[Choice]:

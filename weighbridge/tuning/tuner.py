@@ -16,7 +16,7 @@ from weighbridge.conductor.conductor import BUDGET
 from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.results.analysis.steps.visit import JudgedStep
-from weighbridge.results.analysis.tuning.setting_table import SettingTable, ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import Trial, TuningStore
@@ -70,7 +70,7 @@ class Tuner:
 
     def judge(self) -> SettingTable:
         """The results of all trials so far."""
-        return ledger(self._run, self._trials, self._visits)
+        return setting_table(self._run, self._trials, self._visits)
 
     def run(self) -> str:
         """Run all trials, or as many as fit into the budget; returns why not all, or empty.

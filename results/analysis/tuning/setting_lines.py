@@ -85,7 +85,7 @@ class SettingLine(Record):
 
 def setting_lines(result: TuningResult) -> tuple[SettingLine, ...]:
     """The lines by gain, largest first; settings with unknown gain last."""
-    entries = sorted(result.ledger.entries, key=lambda one: -(one.gain or 0.0))
+    entries = sorted(result.table.entries, key=lambda one: -(one.gain or 0.0))
     return tuple(_line(result, one) for one in entries)
 
 

@@ -39,7 +39,7 @@ from weighbridge.results.record import EntryVerdict, LayoutVariant, StepKey, Tri
 from weighbridge.results.statistics import Ratio, one_sample
 from weighbridge.suites.tuning import Objective
 
-__all__ = ["Drift", "Reading", "SettingEntry", "SettingTable", "ledger"]
+__all__ = ["Drift", "Reading", "SettingEntry", "SettingTable", "setting_table"]
 
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
@@ -103,7 +103,7 @@ class SettingTable(Record):
         return next((one for one in self.entries if one.arm.name == variant.name), None)
 
 
-def ledger(
+def setting_table(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
 ) -> SettingTable:
     """The table of the trials so far; `visits` are their steps. A pure function, called after each

@@ -133,7 +133,7 @@ def test_the_page_of_an_incomplete_tuning_claims_nothing(
     run = fake_tuning(tmp_path, FakeCourse(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
     page = page_of(run)
     assert f"This tuning is not complete: {state}." in page
-    assert {one.verdict for one in tuned(run).ledger.entries} <= {
+    assert {one.verdict for one in tuned(run).table.entries} <= {
         "provisional",
         "failed",
         "not allowed",
@@ -160,7 +160,7 @@ def test_every_setting_is_in_the_table_with_a_sign_and_not_a_colour_alone(
     tuned_run: RunStore, page: str
 ) -> None:
     text = section(page, "trials")
-    for entry in tuned(tuned_run).ledger.entries:
+    for entry in tuned(tuned_run).table.entries:
         assert entry.name in text
     for verdict in ("▲ better", "▼ worse", "~ not significant", "× failed", "! not allowed"):
         assert verdict in text
@@ -170,7 +170,7 @@ def test_settings_without_effect_are_listed_with_the_detectable_effect(
     tuned_run: RunStore, page: str
 ) -> None:
     text = section(page, "no-effect")
-    none = tuned(tuned_run).ledger.without_effect
+    none = tuned(tuned_run).table.without_effect
     assert len(none) >= 5
     for entry in none:
         smallest = entry.effects[0].smallest
@@ -221,15 +221,15 @@ def test_the_csv_files_have_the_same_results_as_the_page(tuned_run: RunStore, pa
     assert page
     result = tuned(tuned_run)
     lines = table(tuned_run, "ledger.csv")
-    assert len(lines) == 2 * len(result.ledger.entries)
+    assert len(lines) == 2 * len(result.table.entries)
     best = lines[0]
-    ratio = result.ledger.entries[0].effects[0].ratio
+    ratio = result.table.entries[0].effects[0].ratio
     assert ratio is not None
     assert float(best["ratio"]) == ratio.value
     assert (best["verdict"], best["chosen"], best["scope"]) == ("better", "true", "restart")
     effects = table(tuned_run, "effects.csv")
     assert [one["verdict"] for one in effects] == [
-        effect.verdict for entry in result.ledger.entries for effect in entry.effects
+        effect.verdict for entry in result.table.entries for effect in entry.effects
     ]
     assert len(table(tuned_run, "trials.csv")) == 2 * len(result.trials)
 
@@ -237,7 +237,7 @@ def test_the_csv_files_have_the_same_results_as_the_page(tuned_run: RunStore, pa
 def test_the_drift_chart_shows_each_trial_in_time_order(tuned_run: RunStore, page: str) -> None:
     text = section(page, "drift")
     assert "the baseline fell by" in text
-    counted = [one for one in tuned(tuned_run).ledger.readings if one.objective == 0]
+    counted = [one for one in tuned(tuned_run).table.readings if one.objective == 0]
     assert (
         len(re.findall(r"\n\s*\d+\s+\d+\s+(?:baseline|radosgw|options)", text)) >= len(counted) // 2
     )
@@ -245,7 +245,7 @@ def test_the_drift_chart_shows_each_trial_in_time_order(tuned_run: RunStore, pag
 
 def test_an_ordinary_run_is_not_a_tuning(run: RunStore) -> None:
     data = RunData(run.folder)
-    assert (data.tuning, data.trials, data.ledger, data.tuned) == (None, (), None, None)
+    assert (data.tuning, data.trials, data.setting_table, data.tuned) == (None, (), None, None)
 
 
 def test_fragments_of_an_earlier_winner_are_removed(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_bars_are_the_effects_of_the_ledger(tuned: Evidence, deck: Deck) -> None
     assert tuned.tuned is not None
     chart = slide(deck, "tornado-1").chart
     assert isinstance(chart, BarChart)
-    ratios = [one.effects[0].ratio for one in tuned.tuned.ledger.entries]
+    ratios = [one.effects[0].ratio for one in tuned.tuned.table.entries]
     known = sorted((one for one in ratios if one is not None), key=lambda one: -one.either_way)
     assert [bar.value for bar in chart.bars] == pytest.approx(
         [(one.value - 1) * 100 for one in known[: len(chart.bars)]]
@@ -69,7 +69,7 @@ def test_the_notes_have_the_files_to_paste_and_every_figure(tuned: Evidence, dec
     notes = "\n".join(note for one in deck.slides for note in one.notes)
     for fragment in tuned.tuned.winner.fragments:
         assert fragment.text in notes
-    for entry in tuned.tuned.ledger.entries:
+    for entry in tuned.tuned.table.entries:
         for effect in entry.effects:
             assert effect.text in notes
 

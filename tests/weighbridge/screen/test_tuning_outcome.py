@@ -37,7 +37,7 @@ def test_the_table_of_trials_fits_a_terminal_of_100_columns(derived: Derived) ->
     assert max(map(len, table)) <= 100
     assert "…" not in text
     assert derived.tuned is not None
-    for entry in derived.tuned.ledger.entries:
+    for entry in derived.tuned.table.entries:
         assert entry.verdict in text
 
 

@@ -10,12 +10,12 @@ from scipy.stats import linregress
 
 from fake_trials import TRIAL_S, TrialMaker, arm, tuning_run
 from weighbridge.results.analysis.tuning.drift import Drift
-from weighbridge.results.analysis.tuning.setting_table import ledger
+from weighbridge.results.analysis.tuning.setting_table import setting_table
 from weighbridge.suites.tuning import Objective
 
 
 def drift(rig: TrialMaker) -> Drift:
-    return ledger(rig.run, rig.trials, rig.visits).drift[0]
+    return setting_table(rig.run, rig.trials, rig.visits).drift[0]
 
 
 def baselines(rig: TrialMaker, count: int, **more: int) -> TrialMaker:
