@@ -26,7 +26,7 @@ from weighbridge.results.analysis.tuning.setting_table import SettingTable, sett
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected, t_quantile, welch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from fake_trials import TrialMaker, arm, tuning_run
+from fake_trials import TrialMaker, fake_variant, tuning_run
 
 ARMS = 15
 HELP = 1.20
@@ -94,13 +94,13 @@ def tune(
     """A screen from its first round to its last."""
     run = tuning_run()
     rig = TrialMaker(run, level(drift, seed), scatter, seed)
-    active = {number: (arm(number + 1), factor) for number, factor in enumerate(factors)}
+    active = {number: (fake_variant(number + 1), factor) for number, factor in enumerate(factors)}
     book = None
     for number in range(run.tuning.trials.most):
         rig.go_round(list(active.values()), number)
         if number + 1 >= run.tuning.trials.least:
             book = setting_table(run, rig.trials, rig.visits)
-            clear = {entry.arm.name for entry in book.entries if entry.clear}
+            clear = {entry.variant.name for entry in book.entries if entry.clear}
             active = {place: one for place, one in active.items() if one[0].name not in clear}
         if not active:
             break
@@ -115,22 +115,23 @@ def search(
     """A search: proposals in groups of four, three trials each; then the best three continue."""
     run = tuning_run()
     rig = TrialMaker(run, level(drift, seed), scatter, seed)
-    arms = [(arm(number + 1), factor) for number, factor in enumerate(factors)]
+    variants = [(fake_variant(number + 1), factor) for number, factor in enumerate(factors)]
     number = 0
-    for first in range(0, len(arms), 4):
+    for first in range(0, len(variants), 4):
         for _ in range(3):
-            rig.go_round(arms[first : first + 4], number)
+            rig.go_round(variants[first : first + 4], number)
             number += 1
     book = setting_table(run, rig.trials, rig.visits)
     active = [
-        next(one for one in arms if one[0].name == entry.arm.name) for entry in book.entries[:3]
+        next(one for one in variants if one[0].name == entry.variant.name)
+        for entry in book.entries[:3]
     ]
     for look in range(3, run.tuning.trials.most):
         rig.go_round(active, number)
         number += 1
         book = setting_table(run, rig.trials, rig.visits)
         if look + 1 >= run.tuning.trials.least:
-            clear = {entry.arm.name for entry in book.entries if entry.clear}
+            clear = {entry.variant.name for entry in book.entries if entry.clear}
             active = [one for one in active if one[0].name not in clear]
         if not active:
             break
@@ -144,7 +145,7 @@ def paired(book: SettingTable, factors: dict[str, float]) -> Iterator[SettingVer
         if ratio is None or ratio.low is None or ratio.high is None:
             continue
         if ratio.repeats >= REPEATS_FOR_A_CLAIM:
-            yield SettingVerdict(factors[entry.arm.name], ratio.low, ratio.high, entry.verdict)
+            yield SettingVerdict(factors[entry.variant.name], ratio.low, ratio.high, entry.verdict)
 
 
 def unpaired(
@@ -231,7 +232,8 @@ def main() -> None:
             for seed in range(ledgers):
                 rig, book = case.make(seed, case.factors, case.scatter, drift)
                 factors = {
-                    arm(number + 1).name: factor for number, factor in enumerate(case.factors)
+                    fake_variant(number + 1).name: factor
+                    for number, factor in enumerate(case.factors)
                 }
                 add(tallies[0], paired(book, factors))
                 add(tallies[1], unpaired(book, rig, factors))

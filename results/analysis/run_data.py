@@ -255,7 +255,7 @@ def tuning_comparison(found: SettingTable) -> Comparison:
     effects = tuple(effect for entry in found.entries for effect in entry.effects)
     return Comparison(
         baseline=found.baseline.name,
-        subjects=tuple(entry.arm.name for entry in found.entries),
+        subjects=tuple(entry.variant.name for entry in found.entries),
         effects=effects,
         tests=sum(effect.p is not None for effect in effects),
     )

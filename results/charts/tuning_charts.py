@@ -81,21 +81,23 @@ def _panel(
     metric = METRICS[result.run.objectives[number].of]
     unit = metric.unit if metric.key == "throughput" else f"{metric.name}, {metric.unit}"
     drift = next((one for one in result.table.drift if one.objective == number), None)
-    verdicts = {one.arm.name: one.verdict for one in result.table.entries}
-    names = {one.arm.name: one.name for one in result.table.entries}
+    verdicts = {one.variant.name: one.verdict for one in result.table.entries}
+    names = {one.variant.name: one.name for one in result.table.entries}
     base: list[tuple[int, Spot]] = []
     others: list[Spot] = []
     for one in readings:
-        arm = trials[one.trial].arm
+        variant = trials[one.trial].arm
         if one.value is None:
             continue
-        tip = f"{names.get(arm.name, arm.name)}: {show_figure(one.value)} {unit}"
+        tip = f"{names.get(variant.name, variant.name)}: {show_figure(one.value)} {unit}"
         spot = Spot(x=one.trial + 1, y=one.value, tip=tip, tone="ink")
-        if arm.is_baseline:
+        if variant.is_baseline:
             base.append((trials[one.trial].deployment, spot))
         else:
             others.append(
-                spot.model_copy(update={"tone": CLAIMED.get(verdicts.get(arm.name, ""), "axis")})
+                spot.model_copy(
+                    update={"tone": CLAIMED.get(verdicts.get(variant.name, ""), "axis")}
+                )
             )
     lines = [
         Trace(

@@ -61,7 +61,7 @@ class ObjectiveOfRun:
     @property
     def scope(self) -> str | None:
         """What must be restarted for it."""
-        return self.result.scope(self.entry.arm)
+        return self.result.scope(self.entry.variant)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _cpu(tier: str, end: str, about: str) -> DataColumn[ObjectiveOfRun]:
 
 
 def _settings(one: ObjectiveOfRun) -> tuple[str, ...]:
-    return tuple(f"{key}={value}" for key, value in one.entry.arm.settings.items())
+    return tuple(f"{key}={value}" for key, value in one.entry.variant.settings.items())
 
 
 def _of_reading(name: str) -> Callable[[TrialLine], float | None]:
@@ -124,7 +124,11 @@ def _why(one: TrialLine) -> str | None:
 
 def _chosen(one: ObjectiveOfRun) -> bool | None:
     winner = one.result.winner
-    return None if winner is None else one.entry.arm.settings.items() <= winner.arm.settings.items()
+    return (
+        None
+        if winner is None
+        else one.entry.variant.settings.items() <= winner.arm.settings.items()
+    )
 
 
 EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
@@ -194,7 +198,7 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
     (
         _RUN,
         attribute("tuning", "text", "Name of the tuning.", "result.run.tuning.name"),
-        attribute("arm", "text", "Name of the layout with the setting.", "entry.arm.name"),
+        attribute("arm", "text", "Name of the layout with the setting.", "entry.variant.name"),
         _entry("name", "text", "The setting in words."),
         DataColumn("settings", "texts", "Each key and its value.", _settings),
         attribute(

@@ -57,7 +57,7 @@ def tuning_paper(data: RunData) -> PaperTable:
 
 
 def _line(result: TuningResult, entry: SettingEntry) -> tuple[str, ...]:
-    scope = result.scope(entry.arm)
+    scope = result.scope(entry.variant)
     return (
         entry.name,
         *(cell for effect in entry.effects for cell in _cells(effect)),

@@ -167,9 +167,9 @@ def _notes(result: TuningResult, one: Parameter) -> ParameterNotes:
     settings, default = result.run.layout_settings, one.default_at(result.run.release)
     tried = []
     for entry in result.table.entries:
-        if one.key in entry.arm.settings and len(result.parameters(entry.arm)) == 1:
+        if one.key in entry.variant.settings and len(result.parameters(entry.variant)) == 1:
             changes = [change_words(effect) for effect in entry.effects if effect.ratio is not None]
-            value = show_setting(entry.arm.settings[one.key])
+            value = show_setting(entry.variant.settings[one.key])
             tried.append((f"{SIGNS[entry.verdict]} {entry.verdict}", value, "; ".join(changes)))
     return ParameterNotes(
         key=one.key,
@@ -193,7 +193,7 @@ def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
     parts = [
         one
         for one in result.table.entries
-        if one.arm.settings.items() <= chosen and one.verdict == "better"
+        if one.variant.settings.items() <= chosen and one.verdict == "better"
     ]
     for number, effect in enumerate(result.confirmation.effects):
         ratios = (one.effects[number].ratio for one in parts)
@@ -221,7 +221,7 @@ def _link(data: RunData, result: TuningResult) -> str:
 
 def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
     """Trials and figures that do not count: trial, setting, objective, reason."""
-    names = {one.arm.name: one.name for one in result.table.entries}
+    names = {one.variant.name: one.name for one in result.table.entries}
     setting = {one.number: names.get(one.arm.name, one.arm.name) for one in result.trials}
     for trial in result.failures:
         yield str(trial.number + 1), setting[trial.number], "all", trial.failed
@@ -242,7 +242,7 @@ def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
 def _differing(data: RunData, baseline: str) -> Iterator[tuple[str, str, str, str]]:
     """Facts that differ from the baseline: setting, fact, baseline's value, value with it."""
     names = {
-        one.arm.name: one.name
+        one.variant.name: one.name
         for one in (data.setting_table.entries if data.setting_table is not None else ())
     }
     before: dict[str, str] = {}

@@ -192,11 +192,13 @@ def chosen_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
             (
                 one
                 for one in result.table.entries
-                if {key: value}.items() <= one.arm.settings.items()
+                if {key: value}.items() <= one.variant.settings.items()
             ),
             None,
         )
-        effects = () if alone is None or len(result.parameters(alone.arm)) != 1 else alone.effects
+        effects = (
+            () if alone is None or len(result.parameters(alone.variant)) != 1 else alone.effects
+        )
         was = show_setting(run.layout_settings[key]) if key in run.layout_settings else UNKNOWN
         changes = [change_figure(one) for one in effects] or [UNKNOWN] * len(run.objectives)
         lines.append(

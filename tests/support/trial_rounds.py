@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fake_trials import TrialMaker, arm
+from fake_trials import TrialMaker, fake_variant
 from weighbridge.results.analysis.tuning.setting_table import (
     SettingEntry,
     SettingTable,
@@ -15,7 +15,7 @@ from weighbridge.suites.tuning import Objective
 
 READ = Objective(workload="small-read")
 P90 = Objective(of="p90", workload="small-read")
-FEW, MANY = arm(64), arm(128)
+FEW, MANY = fake_variant(64), fake_variant(128)
 
 
 def book(rig: TrialMaker) -> SettingTable:
@@ -29,12 +29,12 @@ def entry(rig: TrialMaker, who: LayoutVariant = FEW) -> SettingEntry:
 
 
 def rounds(
-    rig: TrialMaker, *arms: tuple[LayoutVariant, float], count: int = 6, **point: Any
+    rig: TrialMaker, *variants: tuple[LayoutVariant, float], count: int = 6, **point: Any
 ) -> TrialMaker:
     """Rounds of baseline, these variants in order, baseline."""
     for number in range(count):
         rig.visit(rig.baseline, round=number)
-        for who, factor in arms:
+        for who, factor in variants:
             rig.visit(who, factor, round=number, **point)
         rig.visit(rig.baseline, round=number)
     return rig

@@ -83,11 +83,11 @@ def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_rado
     data = RunData(run)
     assert data.setting_table is not None
     verdicts = {
-        next(iter(entry.arm.settings)): entry.verdict for entry in data.setting_table.entries
+        next(iter(entry.variant.settings)): entry.verdict for entry in data.setting_table.entries
     }
     assert verdicts["radosgw.tcp_nodelay"] == "better"
     assert verdicts["radosgw.gc.processor_period"] in ("not significant", "too small to matter")
-    # 5 rounds of baseline, two arms, baseline, all on one deployment in which radosgw alone was
+    # 5 rounds of baseline, two settings, baseline, all on one deployment in which radosgw alone was
     # restarted.
     assert len(data.trials) == 20
     assert {trial.deployment for trial in data.trials} == {0}

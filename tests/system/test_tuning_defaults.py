@@ -232,7 +232,7 @@ def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space:
     document, tuning = loader.load(loader.find(space))
     hardware = load_hardware(shipped_hardware()["lab-small"])
     baseline = load_layout(shipped_layouts()[tuning.layout], hardware)
-    arms = [
+    variants = [
         changed_layout(
             baseline,
             hardware,
@@ -242,7 +242,7 @@ def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space:
         for parameter in tuning.parameters
         for level in parameter.levels
     ]
-    assert preflight_all(arms, hardware, place(), print) == {}
+    assert preflight_all(variants, hardware, place(), print) == {}
     # And they are really asked: a value that none of them takes is refused.
     wrong = {
         "rgw": {"options.client.ms_async_op_threads": "many"},

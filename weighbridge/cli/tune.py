@@ -181,10 +181,10 @@ def print_settings(prepared: PreparedTuning, screen: Console, *, attest: bool) -
     for one in prepared.candidates or prepared.singles:
         words = ", ".join(
             f"{key} {show_setting(space.layout_settings.get(key))} → {show_setting(value)}"
-            for key, value in one.arm.settings.items()
+            for key, value in one.variant.settings.items()
         )
-        scope = scope_between(prepared.baseline.arm, one.arm, prepared.scopes)
-        table.add_row(*map(escape, (words, scope, one.arm.name)))
+        scope = scope_between(prepared.baseline.variant, one.variant, prepared.scopes)
+        table.add_row(*map(escape, (words, scope, one.variant.name)))
     screen.print(table)
     if tuning.strategy == "search":
         print_line(screen, "a search proposes combinations of these", "dim")

@@ -274,7 +274,7 @@ def _run_trials(
 
     def refusal(one: Candidate) -> str:
         refused = preflight_all([one.planned], prepared.hardware, doing.where, doing.say)
-        return refused.get(one.arm.name, "")
+        return refused.get(one.variant.name, "")
 
     found = tuner.judge()
     chosen = choose(prepared, tuner.candidates, found, refusal)
@@ -313,7 +313,7 @@ def confirm(
             _draw(derived, doing)
             return
     repeats = prepared.tuning.confirm
-    baseline = prepared.baseline.arm.name
+    baseline = prepared.baseline.variant.name
     doing.say(f"confirming {winner.arm.name} vs {baseline}, {repeats} repeats each")
     suite = prepared.suite.changed(repeats=repeats)
     plan = make_plan(suite, prepared.hardware, planned, order_seed=secrets.randbelow(2**32))

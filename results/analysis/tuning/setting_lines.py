@@ -64,7 +64,7 @@ class ObjectiveChange(Record):
 class SettingLine(Record):
     """One setting."""
 
-    arm: str
+    variant: str
     name: str
     trials: int
     changes: tuple[ObjectiveChange, ...]
@@ -111,9 +111,9 @@ def change_figure(effect: Effect) -> str:
 
 
 def _line(result: TuningResult, entry: SettingEntry) -> SettingLine:
-    scope = result.scope(entry.arm)
+    scope = result.scope(entry.variant)
     return SettingLine(
-        arm=entry.arm.name,
+        variant=entry.variant.name,
         name=entry.name,
         trials=entry.trials,
         changes=tuple(_change(one) for one in entry.effects),

@@ -124,7 +124,7 @@ def test_the_same_seed_and_outcomes_make_the_same_trials(tmp_path: Path) -> None
 def test_a_grid_tries_every_combination_and_chooses_the_best(tmp_path: Path) -> None:
     bed = TuningFixture(tmp_path, strategy="grid", parameters=values(speed=[1.5], threads=[16]))
     table = done(bed)
-    assert {tuple(one.arm.settings.items()) for one in table.entries} == {
+    assert {tuple(one.variant.settings.items()) for one in table.entries} == {
         (("speed", 1.5),),
         (("threads", 16),),
         (("speed", 1.5), ("threads", 16)),
@@ -154,8 +154,8 @@ def test_a_proposal_that_is_beaten_is_given_up_before_its_last_trial(tmp_path: P
     bed = TuningFixture(tmp_path, **SEARCH)
     done(bed)
     counts = [
-        sum(trial.arm == arm for trial in trials(bed))
-        for arm in {one.arm.name: one.arm for one in trials(bed)}.values()
+        sum(trial.arm == variant for trial in trials(bed))
+        for variant in {one.arm.name: one.arm for one in trials(bed)}.values()
     ]
     assert 2 in counts
 

@@ -16,7 +16,7 @@ def done(bed: TuningFixture) -> SettingTable:
 
 
 def entry(table: SettingTable, key: str, value: object) -> SettingEntry:
-    [found] = [one for one in table.entries if one.arm.settings == {key: value}]
+    [found] = [one for one in table.entries if one.variant.settings == {key: value}]
     return found
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 from scipy.stats import linregress
 
-from fake_trials import TRIAL_S, TrialMaker, arm, tuning_run
+from fake_trials import TRIAL_S, TrialMaker, fake_variant, tuning_run
 from weighbridge.results.analysis.tuning.drift import Drift
 from weighbridge.results.analysis.tuning.setting_table import setting_table
 from weighbridge.suites.tuning import Objective
@@ -72,7 +72,7 @@ def test_the_spread_is_that_of_neighbours_unaffected_by_drift() -> None:
 def test_other_variants_and_trials_that_do_not_count_are_left_out() -> None:
     rig = TrialMaker(tuning_run())
     rig.visit(rig.baseline)
-    rig.visit(arm(64), 5.0)
+    rig.visit(fake_variant(64), 5.0)
     rig.visit(rig.baseline, steady=False)
     rig.fail(rig.baseline, "the gateway did not come up")
     rig.visit(rig.baseline)

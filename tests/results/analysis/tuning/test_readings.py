@@ -118,7 +118,7 @@ def test_failed_trials_have_no_readings_and_make_a_setting_failed() -> None:
     assert found.effects[0].text.endswith(
         "64 kB reads at 16 workers cannot be compared (radosgw did not come up in 60 s)"
     )
-    assert book(rig).entries[-1].arm == FEW
+    assert book(rig).entries[-1].variant == FEW
 
 
 def test_a_setting_that_failed_once_is_judged_by_its_other_trials() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fake_trials import TrialMaker, arm, tuning_run
+from fake_trials import TrialMaker, fake_variant, tuning_run
 from made_rows import changed
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds
 from weighbridge.suites import Bounds
@@ -62,7 +62,7 @@ def test_p_is_multiplied_by_the_number_of_looks_and_the_interval_is_wider() -> N
 
 def test_effects_of_all_settings_are_corrected_together_and_too_few_trials_help_no_other() -> None:
     rig = TrialMaker(tuning_run(), scatter=0.04, seed=5)
-    others = [arm(number) for number in range(1, 13)]
+    others = [fake_variant(number) for number in range(1, 13)]
     rounds(rig, (FEW, 1.2), (MANY, 1.0))
     alone = entry(rig).effects[0]
     rounds(rig, *((one, 3.0) for one in others), count=3)
@@ -101,7 +101,7 @@ def test_a_shorter_p90_is_better_and_its_gain_is_inverted() -> None:
     assert few.gain == pytest.approx(1.25, rel=0.02)
     assert few.effects[0].ratio is not None
     assert few.effects[0].ratio.value == pytest.approx(0.8, rel=0.02)
-    assert [one.arm for one in book(rig).entries] == [FEW, MANY]
+    assert [one.variant for one in book(rig).entries] == [FEW, MANY]
 
 
 def test_a_gain_is_the_geometric_mean_over_objectives_with_the_interval_of_one_look() -> None:
@@ -154,11 +154,11 @@ def test_settings_clear_of_the_threshold_are_recognized() -> None:
         TrialMaker(tuning_run(threshold=Bounds(throughput_ratio=1.1)), scatter=0.02, seed=4),
         (FEW, 1.4),
         (MANY, 1.0),
-        (arm(1), 1.11),
+        (fake_variant(1), 1.11),
     )
     assert (entry(rig).verdict, entry(rig).clear) == ("better", True)
     assert (entry(rig, MANY).verdict, entry(rig, MANY).clear) == ("too small to matter", True)
-    assert entry(rig, arm(1)).clear is False
+    assert entry(rig, fake_variant(1)).clear is False
 
 
 def test_an_interval_beyond_the_threshold_is_not_too_small_to_matter() -> None:
@@ -248,8 +248,8 @@ def test_no_trials_or_only_the_baselines_give_no_entries() -> None:
 
 def test_settings_without_effect_have_enough_trials() -> None:
     rig = rounds(TrialMaker(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0), (MANY, 3.0))
-    rounds(rig, (arm(1), 1.0), count=2)
-    assert [one.arm for one in book(rig).without_effect] == [FEW]
+    rounds(rig, (fake_variant(1), 1.0), count=2)
+    assert [one.variant for one in book(rig).without_effect] == [FEW]
 
 
 def test_any_compared_metric_can_be_an_objective() -> None:

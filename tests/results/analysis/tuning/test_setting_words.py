@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fake_trials import TrialMaker, arm, tuning_run
+from fake_trials import TrialMaker, fake_variant, tuning_run
 from trial_rounds import FEW, P90, READ, entry, rounds
 from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.record.trial import LayoutVariant, TuningRun
@@ -123,7 +123,7 @@ def test_huge_spreads_have_short_numbers() -> None:
 
 def test_a_setting_insignificant_only_by_correction_says_so() -> None:
     rig = TrialMaker(tuning_run(), scatter=0.05, seed=21)
-    rounds(rig, (FEW, 1.1), *((arm(number), 1.0) for number in range(1, 30)))
+    rounds(rig, (FEW, 1.1), *((fake_variant(number), 1.0) for number in range(1, 30)))
     effect = entry(rig).effects[0]
     assert effect.p is not None
     assert effect.q is not None
