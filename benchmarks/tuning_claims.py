@@ -93,20 +93,20 @@ def tune(
 ) -> tuple[TrialMaker, SettingTable]:
     """A screen from its first round to its last."""
     run = tuning_run()
-    rig = TrialMaker(run, level(drift, seed), scatter, seed)
+    maker = TrialMaker(run, level(drift, seed), scatter, seed)
     active = {number: (fake_variant(number + 1), factor) for number, factor in enumerate(factors)}
     book = None
     for number in range(run.tuning.trials.most):
-        rig.go_round(list(active.values()), number)
+        maker.go_round(list(active.values()), number)
         if number + 1 >= run.tuning.trials.least:
-            book = setting_table(run, rig.trials, rig.visits)
+            book = setting_table(run, maker.trials, maker.visits)
             clear = {entry.variant.name for entry in book.entries if entry.clear}
             active = {place: one for place, one in active.items() if one[0].name not in clear}
         if not active:
             break
     if book is None:
         raise ValueError("no setting was judged")
-    return rig, book
+    return maker, book
 
 
 def search(
@@ -114,28 +114,28 @@ def search(
 ) -> tuple[TrialMaker, SettingTable]:
     """A search: proposals in groups of four, three trials each; then the best three continue."""
     run = tuning_run()
-    rig = TrialMaker(run, level(drift, seed), scatter, seed)
+    maker = TrialMaker(run, level(drift, seed), scatter, seed)
     variants = [(fake_variant(number + 1), factor) for number, factor in enumerate(factors)]
     number = 0
     for first in range(0, len(variants), 4):
         for _ in range(3):
-            rig.go_round(variants[first : first + 4], number)
+            maker.go_round(variants[first : first + 4], number)
             number += 1
-    book = setting_table(run, rig.trials, rig.visits)
+    book = setting_table(run, maker.trials, maker.visits)
     active = [
         next(one for one in variants if one[0].name == entry.variant.name)
         for entry in book.entries[:3]
     ]
     for look in range(3, run.tuning.trials.most):
-        rig.go_round(active, number)
+        maker.go_round(active, number)
         number += 1
-        book = setting_table(run, rig.trials, rig.visits)
+        book = setting_table(run, maker.trials, maker.visits)
         if look + 1 >= run.tuning.trials.least:
             clear = {entry.variant.name for entry in book.entries if entry.clear}
             active = [one for one in active if one[0].name not in clear]
         if not active:
             break
-    return rig, book
+    return maker, book
 
 
 def paired(book: SettingTable, factors: dict[str, float]) -> Iterator[SettingVerdict]:
@@ -149,17 +149,17 @@ def paired(book: SettingTable, factors: dict[str, float]) -> Iterator[SettingVer
 
 
 def unpaired(
-    book: SettingTable, rig: TrialMaker, factors: dict[str, float]
+    book: SettingTable, maker: TrialMaker, factors: dict[str, float]
 ) -> Iterator[SettingVerdict]:
     """The verdicts of Welch's test on the same trials, each setting's vs all of the baseline's."""
     values: dict[str, list[float]] = {}
-    names = {trial.number: trial.arm.name for trial in rig.trials}
+    names = {trial.number: trial.arm.name for trial in maker.trials}
     for reading in book.readings:
         if reading.value is not None:
             values.setdefault(names[reading.trial], []).append(reading.value)
     base = values[book.baseline.name]
     tested = {name: welch(own, base) for name, own in values.items() if name in factors}
-    looks, bound = book.looks, rig.run.tuning.threshold.throughput_ratio
+    looks, bound = book.looks, maker.run.tuning.threshold.throughput_ratio
     judged = {name: len(values[name]) >= REPEATS_FOR_A_CLAIM for name in tested}
     p_values = [min(1.0, one.p * looks) if judged[name] else 1.0 for name, one in tested.items()]
     for (name, one), q in zip(tested.items(), corrected(p_values), strict=True):
@@ -230,13 +230,13 @@ def main() -> None:
         for drift in DRIFTS:
             tallies = (TuningTally(), TuningTally())
             for seed in range(ledgers):
-                rig, book = case.make(seed, case.factors, case.scatter, drift)
+                maker, book = case.make(seed, case.factors, case.scatter, drift)
                 factors = {
                     fake_variant(number + 1).name: factor
                     for number, factor in enumerate(case.factors)
                 }
                 add(tallies[0], paired(book, factors))
-                add(tallies[1], unpaired(book, rig, factors))
+                add(tallies[1], unpaired(book, maker, factors))
             head = f"{case.name}, {case.scatter:.0%}, {drift}"
             for baseline, tally in zip(("adjacent", "all"), tallies, strict=True):
                 print(f"{head:58}{baseline:>10}{tally.row()}", flush=True)

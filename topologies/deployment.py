@@ -81,7 +81,7 @@ class Deployment:
         hardware: Hardware,
         *,
         hosts: Hosts,
-        standing: RunningGateway,
+        running_gateway: RunningGateway,
         attestation: Attestation | None,
         kept: Path,
         took_s: float,
@@ -91,7 +91,7 @@ class Deployment:
         self.layout = planned.layout
         self.hardware = hardware
         self.hosts: Mapping[str, Host] = hosts.hosts
-        self.standing = standing
+        self.running_gateway = running_gateway
         self.took_s = took_s
         """Seconds from nothing (but cached images) to verified and limited, without attestation."""
         self.attestation = attestation
@@ -103,7 +103,7 @@ class Deployment:
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The APIs that it serves."""
-        return self.standing.endpoints
+        return self.running_gateway.endpoints
 
     @property
     def client(self) -> Host:
@@ -118,11 +118,11 @@ class Deployment:
     def facts(self) -> dict[str, str]:
         """Facts about hosts and gateway that decide results."""
         tuned = self.layout.tuned or "none: settings as shipped, except what the layout's name says"
-        return {**self._hosts.facts(), **self.standing.facts, "tuned": tuned}
+        return {**self._hosts.facts(), **self.running_gateway.facts, "tuned": tuned}
 
     def may_change(self, planned: Planned, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this layout; changes nothing."""
-        self.standing.may_change(planned.gateway, scope)
+        self.running_gateway.may_change(planned.gateway, scope)
 
     def change(self, planned: Planned, scope: Scope, say: Say) -> tuple[str, ...]:
         """Reconfigure the gateway as another layout says, which differs in settings alone; returns
@@ -134,7 +134,7 @@ class Deployment:
         """
         try:
             self._hosts.unlimit()
-            done = self.standing.change(planned.gateway, scope, say)
+            done = self.running_gateway.change(planned.gateway, scope, say)
         except ServiceFailed as error:
             raise _with_kept_log(error, self._hosts, self._kept) from error
         finally:
@@ -156,14 +156,14 @@ class Deployment:
 
     def drop_caches(self) -> tuple[str, ...]:
         """Drop the gateway's caches, then every host's kernel caches; returns what was dropped."""
-        dropped = list(self.standing.drop_caches())
+        dropped = list(self.running_gateway.drop_caches())
         dropped += dict.fromkeys(host.drop_kernel_caches() for host in self.hosts.values())
         return tuple(dropped)
 
     def check(self) -> None:
         """Raise ServiceFailed, with the place where its log will be kept, if a service has died."""
         try:
-            self.standing.check()
+            self.running_gateway.check()
         except ServiceFailed as error:
             raise _with_kept_log(error, self._hosts, self._kept) from error
 
@@ -232,19 +232,19 @@ def deploy(
             attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked)
         client = hosts.hosts[hardware.clients[0]]
         try:
-            standing = planned.gateway.bring_up(hosts.hosts, client, say)
+            running_gateway = planned.gateway.bring_up(hosts.hosts, client, say)
         except ServiceFailed as error:
             keep_all(hosts.hosts, kept, say)
             raise _with_kept_log(error, hosts, kept) from error
         hosts.limit()
         took_s = time.monotonic() - started - (attestation.took_s if attestation else 0.0)
-        _write(folder, planned, hardware, hosts, standing)
+        _write(folder, planned, hardware, hosts, running_gateway)
         # From here on the caller tears it down; any error before tears it down here.
         return Deployment(
             planned,
             hardware,
             hosts=hosts,
-            standing=standing,
+            running_gateway=running_gateway,
             attestation=attestation,
             kept=kept,
             took_s=took_s,
@@ -355,7 +355,11 @@ def deployment_owners(place: StateFolders) -> tuple[DeploymentOwner, ...]:
 
 
 def _write(
-    folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: RunningGateway
+    folder: Path,
+    planned: Planned,
+    hardware: Hardware,
+    hosts: Hosts,
+    running_gateway: RunningGateway,
 ) -> None:
     record = DeploymentRecord(
         label=hosts.deployment,
@@ -366,7 +370,7 @@ def _write(
         hosts={name: host.address for name, host in hosts.hosts.items()},
         clients=hardware.clients,
         # The credentials of a gateway that already ran are the user's, not this deployment's.
-        endpoints=() if planned.gateway.already_runs else standing.endpoints,
+        endpoints=() if planned.gateway.already_runs else running_gateway.endpoints,
     )
     safe_files.write(folder, RECORD, record.model_dump_json(indent=1).encode(), mode=0o600)
 

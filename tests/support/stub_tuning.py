@@ -182,10 +182,10 @@ class StubDriver:
         self.held: set[str] = set()
 
     def _answer(self, order: Any, heard: OnProgress | None) -> Any:
-        standing = self.deployment.standing
-        assert isinstance(standing, TunableGateway)
+        running = self.deployment.running_gateway
+        assert isinstance(running, TunableGateway)
         if isinstance(order, Step):
-            if not standing.gateway.settings.answers:
+            if not running.gateway.settings.answers:
                 raise DriverError("the gateway answers nothing")
             if heard is not None:
                 heard(
@@ -195,7 +195,7 @@ class StubDriver:
                 )
             return Measured(
                 measurement=measurement(
-                    standing.gateway.settings, self.deployment.layout.name, self.suite.seed, order
+                    running.gateway.settings, self.deployment.layout.name, self.suite.seed, order
                 )
             )
         target = Endpoint(api="s3", url="http://here", user="u", key=SecretStr("k"))

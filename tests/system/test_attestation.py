@@ -35,7 +35,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 

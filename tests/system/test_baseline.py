@@ -15,7 +15,7 @@ import pytest
 from weighbridge.results.analysis.baseline import Baseline, oddities, read_baseline
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 

@@ -25,7 +25,7 @@ from weighbridge.topologies.lab.host import LabHost
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
-from standing import endpoint, standing
+from deployed_layouts import deployed, endpoint
 from tls_proxy import authority
 
 pytestmark = pytest.mark.system
@@ -210,7 +210,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         sessions = "rgw_s3_auth_use_sts: true, rgw_sts_key: sixteen-bytes-16"
         return f"{text}  options: {{client: {{rgw_dns_name: store.test, {sessions}}}}}\n"
 
-    with standing("rgw-beast", folder, named) as deployment, ExitStack() as stack:
+    with deployed("rgw-beast", folder, named) as deployment, ExitStack() as stack:
         site = Site(deployment, folder, ca)
         backend: Endpoint = site.s3
         address, port = backend.url.removeprefix("http://").split(":")

@@ -220,11 +220,11 @@ def weighed(tmp_path_factory: pytest.TempPathFactory) -> Weighed:
     assert done.returncode in (0, 4), done.stdout.decode()
     assert not watch.faults, watch.faults
     # Hosts that were raised for a check of configuration alone have what their packages bring.
-    stood = {label for label, _ in watch.addresses}
+    labels = {label for label, _ in watch.addresses}
     watch.secrets = {
-        name: value for name, value in watch.secrets.items() if name.split()[0] in stood
+        name: value for name, value in watch.secrets.items() if name.split()[0] in labels
     }
-    watch.modes = {name: mode for name, mode in watch.modes.items() if name.split()[0] in stood}
+    watch.modes = {name: mode for name, mode in watch.modes.items() if name.split()[0] in labels}
     (run,) = (folder / "runs").iterdir()
     return Weighed(run, done.stdout, watch, lines.seen)
 

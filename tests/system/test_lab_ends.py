@@ -139,15 +139,15 @@ def test_closing_takes_everything_away_but_the_logs_within_a_second(
     minors = frozenset(
         int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
     )
-    standing = traces(label, folder, state, minors)
-    assert len(standing.disks) == 2
-    assert len(standing.containers) == 4
-    assert len(standing.namespaces) == 4 * 5
-    assert standing.processes
-    assert standing.cgroups
-    assert standing.mounts == 0  # they are in namespaces of the hosts
+    before = traces(label, folder, state, minors)
+    assert len(before.disks) == 2
+    assert len(before.containers) == 4
+    assert len(before.namespaces) == 4 * 5
+    assert before.processes
+    assert before.cgroups
+    assert before.mounts == 0  # they are in namespaces of the hosts
     if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        assert {line.split()[1] for line in standing.root_limits} == {str(20 * MIB)}
+        assert {line.split()[1] for line in before.root_limits} == {str(20 * MIB)}
     started = time.monotonic()
     hosts.close()
     took_s = time.monotonic() - started

@@ -26,7 +26,7 @@ from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import endpoint
+from deployed_layouts import endpoint
 
 pytestmark = pytest.mark.system
 

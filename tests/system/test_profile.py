@@ -16,7 +16,7 @@ from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.pair]
 

@@ -17,7 +17,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.trial import CONFIRMATION
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 # On a machine that many others load, a trial whose driver lacks CPU is not valid, and four are too
 # few for a claim.

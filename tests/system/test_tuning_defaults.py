@@ -23,7 +23,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import standing
+from deployed_layouts import deployed
 
 pytestmark = pytest.mark.system
 
@@ -99,7 +99,7 @@ def stands(
     def at_release(text: str) -> str:
         return text.replace(f"release: {own}", f"release: {release}")
 
-    with standing(layout, tmp_path_factory.mktemp(layout), at_release) as deployment:
+    with deployed(layout, tmp_path_factory.mktemp(layout), at_release) as deployment:
         assert deployment.layout.release == release
         yield deployment
 

@@ -30,7 +30,7 @@ class Changeable(StubGateway):
         self.error = error
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        standing = super().bring_up(hosts, client, say)
+        running = super().bring_up(hosts, client, say)
 
         def change(gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
             self.did.append(f"change by {scope}")
@@ -38,8 +38,8 @@ class Changeable(StubGateway):
                 raise self.error
             return ("gateway-1: stub restarted",)
 
-        standing.change = change  # type: ignore[method-assign]
-        return standing
+        running.change = change  # type: ignore[method-assign]
+        return running
 
 
 @pytest.fixture

@@ -22,20 +22,20 @@ def screen(
 
     def level(at_s: float) -> float:
         while len(steps) <= at_s / TRIAL_S:
-            steps.append(steps[-1] + rig.draw.gauss(0, walk))
+            steps.append(steps[-1] + maker.draw.gauss(0, walk))
         return 1000 * 1.2 ** (at_s / 3600) * math.exp(steps[int(at_s / TRIAL_S)])
 
-    rig = TrialMaker(tuning_run(), level, scatter, seed)
+    maker = TrialMaker(tuning_run(), level, scatter, seed)
     variants = [fake_variant(number + 1) for number in range(len(factors))]
     going = list(zip(variants, factors, strict=True))
     for number in range(8):
-        rig.go_round(going, number)
+        maker.go_round(going, number)
         if number >= 4:
-            clear = {one.variant.name for one in book(rig).entries if one.clear}
+            clear = {one.variant.name for one in book(maker).entries if one.clear}
             going = [one for one in going if one[0].name not in clear]
         if not going:
             break
-    return book(rig), variants
+    return book(maker), variants
 
 
 @pytest.mark.parametrize(("scatter", "walk"), [(0.03, 0.0), (0.08, 0.01)])
