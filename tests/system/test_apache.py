@@ -319,7 +319,7 @@ def test_bodies_stream_through_the_responder_in_bounded_memory(
     high = host.run(["sh", "-c", "grep VmHWM /proc/$(pidof fastcgi_responder)/status"]).stdout
     # 96 MiB went through it both ways above, and 32 connections at once.
     assert int(high.split()[1]) < 24 * 1024, high
-    told = host.run(
+    printed = host.run(
         [
             "python3",
             "-c",
@@ -329,6 +329,6 @@ def test_bodies_stream_through_the_responder_in_bounded_memory(
             ),
         ]
     )
-    counters = json.loads(told.stdout)
+    counters = json.loads(printed.stdout)
     assert counters["active"] == 0
     assert counters["origin_reused"] > counters["origin_opened"]

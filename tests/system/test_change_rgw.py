@@ -23,16 +23,16 @@ pytestmark = pytest.mark.system
 CLIENT = """
 import http.client, json, sys
 order = json.load(sys.stdin)
-told = []
+answers = []
 for method, url, headers, body in order:
     host, _, path = url.removeprefix("http://").partition("/")
     wire = http.client.HTTPConnection(host, timeout=30)
     wire.request(method, "/" + path, body=body, headers=headers)
     answer = wire.getresponse()
     headers = {name.lower(): value for name, value in answer.getheaders()}
-    told.append([answer.status, headers, answer.read().decode()])
+    answers.append([answer.status, headers, answer.read().decode()])
     wire.close()
-json.dump(told, sys.stdout)
+json.dump(answers, sys.stdout)
 """
 CALLS = 40
 
@@ -44,8 +44,8 @@ def ask(deployment: Deployment, *order: tuple[str, str, dict[str, str], str]) ->
     done = deployment.client.run(
         [sys.executable, "-c", CLIENT], stdin=json.dumps(order), timeout_s=120
     )
-    told: list[Any] = json.loads(done.stdout)
-    return told
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
 
 
 def other(deployment: Deployment, base: Planned, **groups: dict[str, Any]) -> Planned:
@@ -148,8 +148,8 @@ def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay
     base = base_of(beast)
     swift = next(one for one in beast.endpoints if one.api == "swift")
     auth = {"X-Auth-User": swift.user, "X-Auth-Key": swift.key.get_secret_value()}
-    ((_, told, _),) = ask(beast, ("GET", swift.url, auth, ""))
-    token, bucket = {"X-Auth-Token": told["x-auth-token"]}, f"{told['x-storage-url']}/kept"
+    ((_, headers, _),) = ask(beast, ("GET", swift.url, auth, ""))
+    token, bucket = {"X-Auth-Token": headers["x-auth-token"]}, f"{headers['x-storage-url']}/kept"
     made = ask(beast, ("PUT", bucket, token, ""), ("PUT", f"{bucket}/object", token, "of before"))
     assert [status for status, _, _ in made] == [201, 201]
     gateway, osds = pids(beast, "gateway-1", "radosgw"), pids(beast, "store-2", "ceph-osd")

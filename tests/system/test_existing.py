@@ -117,10 +117,10 @@ class Site:
         deployment.hosts["gateway-1"].run(
             ["radosgw-admin", "caps", "add", "--uid", "weigh", "--caps", "user-policy=*"]
         )
-        told = self.client.run(
+        text = self.client.run(
             [sys.executable, "-c", SESSION], stdin=self.s3.model_dump_json()
         ).stdout
-        self.session: list[str] = json.loads(told)
+        self.session: list[str] = json.loads(text)
         (folder / "credentials").write_text(
             f"[theirs]\naws_access_key_id = {self.s3.user}\naws_secret_access_key = "
             f"{self.s3.key.get_secret_value()}\n"

@@ -256,8 +256,8 @@ def test_a_link_that_a_host_put_into_its_logs_is_not_read_written_or_kept_on_thi
     gateway.run(["ln", "-s", str(secret), "/var/log/host/stolen"])
     try:
         assert gateway.log("stolen").is_symlink()
-        (told,) = gateway.log_tail("stolen")
-        assert told.endswith("is a link, which is not followed")
+        (line,) = gateway.log_tail("stolen")
+        assert line.endswith("is a link, which is not followed")
         with pytest.raises(TargetError, match="stolen: is a link"):
             gateway.spawn(["sh", "-c", "echo theirs >&2"], stderr=gateway.log("stolen"))
         keep(gateway.log(""), tmp_path / "logs", "gateway-1")

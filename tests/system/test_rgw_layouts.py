@@ -1,4 +1,4 @@
-"""Every layout of Ceph RGW that ships, but rgw-beast, which has tests of its own: stood up, asked
+"""Every layout of Ceph RGW that ships, but rgw-beast, which has tests of its own: started, asked
 by independent clients.
 """
 

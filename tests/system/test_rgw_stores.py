@@ -1,4 +1,4 @@
-"""Object stores of Ceph that are not BlueStore, each stood up once, and the other releases."""
+"""Object stores of Ceph that are not BlueStore, each started once, and the other releases."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
 """The main job on real hosts:
 
-RGW and Swift stood up over SSH and compared, once with a host that stops answering in the middle.
+RGW and Swift started over SSH and compared, once with a host that stops answering in the middle.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ def writes_s(host: Host) -> float:
     """How long the host's disk takes for 60 writes, one after the other, by dd's own clock: its
     start counts nothing.
     """
-    told = host.run(
+    printed = host.run(
         [
             "sh",
             "-c",
@@ -292,7 +292,7 @@ def writes_s(host: Host) -> float:
             host.disks[0],
         ]
     ).stdout
-    return float(told.rsplit(" copied, ", 1)[1].split(" s", 1)[0])
+    return float(printed.rsplit(" copied, ", 1)[1].split(" s", 1)[0])
 
 
 def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:

@@ -25,7 +25,7 @@ def test_runs_of_a_layout_vs_itself_rarely_claim_anything(
     assert tally.claiming <= 0.05 * RUNS, regime.name
     assert 0.92 <= tally.held / tally.intervals <= 0.98, regime.name
     # 80 in 100, and what chance adds or takes in so few
-    assert 0.68 <= tally.shown / tally.told <= 0.92, regime.name
+    assert 0.68 <= tally.found / tally.promised <= 0.92, regime.name
     assert tally.equivalent <= 0.05 * tally.at_bound, regime.name
 
 
