@@ -1,4 +1,4 @@
-"""Changing what stands: radosgw alone, Apache by a graceful restart or by its start, HAProxy; and
+"""Changing what runs: radosgw alone, Apache by a graceful restart or by its start, HAProxy; and
 back after what kills them.
 """
 
@@ -135,7 +135,7 @@ def test_no_request_meets_haproxy_without_its_backends_after_a_change(tmp_path: 
 
 @pytest.fixture(scope="module")
 def beast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """It stands until the module ends, and only one can: the tests of other layouts come before
+    """It runs until the module ends, and only one can: the tests of other layouts come before
     those of this one.
     """
     with deployed("rgw-beast", tmp_path_factory.mktemp("beast")) as deployment:

@@ -1,4 +1,4 @@
-"""Changing a Swift that stands behind HAProxy: what is restarted and what is not, what clients see
+"""Changing a Swift that runs behind HAProxy: what is restarted and what is not, what clients see
 of it, and failing.
 """
 

@@ -1,7 +1,7 @@
 """A real Ceph RGW as a gateway that already runs: behind TLS of an authority of its own, with
 virtual hosts, seen by boto3.
 
-The RGW stands on lab hosts; the command runs in the network of their client, where a name server
+The RGW runs on lab hosts; the command runs in the network of their client, where a name server
 knows every name.
 """
 
@@ -106,7 +106,7 @@ print(json.dumps([session[name] for name in ("AccessKeyId", "SecretAccessKey", "
 
 
 class Site:
-    """The RGW with what stands before it, and the command in the network of its client."""
+    """The RGW with what is before it, and the command in the network of its client."""
 
     def __init__(self, deployment: Deployment, folder: Path, ca: Path) -> None:
         self.client = deployment.client

@@ -30,7 +30,7 @@ SHORT = {"objects": OBJECTS, "workers": [4], "runtime": "2s", "warmup": "1s"}
 SUITE = Suite.model_validate(
     {
         "name": "layers",
-        "about": "What a gateway stands on",
+        "about": "What a gateway is built on",
         "layers": ["osd", "rados", "rbd", "cephfs"],
         "rados": {"instances": 2, "pg_num": 16},
         "workloads": [

@@ -58,7 +58,7 @@ def test_the_standard_pipeline_takes_manifests_of_large_objects_and_bulk_request
         assert {"bulk", "slo", "dlo", "versioned_writes", "tempurl"} <= set(
             facts["pipeline"].split()
         )
-        # proxy-logging stands twice in it, and writes no line of a request here.
+        # proxy-logging is in it twice, and writes no line of a request here.
         log = deployment.hosts["gateway-1"].log("swift.log").read_text()
         assert "multipart-manifest" not in log
 

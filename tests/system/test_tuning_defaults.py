@@ -78,7 +78,7 @@ def at(*releases: str) -> pytest.MarkDecorator:
 on_ceph = at("ceph-16", "ceph-14", "ceph-18")
 on_swift = at("swift-2.30", "swift-2.26", "swift-2.35")
 on_nothing = pytest.mark.parametrize("deployment", [None], indirect=True, ids=["nothing"])
-"""One deployment stands at a time: what raises hosts of its own says that none does."""
+"""One deployment runs at a time: a test that starts its own hosts says that none does."""
 
 
 @pytest.fixture(scope="module")
