@@ -314,7 +314,7 @@ def confirm(
             return
     repeats = prepared.tuning.confirm
     baseline = prepared.baseline.variant.name
-    doing.say(f"confirming {winner.arm.name} vs {baseline}, {repeats} repeats each")
+    doing.say(f"confirming {winner.variant.name} vs {baseline}, {repeats} repeats each")
     suite = prepared.suite.changed(repeats=repeats)
     plan = make_plan(suite, prepared.hardware, planned, order_seed=secrets.randbelow(2**32))
     derived, _ = run.run(
