@@ -170,12 +170,12 @@ from small_lab import raised
 hosts = raised(sys.argv[4], Path(sys.argv[1]), Path(sys.argv[2]))
 hosts.limit()
 hosts.hosts["client-1"].spawn(["sleep", "1000"], stderr=Path("/dev/null"))
-print("stands", flush=True)
+print("running", flush=True)
 time.sleep(1000)
 """
 
 
-@pytest.mark.parametrize("when", ["claimed", "half-way", "standing"])
+@pytest.mark.parametrize("when", ["claimed", "half-way", "running"])
 def test_what_a_killed_conductor_left_is_found_and_removed(
     tmp_path: Path, state: Path, when: str
 ) -> None:
@@ -184,9 +184,9 @@ def test_what_a_killed_conductor_left_is_found_and_removed(
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ) as conductor:
-        if when == "standing":
+        if when == "running":
             assert conductor.stdout is not None
-            assert conductor.stdout.readline() == b"stands\n"
+            assert conductor.stdout.readline() == b"running\n"
             with pytest.raises(UsageError, match=f"{label} has been running on this machine"):
                 leftovers.remove(state=state)
             with pytest.raises(UsageError, match=f"{label} has been running on this machine"):

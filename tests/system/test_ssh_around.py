@@ -103,7 +103,7 @@ hosts = raise_ssh("left-1", hardware, image, lambda text: None, folder=folder, n
 for host in hosts.hosts.values():
     host.start([Service("sleeper", ("sleep", "1000"))])
     host.put("/etc/weighbridge-was-here", "x")
-print("stands", flush=True)
+print("running", flush=True)
 sys.stdin.readline()
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -282,7 +282,7 @@ def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alon
     conductor = testbed.conductor.spawn(words, stderr=errors, env=home)
     assert conductor.stdout is not None
     assert conductor.stdin is not None
-    assert conductor.stdout.readline() == b"stands\n", errors.read_text()
+    assert conductor.stdout.readline() == b"running\n", errors.read_text()
     assert [setting(testbed, name) for name in BOTH] == ["0", "0"]
 
     code, said = weighbridge(testbed, "down")

@@ -423,7 +423,7 @@ for host in hosts.hosts.values():
     made = 'mkfs.xfs -q -f "$1"; mkdir -p /srv/node; mount "$1" /srv/node'
     host.run(["sh", "-ec", made, "sh", host.disks[0]])
     spawned = host.spawn(["sleep", "7778"], stderr=host.log("x.err"))
-print("standing", flush=True)
+print("running", flush=True)
 sys.stdin.read()
 """
 
@@ -444,7 +444,7 @@ def test_what_a_killed_conductor_left_is_taken_away_by_its_claim(
         [sys.executable, "-c", KILLED, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as conductor:
         assert conductor.stdout is not None
-        assert any(line == b"standing\n" for line in conductor.stdout)
+        assert any(line == b"running\n" for line in conductor.stdout)
         os.kill(conductor.pid, signal.SIGKILL)
     assert any("7777" in line for line in left_over(testbed, "store-1"))
     take_away(testbed, *BOTH)
