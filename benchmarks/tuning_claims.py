@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weighbridge.results.analysis.tuning.setting_table import SettingTable, ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected, t_quantile, welch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from fake_trials import TrialMaker, arm, tuning_run
+from fake_trials import TrialMaker, fake_variant, tuning_run
 
 ARMS = 15
 HELP = 1.20
@@ -93,20 +93,20 @@ def tune(
 ) -> tuple[TrialMaker, SettingTable]:
     """A screen from its first round to its last."""
     run = tuning_run()
-    rig = TrialMaker(run, level(drift, seed), scatter, seed)
-    active = {number: (arm(number + 1), factor) for number, factor in enumerate(factors)}
+    maker = TrialMaker(run, level(drift, seed), scatter, seed)
+    active = {number: (fake_variant(number + 1), factor) for number, factor in enumerate(factors)}
     book = None
     for number in range(run.tuning.trials.most):
-        rig.go_round(list(active.values()), number)
+        maker.go_round(list(active.values()), number)
         if number + 1 >= run.tuning.trials.least:
-            book = ledger(run, rig.trials, rig.visits)
-            clear = {entry.arm.name for entry in book.entries if entry.clear}
+            book = setting_table(run, maker.trials, maker.visits)
+            clear = {entry.variant.name for entry in book.entries if entry.clear}
             active = {place: one for place, one in active.items() if one[0].name not in clear}
         if not active:
             break
     if book is None:
         raise ValueError("no setting was judged")
-    return rig, book
+    return maker, book
 
 
 def search(
@@ -114,27 +114,28 @@ def search(
 ) -> tuple[TrialMaker, SettingTable]:
     """A search: proposals in groups of four, three trials each; then the best three continue."""
     run = tuning_run()
-    rig = TrialMaker(run, level(drift, seed), scatter, seed)
-    arms = [(arm(number + 1), factor) for number, factor in enumerate(factors)]
+    maker = TrialMaker(run, level(drift, seed), scatter, seed)
+    variants = [(fake_variant(number + 1), factor) for number, factor in enumerate(factors)]
     number = 0
-    for first in range(0, len(arms), 4):
+    for first in range(0, len(variants), 4):
         for _ in range(3):
-            rig.go_round(arms[first : first + 4], number)
+            maker.go_round(variants[first : first + 4], number)
             number += 1
-    book = ledger(run, rig.trials, rig.visits)
+    book = setting_table(run, maker.trials, maker.visits)
     active = [
-        next(one for one in arms if one[0].name == entry.arm.name) for entry in book.entries[:3]
+        next(one for one in variants if one[0].name == entry.variant.name)
+        for entry in book.entries[:3]
     ]
     for look in range(3, run.tuning.trials.most):
-        rig.go_round(active, number)
+        maker.go_round(active, number)
         number += 1
-        book = ledger(run, rig.trials, rig.visits)
+        book = setting_table(run, maker.trials, maker.visits)
         if look + 1 >= run.tuning.trials.least:
-            clear = {entry.arm.name for entry in book.entries if entry.clear}
+            clear = {entry.variant.name for entry in book.entries if entry.clear}
             active = [one for one in active if one[0].name not in clear]
         if not active:
             break
-    return rig, book
+    return maker, book
 
 
 def paired(book: SettingTable, factors: dict[str, float]) -> Iterator[SettingVerdict]:
@@ -144,21 +145,21 @@ def paired(book: SettingTable, factors: dict[str, float]) -> Iterator[SettingVer
         if ratio is None or ratio.low is None or ratio.high is None:
             continue
         if ratio.repeats >= REPEATS_FOR_A_CLAIM:
-            yield SettingVerdict(factors[entry.arm.name], ratio.low, ratio.high, entry.verdict)
+            yield SettingVerdict(factors[entry.variant.name], ratio.low, ratio.high, entry.verdict)
 
 
 def unpaired(
-    book: SettingTable, rig: TrialMaker, factors: dict[str, float]
+    book: SettingTable, maker: TrialMaker, factors: dict[str, float]
 ) -> Iterator[SettingVerdict]:
     """The verdicts of Welch's test on the same trials, each setting's vs all of the baseline's."""
     values: dict[str, list[float]] = {}
-    names = {trial.number: trial.arm.name for trial in rig.trials}
+    names = {trial.number: trial.arm.name for trial in maker.trials}
     for reading in book.readings:
         if reading.value is not None:
             values.setdefault(names[reading.trial], []).append(reading.value)
     base = values[book.baseline.name]
     tested = {name: welch(own, base) for name, own in values.items() if name in factors}
-    looks, bound = book.looks, rig.run.tuning.threshold.throughput_ratio
+    looks, bound = book.looks, maker.run.tuning.threshold.throughput_ratio
     judged = {name: len(values[name]) >= REPEATS_FOR_A_CLAIM for name in tested}
     p_values = [min(1.0, one.p * looks) if judged[name] else 1.0 for name, one in tested.items()]
     for (name, one), q in zip(tested.items(), corrected(p_values), strict=True):
@@ -229,12 +230,13 @@ def main() -> None:
         for drift in DRIFTS:
             tallies = (TuningTally(), TuningTally())
             for seed in range(ledgers):
-                rig, book = case.make(seed, case.factors, case.scatter, drift)
+                maker, book = case.make(seed, case.factors, case.scatter, drift)
                 factors = {
-                    arm(number + 1).name: factor for number, factor in enumerate(case.factors)
+                    fake_variant(number + 1).name: factor
+                    for number, factor in enumerate(case.factors)
                 }
                 add(tallies[0], paired(book, factors))
-                add(tallies[1], unpaired(book, rig, factors))
+                add(tallies[1], unpaired(book, maker, factors))
             head = f"{case.name}, {case.scatter:.0%}, {drift}"
             for baseline, tally in zip(("adjacent", "all"), tallies, strict=True):
                 print(f"{head:58}{baseline:>10}{tally.row()}", flush=True)

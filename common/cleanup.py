@@ -8,11 +8,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TERMINATION_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals by which a person, a service manager or a closing terminal ends a program."""
 
 
-def undisturbed(ending: Callable[[], object]) -> None:
+def with_signals_deferred(ending: Callable[[], object]) -> None:
     """Call `ending`; signals that arrive meanwhile are delivered once it has returned or raised.
 
     Python delivers signals to the main thread only; in other threads `ending` is just called.
@@ -26,7 +26,11 @@ def undisturbed(ending: Callable[[], object]) -> None:
         received.append(number)
 
     # A handler that Python did not set cannot be restored, so it stays.
-    before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) is not None}
+    before = {
+        one: handler
+        for one in TERMINATION_SIGNALS
+        if (handler := signal.getsignal(one)) is not None
+    }
     for one in before:
         signal.signal(one, note)
     try:
@@ -66,7 +70,7 @@ class CleanupStack:
         raised: list[BaseException] = []
         while self._actions:
             try:
-                undisturbed(self._run_last)
+                with_signals_deferred(self._run_last)
             except BaseException as error:  # noqa: BLE001 - raised again below
                 raised.append(error)
         for one in sorted(raised, key=lambda one: not isinstance(one, Exception)):

@@ -21,7 +21,7 @@ _OBEYED: Final = re.compile(
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def inert(text: str) -> str:
+def formula_safe(text: str) -> str:
     """The text as it goes into a cell."""
     return f"'{text}" if _OBEYED.match(text) and not _NUMBER.fullmatch(text) else text
 
@@ -38,10 +38,10 @@ def csv_cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return inert("; ".join(str(part) for part in value))
+        return formula_safe("; ".join(str(part) for part in value))
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else f"{value:.3f}"
-    return inert(str(value))
+    return formula_safe(str(value))
 
 
 def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 
 Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]
@@ -62,7 +62,9 @@ class Fault:
         shown = "".join(
             one if one.isprintable() else " " for one in text[begin : begin + LONGEST_SHOWN]
         )
-        lines = f"{self.file}:{self.line}:{self.column}: {inert(self.message)}\n    {shown}"
+        lines = (
+            f"{self.file}:{self.line}:{self.column}: {escape_controls(self.message)}\n    {shown}"
+        )
         return f"{lines}\n    {' ' * (at - 1 - begin)}^" if at > 0 else lines.rstrip()
 
 

@@ -96,7 +96,7 @@ class ServiceFailed(TargetError):
         lines = "\n".join(f"  | {line}" for line in tail) or "  | (the log is empty)"
         super().__init__(f"{host}: {service}: {what}\nlast lines of {log}:\n{lines}", advice=advice)
 
-    def moved(self, log: str) -> ServiceFailed:
+    def with_log(self, log: str) -> ServiceFailed:
         """The same error with the log's new place: hosts go, their logs are kept elsewhere."""
         return ServiceFailed(
             self.host, self.service, self.what, log=log, tail=self.tail, advice=self.advice

@@ -13,7 +13,7 @@ _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 Value = TypeVar("Value")
 
 
-def inert(text: str) -> str:
+def escape_controls(text: str) -> str:
     """The text with unprintable characters as Python's escapes; spaces, line ends and tabs stay.
 
     Covers escape sequences, which move cursors and set colours and titles, and marks that reverse
@@ -22,20 +22,22 @@ def inert(text: str) -> str:
     return text if text.isprintable() else _UNUSUAL.sub(_shown, text)
 
 
-def inert_all(value: Value) -> Value:
+def escape_all_controls(value: Value) -> Value:
     """A record, text, mapping, list or tuple with all its text escaped; others unchanged."""
     from weighbridge.common.record import Record  # noqa: PLC0415 - the command line escapes its errors before it imports anything heavy
 
     made: object = value
     if isinstance(value, str):
-        made = inert(value)
+        made = escape_controls(value)
     elif isinstance(value, tuple | list):
-        made = type(value)(inert_all(one) for one in value)
+        made = type(value)(escape_all_controls(one) for one in value)
     elif isinstance(value, Mapping):
-        made = {inert_all(name): inert_all(one) for name, one in value.items()}
+        made = {escape_all_controls(name): escape_all_controls(one) for name, one in value.items()}
     elif isinstance(value, Record):
         made = value.model_copy(
-            update={name: inert_all(getattr(value, name)) for name in type(value).model_fields}
+            update={
+                name: escape_all_controls(getattr(value, name)) for name in type(value).model_fields
+            }
         )
     return made  # type: ignore[return-value]  # the same type
 

@@ -153,7 +153,7 @@ class Host(ABC):
     def drop_kernel_caches(self) -> str:
         """Write back and drop page cache, dentries and inodes; returns in words what it did."""
 
-    def stands(self) -> bool:
+    def is_up(self) -> bool:
         """Whether the host itself is up; True where that cannot be told apart from its services."""
         return True
 
@@ -181,14 +181,14 @@ class Host(ABC):
             advice="only lab hosts that were started for attestation have these tools",
         )
 
-    def tail(self, name: str, lines: int = 15) -> list[str]:
+    def log_tail(self, name: str, lines: int = 15) -> list[str]:
         """The last lines of the log file `name`; empty if there is none."""
         try:
-            return self.logged(name, -TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
+            return self.read_log(name, -TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
         except TargetError as error:  # what is in the log's place is worth showing
             return [error.message]
 
-    def logged(self, name: str, begin: int = 0) -> bytes:
+    def read_log(self, name: str, begin: int = 0) -> bytes:
         """The log file `name` from a byte on, or its last bytes (`begin` < 0), up to
         LARGEST_LOG_BYTES.
 
@@ -198,7 +198,7 @@ class Host(ABC):
         path = self.log(name)
         folder = path.parents[len(safe_files.parts_of(name)) - 1]
         try:
-            with os.fdopen(safe_files.opened(folder, name, os.O_RDONLY), "rb") as file:
+            with os.fdopen(safe_files.open_descriptor(folder, name, os.O_RDONLY), "rb") as file:
                 end = file.seek(0, os.SEEK_END)
                 file.seek(begin if begin >= 0 else max(0, end + begin))
                 return file.read(LARGEST_LOG_BYTES)

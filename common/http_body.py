@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 
 
-def whole(answer: http.client.HTTPResponse, most_bytes: int) -> bytes:
+def read_limited(answer: http.client.HTTPResponse, most_bytes: int) -> bytes:
     """The complete body of a response.
 
     Raises HTTPException if it is longer than `most_bytes` or ends early; OSError.

@@ -70,23 +70,23 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 def read(folder: Path, name: str, *, largest_bytes: int) -> bytes:
     """The content of a file. Raises OSError."""
-    with reading(folder, name, largest_bytes=largest_bytes) as file:
+    with open_to_read(folder, name, largest_bytes=largest_bytes) as file:
         data = file.read(largest_bytes + 1)
     if len(data) > largest_bytes:  # it has grown since it was opened
         raise _too_large(folder / name, largest_bytes)
     return data
 
 
-def reading(folder: Path, name: str, *, largest_bytes: int) -> BinaryIO:
+def open_to_read(folder: Path, name: str, *, largest_bytes: int) -> BinaryIO:
     """A file to read piece by piece, refused if it is too large now. Raises OSError."""
-    descriptor = opened(folder, name, os.O_RDONLY)
+    descriptor = open_descriptor(folder, name, os.O_RDONLY)
     if os.fstat(descriptor).st_size > largest_bytes:
         os.close(descriptor)
         raise _too_large(folder / name, largest_bytes)
     return os.fdopen(descriptor, "rb")
 
 
-def opened(
+def open_descriptor(
     folder: Path, name: str, flags: int, *, mode: int = 0o644, make_folders: bool = False
 ) -> int:
     """The descriptor of a regular file, by flags of os.open; O_CREAT creates it if missing.

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 
 
 def json_value(tool: str, printed: str | bytes, error: type[WeighbridgeError]) -> Any:
@@ -34,4 +34,4 @@ def json_object(tool: str, printed: str, error: type[WeighbridgeError]) -> dict[
 
 def printable(printed: object) -> str:
     """At most 300 characters of a tool's output, all printable: JSON may hold lone surrogates."""
-    return inert(str(printed)[:300])
+    return escape_controls(str(printed)[:300])

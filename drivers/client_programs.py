@@ -68,7 +68,7 @@ class ClientPrograms:
             code = one.program.poll()
             if code is None:
                 continue
-            how = how_it_ended(code) if one.host.stands() else "has ended: the host is gone"
+            how = how_it_ended(code) if one.host.is_up() else "has ended: the host is gone"
             raise DriverError(
                 "\n".join([f"{one.host.name}: {one.name} {how}", *last_lines(one.log)])
             )

@@ -64,7 +64,7 @@ class LoadSite:
     clients: tuple[Host, ...]
     """Hosts that generate load."""
     suite: Suite
-    way: Pass
+    load_pass: Pass
     prefix: str
     log: Path
     settings: Record | None = None

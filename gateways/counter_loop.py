@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 EVERY_S = 1.0
 
 
-def tell(
+def print_every_second(
     look: Callable[[], Mapping[str, float]],
     about: str,
     errors: tuple[type[Exception], ...] = (OSError, ValueError),

@@ -37,13 +37,13 @@ class Daemon:
     def failed(self, what: str) -> ServiceFailed:
         """The error that `what` happened, with the last lines of the daemon's output or logs."""
         names = (f"{self.service.name}.out", *self.logs)
-        name = next((name for name in names if self.host.tail(name)), names[0])
+        name = next((name for name in names if self.host.log_tail(name)), names[0])
         return ServiceFailed(
             self.host.name,
             self.service.name,
             what,
             log=str(self.host.log(name)),
-            tail=self.host.tail(name),
+            tail=self.host.log_tail(name),
         )
 
     def check(self) -> None:
@@ -106,7 +106,7 @@ def check(daemons: Sequence[Daemon]) -> None:
 def _how(dead: Sequence[Daemon]) -> str:
     """For example `died; so did container-server and object-server on store-1`."""
     first, *others = dead
-    words = "died" if first.host.stands() else "died with its host, on which nothing runs any more"
+    words = "died" if first.host.is_up() else "died with its host, on which nothing runs any more"
     by_host: dict[str, list[str]] = {}
     for one in others:
         by_host.setdefault(one.host.name, []).append(one.service.name)

@@ -78,7 +78,9 @@ class Wire:
         self._connection.request(method, path, body, dict(headers))
         response = self._connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
-        return HttpAnswer(response.status, found, http_body.whole(response, LARGEST_ANSWER_BYTES))
+        return HttpAnswer(
+            response.status, found, http_body.read_limited(response, LARGEST_ANSWER_BYTES)
+        )
 
     def secured(self) -> ssl.SSLSocket | None:
         """The connection's TLS socket, where it has one."""

@@ -53,7 +53,7 @@ class RootImage(Record):
     suite: str
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
-    told_by: tuple[str, ...] = ()
+    version_packages: tuple[str, ...] = ()
     """Packages whose version shows a real host's release: Debian's names, then others'. The release
     is what follows the first dash of `name`; empty: there is none to check.
     """
@@ -140,7 +140,7 @@ class Below:
 
 
 @dataclass(frozen=True)
-class Room:
+class DiskSpace:
     """Total and free bytes of a store's disks, all replicas counted."""
 
     bytes: int
@@ -148,7 +148,7 @@ class Room:
     replicas: int
 
 
-class Standing(ABC):
+class RunningGateway(ABC):
     """A running gateway: verified, idle, ready to be measured."""
 
     endpoints: tuple[Endpoint, ...]
@@ -177,7 +177,7 @@ class Standing(ABC):
     def check(self) -> None:
         """Raise ServiceFailed when a service of the gateway has died."""
 
-    def check_room(self) -> None:  # noqa: B027 - most need nothing: they refuse what they cannot store
+    def check_disk_space(self) -> None:  # noqa: B027 - most need nothing: they refuse what they cannot store
         """Raise ServiceFailed when it stopped answering because its disks are full.
 
         Called only after requests got no answer.
@@ -196,7 +196,7 @@ class Standing(ABC):
         """What is below it, for the layers that its kind of gateway names."""
         return Below()
 
-    def room(self) -> Room | None:
+    def disk_space(self) -> DiskSpace | None:
         """Size and free space of its disks; None where it is unknown."""
         return None
 
@@ -267,7 +267,7 @@ class Gateway(ABC):
         """
 
     @abstractmethod
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         """Start the gateway and verify PUT, GET, HEAD, DELETE over each of its APIs from `client`.
 
         Raises ServiceFailed, CommandFailed or VerificationFailed; deleting the hosts ends what was

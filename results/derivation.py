@@ -25,7 +25,7 @@ from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.record import write_atomically
 from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.report.agreement_table import agreement_csv
-from weighbridge.results.report.profile_section import shown as profiles_shown
+from weighbridge.results.report.profile_section import profile_sections
 from weighbridge.results.report.report import report
 from weighbridge.results.report.staircase_section import staircase_section
 from weighbridge.results.report.study_section import StudySection, study_section
@@ -131,7 +131,7 @@ def _derive(data: RunData) -> Derived:
             agreed,
             replayed,
             stairs,
-            profiles_shown(read_profiles(store.folder)),
+            profile_sections(read_profiles(store.folder)),
             comparison,
             data.gaps,
             why,
@@ -149,7 +149,7 @@ def _derive(data: RunData) -> Derived:
         agreement=sentences(agreed, findings),
         replayed=replayed,
         stairs=stairs.sentences if stairs is not None else (),
-        hosts=host_sentences(data.attested, plan.own),
+        hosts=host_sentences(data.attested, plan.measured),
         reasons=why,
         remedy=would,
     )

@@ -28,7 +28,7 @@ What = Literal[
     "few repeats",
     "lower bound",
     "above its ceiling",
-    "not whole",
+    "incomplete",
     "runs apart",
 ]
 

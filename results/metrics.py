@@ -78,7 +78,7 @@ class Metric(Record):
     """Whether a driver may report it in bins."""
     bound: str | Annotated[float, Field(ge=1)] = 1.10
     """The practical threshold as a ratio, or the key of a suite's `bounds` that sets it."""
-    whole: bool = False
+    is_integer: bool = False
     """Whether it is an integer."""
     digits: int = 3
     """Significant digits in tables for people."""
@@ -283,7 +283,7 @@ _OWN: Final = (
         about="Operations that succeeded, over all repeats.",
         read=lambda one: one.tally.count,
         merge=total,
-        whole=True,
+        is_integer=True,
     ),
     Metric(
         key="errors",
@@ -297,7 +297,7 @@ _OWN: Final = (
         read=lambda one: one.tally.failed,
         merge=total,
         also_left_out=True,
-        whole=True,
+        is_integer=True,
         paper=True,
         terminal="errors",
     ),

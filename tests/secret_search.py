@@ -20,7 +20,7 @@ _STREAM = re.compile(rb"stream\r?\n(.*?)\r?\nendstream", re.DOTALL)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{64,}={0,2}")
 
 
-def found(folder: Path, secrets: Mapping[str, str]) -> list[str]:
+def find_secrets(folder: Path, secrets: Mapping[str, str]) -> list[str]:
     """Which secret is where below a folder, by name: `run/logs/a.gz: the key of S3`."""
     wanted = {name: _forms(secret) for name, secret in secrets.items()}
     return sorted(
@@ -34,7 +34,7 @@ def found(folder: Path, secrets: Mapping[str, str]) -> list[str]:
     )
 
 
-def within(content: bytes, secrets: Mapping[str, str]) -> list[str]:
+def secrets_in(content: bytes, secrets: Mapping[str, str]) -> list[str]:
     """The names of the secrets in a text."""
     return sorted(
         name for name, secret in secrets.items() if any(form in content for form in _forms(secret))

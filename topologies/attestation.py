@@ -364,4 +364,6 @@ def serve(host: Host, stack: ExitStack, port: int = ceilings.IPERF_PORT) -> None
     for line in server.stdout:
         if b"listening" in line:
             return
-    raise CommandFailed(host.name, argv, server.wait(10), "\n".join(host.tail("attest-iperf3.out")))
+    raise CommandFailed(
+        host.name, argv, server.wait(10), "\n".join(host.log_tail("attest-iperf3.out"))
+    )

@@ -23,7 +23,7 @@ from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, Target
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.gateways.gateway import Gateway, Say, Standing
+from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.hardware import Hardware, HostsRequest
@@ -57,7 +57,7 @@ class StateFolders(Record):
         return self.home / "deployments"
 
 
-class Stands(Record):
+class DeploymentRecord(Record):
     """A running deployment as `status` shows it, written to its folder."""
 
     label: str
@@ -81,7 +81,7 @@ class Deployment:
         hardware: Hardware,
         *,
         hosts: Hosts,
-        standing: Standing,
+        running_gateway: RunningGateway,
         attestation: Attestation | None,
         kept: Path,
         took_s: float,
@@ -91,7 +91,7 @@ class Deployment:
         self.layout = planned.layout
         self.hardware = hardware
         self.hosts: Mapping[str, Host] = hosts.hosts
-        self.standing = standing
+        self.running_gateway = running_gateway
         self.took_s = took_s
         """Seconds from nothing (but cached images) to verified and limited, without attestation."""
         self.attestation = attestation
@@ -103,7 +103,7 @@ class Deployment:
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The APIs that it serves."""
-        return self.standing.endpoints
+        return self.running_gateway.endpoints
 
     @property
     def client(self) -> Host:
@@ -118,23 +118,23 @@ class Deployment:
     def facts(self) -> dict[str, str]:
         """Facts about hosts and gateway that decide results."""
         tuned = self.layout.tuned or "none: settings as shipped, except what the layout's name says"
-        return {**self._hosts.facts(), **self.standing.facts, "tuned": tuned}
+        return {**self._hosts.facts(), **self.running_gateway.facts, "tuned": tuned}
 
     def may_change(self, planned: Planned, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this layout; changes nothing."""
-        self.standing.may_change(planned.gateway, scope)
+        self.running_gateway.may_change(planned.gateway, scope)
 
     def change(self, planned: Planned, scope: Scope, say: Say) -> tuple[str, ...]:
         """Reconfigure the gateway as another layout says, which differs in settings alone; returns
         a description of what was done.
 
         Limits are off while daemons start, as in `deploy`, and on again when this returns or fails,
-        so that it can be changed back. Raises as `Standing.change` does; `layout` is then
+        so that it can be changed back. Raises as `RunningGateway.change` does; `layout` is then
         unchanged.
         """
         try:
             self._hosts.unlimit()
-            done = self.standing.change(planned.gateway, scope, say)
+            done = self.running_gateway.change(planned.gateway, scope, say)
         except ServiceFailed as error:
             raise _with_kept_log(error, self._hosts, self._kept) from error
         finally:
@@ -156,14 +156,14 @@ class Deployment:
 
     def drop_caches(self) -> tuple[str, ...]:
         """Drop the gateway's caches, then every host's kernel caches; returns what was dropped."""
-        dropped = list(self.standing.drop_caches())
+        dropped = list(self.running_gateway.drop_caches())
         dropped += dict.fromkeys(host.drop_kernel_caches() for host in self.hosts.values())
         return tuple(dropped)
 
     def check(self) -> None:
         """Raise ServiceFailed, with the place where its log will be kept, if a service has died."""
         try:
-            self.standing.check()
+            self.running_gateway.check()
         except ServiceFailed as error:
             raise _with_kept_log(error, self._hosts, self._kept) from error
 
@@ -232,19 +232,19 @@ def deploy(
             attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked)
         client = hosts.hosts[hardware.clients[0]]
         try:
-            standing = planned.gateway.bring_up(hosts.hosts, client, say)
+            running_gateway = planned.gateway.bring_up(hosts.hosts, client, say)
         except ServiceFailed as error:
             keep_all(hosts.hosts, kept, say)
             raise _with_kept_log(error, hosts, kept) from error
         hosts.limit()
         took_s = time.monotonic() - started - (attestation.took_s if attestation else 0.0)
-        _write(folder, planned, hardware, hosts, standing)
+        _write(folder, planned, hardware, hosts, running_gateway)
         # From here on the caller tears it down; any error before tears it down here.
         return Deployment(
             planned,
             hardware,
             hosts=hosts,
-            standing=standing,
+            running_gateway=running_gateway,
             attestation=attestation,
             kept=kept,
             took_s=took_s,
@@ -356,9 +356,13 @@ def deployment_owners(place: StateFolders) -> tuple[DeploymentOwner, ...]:
 
 
 def _write(
-    folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing
+    folder: Path,
+    planned: Planned,
+    hardware: Hardware,
+    hosts: Hosts,
+    running_gateway: RunningGateway,
 ) -> None:
-    record = Stands(
+    record = DeploymentRecord(
         label=hosts.deployment,
         layout=planned.layout.name,
         hardware=hardware.name,
@@ -367,19 +371,19 @@ def _write(
         hosts={name: host.address for name, host in hosts.hosts.items()},
         clients=hardware.clients,
         # The credentials of a gateway that already ran are the user's, not this deployment's.
-        endpoints=() if planned.gateway.already_runs else standing.endpoints,
+        endpoints=() if planned.gateway.already_runs else running_gateway.endpoints,
     )
     safe_files.write(folder, RECORD, record.model_dump_json(indent=1).encode(), mode=0o600)
 
 
-def standing(place: StateFolders) -> tuple[Stands, ...]:
+def running_deployments(place: StateFolders) -> tuple[DeploymentRecord, ...]:
     """The recorded deployments that are running on this machine. Raises TargetError."""
     found = []
     for path in sorted(place.deployments.glob(f"*/{RECORD}")):
         with suppress(FileNotFoundError):  # it is being torn down
             try:
                 text = safe_files.read(path.parent, RECORD, largest_bytes=2**22)
-                found.append(Stands.model_validate_json(text))
+                found.append(DeploymentRecord.model_validate_json(text))
             except (ValidationError, safe_files.Refused) as error:
                 raise TargetError(
                     f"{path}: is not a valid record of a deployment",
@@ -394,4 +398,4 @@ def _with_kept_log(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFai
     host = hosts.hosts.get(error.host)
     if host is None or not log.is_relative_to(host.log("")):
         return error
-    return error.moved(str(kept / error.host / log.relative_to(host.log(""))))
+    return error.with_log(str(kept / error.host / log.relative_to(host.log(""))))

@@ -15,7 +15,7 @@ from typing import Final
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import Say
@@ -47,7 +47,7 @@ def keep(source: Path, folder: Path, host: str) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        not_copied = "".join(f"{inert(line)}\n" for line in _copied(source, folder, host))
+        not_copied = "".join(f"{escape_controls(line)}\n" for line in _copied(source, folder, host))
         if not_copied:
             safe_files.write(
                 folder, NOT_COPIED.format(host=host), not_copied.encode(errors="replace")
@@ -78,13 +78,13 @@ def _copied(source: Path, folder: Path, host: str) -> Iterator[str]:
 
 def _copy(source: Path, folder: Path, host: str, name: str, left_bytes: int) -> int:
     """Copy one file with its mode and time; returns its bytes. Raises OSError."""
-    with os.fdopen(safe_files.opened(source, name, os.O_RDONLY), "rb") as original:
+    with os.fdopen(safe_files.open_descriptor(source, name, os.O_RDONLY), "rb") as original:
         known = os.fstat(original.fileno())
         if known.st_size > left_bytes:
             raise safe_files.Refused(
                 0, f"is not copied: a host's logs are limited to {show_bytes(MOST_BYTES)}", name
             )
-        descriptor = safe_files.opened(
+        descriptor = safe_files.open_descriptor(
             folder, f"{host}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make_folders=True
         )
         with os.fdopen(descriptor, "wb") as copy:

@@ -23,7 +23,7 @@ from weighbridge.common.errors import (
     EXIT_USAGE,
     WeighbridgeError,
 )
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 from weighbridge.conductor.interruption import Interrupted
 
 REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -139,7 +139,7 @@ def _code() -> int:
 def _complain(text: str) -> None:
     """Print an error, which may quote a server. If that fails, the exit code still says it."""
     with suppress(OSError):
-        click.echo(f"weighbridge: {inert(text)}", err=True)
+        click.echo(f"weighbridge: {escape_controls(text)}", err=True)
 
 
 def _full(error: OSError) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab.requirements import Mean, means
+from weighbridge.topologies.lab.requirements import HostRequirement, means
 
 
 def place() -> StateFolders:
@@ -22,7 +22,7 @@ def place() -> StateFolders:
     return StateFolders(home=_readable("WEIGHBRIDGE_HOME"), state=_readable("WEIGHBRIDGE_STATE"))
 
 
-def requirements(hardware: Hardware, place: StateFolders) -> tuple[Mean, ...]:
+def requirements(hardware: Hardware, place: StateFolders) -> tuple[HostRequirement, ...]:
     """What hosts of this hardware require of this machine; nothing for pretended hosts."""
     if hardware.of.by_ssh:
         from weighbridge.topologies.ssh.requirements import here  # noqa: PLC0415 - only for SSH hosts
@@ -31,10 +31,10 @@ def requirements(hardware: Hardware, place: StateFolders) -> tuple[Mean, ...]:
     return means(hardware, home=place.home) if hardware.of.contained else ()
 
 
-def optional_tools() -> tuple[Mean, ...]:
+def optional_tools() -> tuple[HostRequirement, ...]:
     """What only some options require."""
     return (
-        Mean(
+        HostRequirement(
             "perf",
             shutil.which("perf") is not None,
             "--profile: flame graphs, and the requests to a disk",

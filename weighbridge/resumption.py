@@ -193,7 +193,7 @@ def remove_ssh_leftovers(holders: Collection[Holder], hardware: Hardware, say: S
     there = leftovers.find(hardware)
     mine = {
         one.claimed.deployment
-        for one in there.stood
+        for one in there.deployments
         if not one.elsewhere and _wrote(holders, one.claimed.pid, one.claimed.since)
     }
     if not mine:
@@ -227,7 +227,7 @@ def spent_s(store: RunStore) -> float:
 
 def ended_by_budget(store: RunStore) -> bool:
     """Whether all that is left of the run did not fit into its budget."""
-    lost = any(not step.whole for step in store.latest().values())
+    lost = any(not step.complete for step in store.latest().values())
     return (
         store.manifest.state == "done"
         and not lost

@@ -206,7 +206,7 @@ def alone(hardware: Hardware, where: StateFolders) -> Iterator[Callable[[str], N
         yield lambda _: None
         return
     try:
-        yield running.tell
+        yield running.describe
     finally:
         running.release()
 

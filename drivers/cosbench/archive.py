@@ -93,8 +93,8 @@ class LocalFolder:
         """
         if path.startswith("../"):
             path_beside = self._path / path
-            return safe_files.opened(path_beside.parent, path_beside.name, os.O_RDONLY)
-        return safe_files.opened(self._path, path, os.O_RDONLY)
+            return safe_files.open_descriptor(path_beside.parent, path_beside.name, os.O_RDONLY)
+        return safe_files.open_descriptor(self._path, path, os.O_RDONLY)
 
     def close(self) -> None:
         """See Folder."""

@@ -147,7 +147,7 @@ class Controller:
         try:
             connection.request(method, path, body or None, {"Content-Type": kind} if kind else {})
             answer = connection.getresponse()
-            text = http_body.whole(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
+            text = http_body.read_limited(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
             # http.client's messages about a URL repeat it, with the password in its query.
             reason = self._shown(

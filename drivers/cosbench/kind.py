@@ -20,7 +20,7 @@ from weighbridge.drivers.cosbench.remote_drivers import RemoteDrivers
 from weighbridge.drivers.cosbench.selectors import unfit
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
-from weighbridge.results.record.driver_traits import Apart, DriverTraits
+from weighbridge.results.record.driver_traits import Caveat, DriverTraits
 from weighbridge.suites import Api, Workload
 
 MODULE: Final = "weighbridge.drivers.cosbench"
@@ -60,22 +60,22 @@ class CosbenchKind(DriverKind):
         rounding_us=1000,
         # It counts requests that both start and end inside its window.
         uncounted_requests=2,
-        apart=(
-            Apart(
+        caveats=(
+            Caveat(
                 text="COSBench counts whole milliseconds and rounds down: its means are low by 0.5 "
                 "ms on average, and by 1 ms at most"
             ),
-            Apart(
+            Caveat(
                 text="Locust counts requests that end inside its window, COSBench only those that "
                 "also start there: up to one request a worker fewer"
             ),
-            Apart(
+            Caveat(
                 api="swift",
                 text="COSBench’s swift storage checks for 1 ms before every request whether its "
                 "connection is alive, inside the time that it measures: one worker can do no more "
                 "than about 900 requests a second, and much of a fast request is that",
             ),
-            Apart(
+            Caveat(
                 fact="rgw_frontends",
                 like=r"^(?=.*beast)(?!.*tcp_nodelay=1)",
                 text="beast without tcp_nodelay delays parts of answers by up to 40 ms with "

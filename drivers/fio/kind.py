@@ -24,7 +24,7 @@ class FioKind(ToolKind):
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
         """The driver of images, or of files."""
         pg_num = site.suite.rados.pg_num
-        if site.way.api == "cephfs":
+        if site.load_pass.api == "cephfs":
             return FioCephFs(cluster, at.mon, prefix=site.prefix, log=site.log, pg_num=pg_num)
         return FioRbd(cluster, prefix=site.prefix, log=site.log, pg_num=pg_num, cpus=at.cpus)
 

@@ -237,7 +237,7 @@ class Account:
             fields = {"Host": _host_header(place), **length, **headers}
             connection.request(method, path or "/", body or None, fields)
             answer = connection.getresponse()
-            data = http_body.whole(answer, LARGEST_ANSWER_BYTES)
+            data = http_body.read_limited(answer, LARGEST_ANSWER_BYTES)
             return AccountAnswer(answer.status, answer.headers, data)
         except (OSError, http.client.HTTPException) as error:
             where = f"{place.host}:{place.port}"

@@ -86,7 +86,7 @@ class LocustKind(DriverKind):
         setup = site.setup(
             Setup,
             # Only the engine can find objects on object servers.
-            users="engine" if site.way.api == "object-server" else site.suite.users,
+            users="engine" if site.load_pass.api == "object-server" else site.suite.users,
             processes=site.suite.processes,
             clients=names,
             listen=site.clients[0].address if names else None,

@@ -36,7 +36,7 @@ class ToolKind(DriverKind):
         """The driver; what it made in the cluster is removed with it."""
         if site.cluster is None:
             raise DriverError(
-                f"{site.layout} has no Ceph cluster: {site.way.api} cannot be loaded there"
+                f"{site.layout} has no Ceph cluster: {site.load_pass.api} cannot be loaded there"
             )
         cluster = RadosCluster(site.cluster.host, replicas=site.cluster.replicas)
         with self.tool(site, cluster, site.cluster) as tool:
@@ -58,8 +58,8 @@ class RadosKind(ToolKind):
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
         """The driver of objects, or of images."""
         suite = site.suite
-        if site.way.api == "rados":
-            settings = site.way.rados or suite.rados
+        if site.load_pass.api == "rados":
+            settings = site.load_pass.rados or suite.rados
             return RadosBench(
                 cluster, prefix=site.prefix, log=site.log, settings=settings, cpus=at.cpus
             )

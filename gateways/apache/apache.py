@@ -233,7 +233,7 @@ class Apache(Front):
         after one that ended 20 of them, 1, 12 and 17 were seen with 2.4.71. Requests would then
         wait while the others start one by one, as they do not after a start.
         """
-        known = len(host.logged(ERROR_LOG))
+        known = len(host.read_log(ERROR_LOG))
         before = self._generation(host)
         new = self._restarted(host)
         apache, after = self.daemons(host)[-1], self._generation(host)
@@ -241,7 +241,7 @@ class Apache(Front):
             raise apache.failed(
                 f"was asked to restart gracefully and is still at generation {after}"
             )
-        since = host.logged(ERROR_LOG, known).decode(errors="replace")
+        since = host.read_log(ERROR_LOG, known).decode(errors="replace")
         ignored = [line for line in since.splitlines() if _IGNORED.search(line)]
         if ignored:
             raise apache.failed(f"ignored part of its file at a graceful restart: {ignored[0]}")

@@ -14,7 +14,7 @@ import json
 import socket
 import sys
 
-from weighbridge.gateways.counter_loop import tell
+from weighbridge.gateways.counter_loop import print_every_second
 
 ANSWER_WITHIN_S = 5.0
 
@@ -91,7 +91,9 @@ def main() -> None:
             values.update(responder(sys.argv[4], int(sys.argv[5])))
         return values
 
-    tell(look, f"Apache at {address}:{port}", (OSError, http.client.HTTPException, ValueError))
+    print_every_second(
+        look, f"Apache at {address}:{port}", (OSError, http.client.HTTPException, ValueError)
+    )
 
 
 if __name__ == "__main__":

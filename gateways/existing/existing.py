@@ -13,7 +13,15 @@ from weighbridge.common.record import Record
 from weighbridge.gateways.existing import credentials, running_existing
 from weighbridge.gateways.existing.running_existing import RunningExisting
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
-from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
+from weighbridge.gateways.gateway import (
+    Gateway,
+    HostNeed,
+    Rendered,
+    RootImage,
+    RunningGateway,
+    Say,
+    Site,
+)
 from weighbridge.gateways.verify import OperationFailed, verify
 
 
@@ -57,7 +65,7 @@ class Existing(Gateway):
         for client in hosts.values():
             self.bring_up(hosts, client, say)
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         """Find the credentials, look at the endpoints, and verify each in a bucket with a random
         name.
 

@@ -13,7 +13,7 @@ from weighbridge.common.host import Host
 from weighbridge.gateways.endpoint_program import run_with_endpoints, without_secrets
 from weighbridge.gateways.existing.credentials import source
 from weighbridge.gateways.existing.settings import ExistingSettings
-from weighbridge.gateways.gateway import Rendered, Standing
+from weighbridge.gateways.gateway import Rendered, RunningGateway
 
 _LOOK_TIMEOUT_S = 150.0
 _CLEAR_TIMEOUT_S = 24 * 3600.0
@@ -22,7 +22,7 @@ _EMPTY_WITHIN_S = 20.0
 _SERVER_FAILS = 500
 
 
-class RunningExisting(Standing):
+class RunningExisting(RunningGateway):
     """A gateway that runs elsewhere and is reached from `client`."""
 
     def __init__(
@@ -46,7 +46,7 @@ class RunningExisting(Standing):
         look(self._client, self.endpoints)
 
     def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
-        """Delete these buckets over each of its endpoints; see Standing."""
+        """Delete these buckets over each of its endpoints; see RunningGateway."""
         return clear(self._client, self.endpoints, buckets)
 
 

@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 
-from weighbridge.gateways.counter_loop import tell
+from weighbridge.gateways.counter_loop import print_every_second
 
 NAMES = (
     *("scur", "stot", "qcur", "bin", "bout", "req_tot", "hrsp_2xx", "hrsp_4xx", "hrsp_5xx"),
@@ -117,7 +117,7 @@ def main() -> None:
     if sys.argv[2:] == ["once"]:
         json.dump({"info": info(path), "rows": rows(path)}, sys.stdout)
         return
-    tell(lambda: numbers(rows(path)), path)
+    print_every_second(lambda: numbers(rows(path)), path)
 
 
 if __name__ == "__main__":

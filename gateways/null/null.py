@@ -16,7 +16,15 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
+from weighbridge.gateways.gateway import (
+    Gateway,
+    HostNeed,
+    Rendered,
+    RootImage,
+    RunningGateway,
+    Say,
+    Site,
+)
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.verify import verify
 
@@ -57,7 +65,7 @@ def _delay(settings: NullSettings) -> str:
     return f"{least_ms:g} to {most_ms:g} ms, drawn by the seed,"
 
 
-class RunningNull(Standing):
+class RunningNull(RunningGateway):
     """The running null target."""
 
     def __init__(self, gateway: Null, host: Host, client: Host, say: Say) -> None:
@@ -106,7 +114,7 @@ class RunningNull(Standing):
         self._target.check()
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """See Standing."""
+        """See RunningGateway."""
         self._checked(gateway, scope)
 
     def _checked(self, gateway: Gateway, scope: Scope) -> Null:
@@ -138,7 +146,7 @@ class RunningNull(Standing):
         """Restart it with other options, on the same port and with the same key; its objects are
         lost.
 
-        Raises as Standing does.
+        Raises as RunningGateway does.
         """
         wanted = self._checked(gateway, scope)
         if self._runs(wanted):
@@ -181,7 +189,7 @@ class Null(Gateway):
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """The options were validated when the layout was read."""
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         """Start the null target and verify it, unless it is meant to fail or stall."""
         return RunningNull(self, hosts[self.place.target], client, say)
 

@@ -18,7 +18,7 @@ from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
-from weighbridge.gateways.gateway import Below, CephBelow, Say, Standing
+from weighbridge.gateways.gateway import Below, CephBelow, RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster, Osd, Radosgw
@@ -66,7 +66,7 @@ class CephBringUp:
         self.gateways = [self._radosgw_daemon(one) for one in self.roster.radosgws]
         self.front: tuple[Daemon, ...] = ()
 
-    def run(self) -> Standing:
+    def run(self) -> RunningGateway:
         """Start everything; returns the running gateway.
 
         Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed.
@@ -315,7 +315,7 @@ class CephBringUp:
                     "ceph",
                     what,
                     log=str(log),
-                    tail=self.mon_host.tail(log.name),
+                    tail=self.mon_host.log_tail(log.name),
                 )
             if time.monotonic() - reported > 5:
                 reported = time.monotonic()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 
-from weighbridge.gateways.counter_loop import tell
+from weighbridge.gateways.counter_loop import print_every_second
 from weighbridge.gateways.rgw.ask_daemon import ask
 
 ANSWER_WITHIN_S = 5.0
@@ -72,7 +72,7 @@ def counters(path: str, wanted: Wanted) -> dict[str, float]:
 def main() -> None:
     """Print counters until stdin closes."""
     path, wanted = sys.argv[1], parse(sys.argv[2:])
-    tell(lambda: counters(path, wanted), path)
+    print_every_second(lambda: counters(path, wanted), path)
 
 
 if __name__ == "__main__":

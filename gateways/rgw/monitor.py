@@ -83,7 +83,7 @@ class Monitor:
 
     def _failed(self, code: int | None) -> CommandFailed:
         return CommandFailed(
-            self._host.name, self._argv, code, "\n".join(self._host.tail(self._log.name))
+            self._host.name, self._argv, code, "\n".join(self._host.log_tail(self._log.name))
         )
 
     def __enter__(self) -> Self:
@@ -118,7 +118,7 @@ class CephDaemon:
             self.name,
             what,
             log=str(self.host.log(log)),
-            tail=self.host.tail(log),
+            tail=self.host.log_tail(log),
             advice=advice,
         )
 

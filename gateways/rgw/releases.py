@@ -34,7 +34,7 @@ _PACKAGES = (
     *packages_before("rgw"),
 )
 
-_TOLD_BY = ("ceph-common", "radosgw", "ceph-base")
+_VERSION_PACKAGES = ("ceph-common", "radosgw", "ceph-base")
 
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
@@ -42,7 +42,7 @@ RELEASES: dict[str, CephRelease] = {
             name="ceph-14",
             suite="bullseye",
             packages=_PACKAGES,
-            told_by=_TOLD_BY,
+            version_packages=_VERSION_PACKAGES,
             # Its security and update archives name files that no longer exist.
             options=(
                 '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
@@ -60,13 +60,17 @@ RELEASES: dict[str, CephRelease] = {
         ),
     ),
     "ceph-16": CephRelease(
-        image=RootImage(name="ceph-16", suite="bookworm", packages=_PACKAGES, told_by=_TOLD_BY),
+        image=RootImage(
+            name="ceph-16", suite="bookworm", packages=_PACKAGES, version_packages=_VERSION_PACKAGES
+        ),
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
     ),
     "ceph-18": CephRelease(
-        image=RootImage(name="ceph-18", suite="trixie", packages=_PACKAGES, told_by=_TOLD_BY),
+        image=RootImage(
+            name="ceph-18", suite="trixie", packages=_PACKAGES, version_packages=_VERSION_PACKAGES
+        ),
         key_type=1,
         frontends=("beast",),
         filestore=False,
@@ -79,7 +83,7 @@ RELEASES: dict[str, CephRelease] = {
             name="ceph-20",
             suite="sid",
             packages=_PACKAGES,
-            told_by=_TOLD_BY,
+            version_packages=_VERSION_PACKAGES,
             options=('--aptopt=Acquire::Check-Valid-Until "false"',),
         ),
         key_type=2,

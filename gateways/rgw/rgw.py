@@ -19,9 +19,9 @@ from weighbridge.gateways.gateway import (
     HostNeed,
     Rendered,
     RootImage,
+    RunningGateway,
     Say,
     Site,
-    Standing,
     tier_of,
 )
 from weighbridge.gateways.rgw import options, scopes
@@ -177,6 +177,6 @@ class Rgw(Gateway):
         if faults:
             raise UsageError("\n".join(faults))
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         """See Gateway, and CephBringUp for the order."""
         return CephBringUp(self.cluster, hosts, client, say).run()

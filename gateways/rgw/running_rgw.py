@@ -12,7 +12,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
-from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
+from weighbridge.gateways.gateway import Below, DiskSpace, Gateway, RunningGateway, Say
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.change import CephChange
@@ -29,7 +29,7 @@ _KEPT = {
 }
 
 
-class RunningRgw(Standing):
+class RunningRgw(RunningGateway):
     """A healthy cluster with its gateway verified."""
 
     def __init__(
@@ -87,7 +87,7 @@ class RunningRgw(Standing):
         """Raise ServiceFailed when a daemon has died."""
         daemon.check(self._state.daemons)
 
-    def check_room(self) -> None:
+    def check_disk_space(self) -> None:
         """Raise ServiceFailed when an OSD is full: writes and deletes then get no answer."""
         ceph = self._below.ceph
         if ceph is None:
@@ -113,11 +113,11 @@ class RunningRgw(Standing):
         )
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """See Standing. Raises UsageError, CommandFailed."""
+        """See RunningGateway. Raises UsageError, CommandFailed."""
         self._planned(gateway, scope, lambda _: None)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """See Standing, and CephChange: after a failure the next one restarts what was touched."""
+        """See RunningGateway and CephChange: after a failure the next restarts what was touched."""
         change = self._planned(gateway, scope, say)
         with change.restoring_on_failure():
             done, checks = change.run(self.endpoints)
@@ -139,13 +139,13 @@ class RunningRgw(Standing):
         """The cluster, and one radosgw by itself behind a front."""
         return self._below
 
-    def room(self) -> Room | None:
+    def disk_space(self) -> DiskSpace | None:
         """The OSDs' stores (`ceph df`), journals and databases included."""
         ceph = self._below.ceph
         if ceph is None:
             return None
         stats = json.loads(ceph.host.run(["ceph", "df", "--format", "json"]).stdout)["stats"]
-        return Room(
+        return DiskSpace(
             bytes=stats["total_bytes"],
             free_bytes=stats["total_avail_bytes"],
             replicas=ceph.replicas,

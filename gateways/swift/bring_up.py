@@ -11,7 +11,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Below, Say, Standing
+from weighbridge.gateways.gateway import Below, RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import below, config
 from weighbridge.gateways.swift.change import SwiftState, verified_text
@@ -57,7 +57,7 @@ class SwiftBringUp:
         self.files = files(cluster.release, cluster.settings, self.roster, self.secret, self.front)
         self.started: list[Daemon] = []
 
-    def run(self) -> Standing:
+    def run(self) -> RunningGateway:
         """Start everything; returns the running gateway.
 
         Raises ServiceFailed, CommandFailed or VerificationFailed.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import sys
 
-from weighbridge.gateways.counter_loop import tell
+from weighbridge.gateways.counter_loop import print_every_second
 
 NAMES = frozenset(
     {
@@ -44,7 +44,7 @@ def counters(address: str, port: int) -> dict[str, int]:
 def main() -> None:
     """Print counters until stdin closes."""
     address, port = sys.argv[1], int(sys.argv[2])
-    tell(lambda: counters(address, port), f"{address}:{port}")
+    print_every_second(lambda: counters(address, port), f"{address}:{port}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class SwiftRelease(Record):
     """Options that this suite uses with other releases and that this one does not know."""
 
 
-_TOLD_BY = ("python3-swift", "swift", "openstack-swift")
+_VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
 
 RELEASES: dict[str, SwiftRelease] = {
     "swift-2.26": SwiftRelease(
@@ -29,7 +29,7 @@ RELEASES: dict[str, SwiftRelease] = {
             name="swift-2.26",
             suite="bullseye",
             packages=_PACKAGES,
-            told_by=_TOLD_BY,
+            version_packages=_VERSION_PACKAGES,
             # Its security and update archives name files that no longer exist.
             options=(
                 '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
@@ -38,18 +38,28 @@ RELEASES: dict[str, SwiftRelease] = {
         lacks=frozenset({"etag_validate_pct"}),
     ),
     "swift-2.30": SwiftRelease(
-        image=RootImage(name="swift-2.30", suite="bookworm", packages=_PACKAGES, told_by=_TOLD_BY),
+        image=RootImage(
+            name="swift-2.30",
+            suite="bookworm",
+            packages=_PACKAGES,
+            version_packages=_VERSION_PACKAGES,
+        ),
         lacks=frozenset({"etag_validate_pct"}),
     ),
     "swift-2.35": SwiftRelease(
-        image=RootImage(name="swift-2.35", suite="trixie", packages=_PACKAGES, told_by=_TOLD_BY)
+        image=RootImage(
+            name="swift-2.35",
+            suite="trixie",
+            packages=_PACKAGES,
+            version_packages=_VERSION_PACKAGES,
+        )
     ),
     "swift-2.38": SwiftRelease(
         image=RootImage(
             name="swift-2.38",
             suite="sid",
             packages=_PACKAGES,
-            told_by=_TOLD_BY,
+            version_packages=_VERSION_PACKAGES,
             # sid changes daily; a mirror's copy may be older than its own expiry date.
             options=('--aptopt=Acquire::Check-Valid-Until "false"',),
         )

@@ -12,7 +12,7 @@ from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon, program
-from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
+from weighbridge.gateways.gateway import Below, DiskSpace, Gateway, RunningGateway, Say
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.below import RESELLER
@@ -38,7 +38,7 @@ STORAGE = DaemonCounters(
 )
 
 
-class RunningSwift(Standing):
+class RunningSwift(RunningGateway):
     """Verified proxy and storage servers."""
 
     profile_remark = (
@@ -73,11 +73,11 @@ class RunningSwift(Standing):
         self.rendered = shown(state.files, state.secret)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """See Standing."""
+        """See RunningGateway."""
         fitting(self._state, gateway, scope)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Restart servers whose files differ; see SwiftChange, and Standing for errors."""
+        """Restart servers whose files differ; see SwiftChange, and RunningGateway for errors."""
         done = SwiftChange(self._state, fitting(self._state, gateway, scope), say).run()
         self._describe()
         return done
@@ -115,7 +115,7 @@ class RunningSwift(Standing):
         """The object servers, and one proxy by itself behind a front. Raises CommandFailed."""
         return self._below()
 
-    def room(self) -> Room:
+    def disk_space(self) -> DiskSpace:
         """The file systems of the disks in the object ring."""
         servers = self.below().swift
         assert servers is not None  # noqa: S101 - `below` always has them
@@ -130,7 +130,7 @@ class RunningSwift(Standing):
             .run(["df", "--block-size=1", "--output=size,avail", *some])
             .stdout.splitlines()[1:]
         ]
-        return Room(
+        return DiskSpace(
             bytes=sum(int(size) for size, _ in rows),
             free_bytes=sum(int(free) for _, free in rows),
             replicas=servers.replicas,

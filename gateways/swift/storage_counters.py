@@ -15,7 +15,7 @@ import json
 import sys
 from pathlib import Path
 
-from weighbridge.gateways.counter_loop import tell
+from weighbridge.gateways.counter_loop import print_every_second
 
 # The line's other numbers are for the whole machine, even in a container.
 OWN_SOCKETS = ("inuse", "tw")
@@ -55,7 +55,7 @@ def main() -> None:
         found = sockets(Path("/proc/net/sockstat").read_text(encoding="utf-8"))
         return {**found, "async_folders": async_folders(devices), **recon(path)}
 
-    tell(look, str(path))
+    print_every_second(look, str(path))
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from weighbridge.gateways.gateway import (
     HostNeed,
     Rendered,
     RootImage,
+    RunningGateway,
     Say,
     Site,
-    Standing,
     tier_of,
 )
 from weighbridge.gateways.swift import config, options, scopes
@@ -178,6 +178,6 @@ class Swift(Gateway):
         if found:
             raise UsageError(f"{self.release}:\n" + "\n".join(dict.fromkeys(found)))
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         """See Gateway, and SwiftBringUp for the order."""
         return SwiftBringUp(self.cluster, hosts, client, say).run()

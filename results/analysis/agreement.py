@@ -177,7 +177,7 @@ def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -
     """Known reasons why these drivers' figures differ that apply here; `facts` are by layout."""
     drivers = dict.fromkeys(name for pair in found for name in (pair.first, pair.other))
     texts = []
-    for one in (one for name in drivers for one in traits_of(name).apart):
+    for one in (one for name in drivers for one in traits_of(name).caveats):
         if one.api is not None and all(step.api != one.api for step in found):
             continue
         layouts = [

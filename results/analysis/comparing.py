@@ -121,7 +121,7 @@ def verdict(one: Effect) -> Verdict:
     if one.doubts:
         return "provisional"
     if one.bins is not None and (one.bins[0].touches(one.bins[1]) or one.least < one.bound):
-        return "not shown"
+        return "not significant"
     if one.q is not None and one.q <= LEVEL and (one.noise is None or one.least > one.noise):
         return "better" if METRICS[one.metric].better_at(one.ratio.value) else "worse"
     low, high = one.ratio.low, one.ratio.high
@@ -133,4 +133,4 @@ def verdict(one: Effect) -> Verdict:
         and high < one.bound / one.drift
     ):
         return "too small to matter"
-    return "not shown"
+    return "not significant"

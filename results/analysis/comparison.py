@@ -20,13 +20,13 @@ from weighbridge.results.statistics import Ratio, TTest
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
 
 Verdict = Literal[
-    "better", "worse", "too small to matter", "not shown", "provisional", "not comparable"
+    "better", "worse", "too small to matter", "not significant", "provisional", "not comparable"
 ]
 """`better` and `worse`: the interval clears the practical threshold, corrected for all tests, and
 the noise floor. `too small to matter`: the complete interval lies within the threshold, so the two
-are equivalent. `not shown`: neither; these repeats leave both open. `provisional`: a mild doubt
-touches a side, such as fewer than 5 repeats. `not comparable`: a grave one does, or a side is
-missing, invalid or unsteady.
+are equivalent. `not significant`: neither; these repeats leave both open. `provisional`: a mild
+doubt touches a side, such as fewer than 5 repeats. `not comparable`: a grave one does, or a side
+is missing, invalid or unsteady.
 """
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -75,7 +75,7 @@ class Effect(Record):
     noise: PositiveFloat | None = None
     """The machine's noise floor for this metric, as a ratio above 1; None without an A/A control.
     """
-    verdict: Verdict = "not shown"
+    verdict: Verdict = "not significant"
     """Until judged by `results.analysis.comparing.judge`."""
     doubts: tuple[Doubt, ...] = ()
     """Doubts about either side, grave ones first."""
@@ -145,7 +145,7 @@ class NoiseFloor(Record):
 
     metric: MetricKey
     layout: str
-    twin: str
+    control: str
     ratio: PositiveFloat
     low: PositiveFloat
     high: PositiveFloat

@@ -190,7 +190,7 @@ def over_all(cells: Sequence[Effect], *, in_blocks: bool = False) -> Effect:
     worries = [doubt for cell in usable for doubt in cell.doubts]
     if lacking:
         counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != (1,))}"
-        worries.append(Doubt(what="not whole", grade="mild", words=f"not comparable at {counts}"))
+        worries.append(Doubt(what="incomplete", grade="mild", words=f"not comparable at {counts}"))
     lone = few(min(len(sub), len(base)))
     worries += [lone] if lone is not None else []
     head = head.model_copy(

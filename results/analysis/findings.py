@@ -141,7 +141,7 @@ def _brief(verdict: Verdict, faster: str, slower: str, measure: Ratio | None) ->
             f"{faster}, {slower}: "
             f"{'provisional, ' * (verdict == 'provisional')}{undecided(measure)}"
         )
-    mark = f", {verdict}" if verdict in ("not shown", "provisional") else ""
+    mark = f", {verdict}" if verdict in ("not significant", "provisional") else ""
     return f"{faster} {show_ratio(measure.value)} {slower}{mark}"
 
 
@@ -334,7 +334,7 @@ def overall(findings: Sequence[Finding], *, rivals: bool = False) -> dict[Kind, 
 
 
 _CLAIMS_NOTHING: Final[dict[Verdict, str]] = {
-    "not shown": "no difference found",
+    "not significant": "no difference found",
     "too small to matter": "equivalent: too small to matter",
 }
 LONGEST: Final = 150

@@ -53,7 +53,7 @@ def unused(
     return tuple(
         _why(rows, layout, control)
         for control, layout in controls.items()
-        if all(floor.twin != control for floor in found)
+        if all(floor.control != control for floor in found)
     )
 
 
@@ -98,7 +98,7 @@ def _floor(rows: Sequence[Row], metric: Metric, layout: str, control: str) -> No
     return NoiseFloor(
         metric=metric.key,
         layout=layout,
-        twin=control,
+        control=control,
         ratio=ratio,
         low=low,
         high=high,

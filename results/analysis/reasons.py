@@ -20,7 +20,7 @@ from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import listed
 from weighbridge.results.metrics import METRICS, MetricKey
 
-Standing = Literal["not valid", "not comparable", "provisional"]
+ReasonStatus = Literal["not valid", "not comparable", "provisional"]
 """What a reason makes of the cells that it affects."""
 
 Cell = tuple[str, Kind, int]
@@ -28,7 +28,7 @@ Cell = tuple[str, Kind, int]
 
 _BETWEEN: Final = ("hosts differ", "hosts not attested", "few repeats")
 """Doubts about pairs of layouts, which no row has."""
-_ORDER: Final[tuple[Standing, ...]] = ("not comparable", "not valid", "provisional")
+_ORDER: Final[tuple[ReasonStatus, ...]] = ("not comparable", "not valid", "provisional")
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?")
 
 
@@ -36,7 +36,7 @@ class Reason(Record):
     """One reason. `mark` is shown beside the affected cells; `where` names them in words."""
 
     mark: str
-    standing: Standing
+    status: ReasonStatus
     words: str
     metrics: tuple[MetricKey, ...] = ()
     """The affected metrics; empty: all of them."""
@@ -47,24 +47,24 @@ class Reason(Record):
     def text(self) -> str:
         """All of it in one line."""
         what = f"{', '.join(METRICS[key].name for key in self.metrics)} " if self.metrics else ""
-        return f"{what}{self.standing}: {self.words} ({self.where})"
+        return f"{what}{self.status}: {self.words} ({self.where})"
 
 
 def reasons(rows: Sequence[Row], comparison: Comparison) -> tuple[Reason, ...]:
     """Everything that keeps figures of a table from being ranked or claimed, gravest first."""
-    groups: dict[tuple[Standing, tuple[str, ...], str], list[tuple[str, Cell]]] = {}
-    for standing, metrics, words, cell in (*_of_rows(rows), *_of_pairs(comparison)):
-        groups.setdefault((standing, metrics, _NUMBER.sub("\0", words)), []).append((words, cell))
+    groups: dict[tuple[ReasonStatus, tuple[str, ...], str], list[tuple[str, Cell]]] = {}
+    for status, metrics, words, cell in (*_of_rows(rows), *_of_pairs(comparison)):
+        groups.setdefault((status, metrics, _NUMBER.sub("\0", words)), []).append((words, cell))
     ordered = sorted(groups.items(), key=lambda item: _ORDER.index(item[0][0]))
     every = list(dict.fromkeys(_cell(row) for row in rows))
     names = subjects(rows)
     made = []
-    for number, ((standing, metrics, pattern), found) in enumerate(ordered):
+    for number, ((status, metrics, pattern), found) in enumerate(ordered):
         cells = tuple(dict.fromkeys(cell for _, cell in found))
         made.append(
             Reason(
                 mark=_mark(number),
-                standing=standing,
+                status=status,
                 words=_ranged(pattern, [words for words, _ in found]),
                 metrics=metrics,
                 where=_where(cells, every, names),
@@ -94,7 +94,7 @@ def _cell(row: Row) -> Cell:
     return row.layout, kind_of(row), row.workers
 
 
-def _of_rows(rows: Sequence[Row]) -> Iterator[tuple[Standing, tuple[str, ...], str, Cell]]:
+def _of_rows(rows: Sequence[Row]) -> Iterator[tuple[ReasonStatus, tuple[str, ...], str, Cell]]:
     for row in rows:
         if not row.valid or row.steady is False:
             fallback = NOT_VALID if not row.valid else NOT_STEADY
@@ -105,20 +105,20 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[tuple[Standing, tuple[str, ...], s
                 _cell(row),
             )
         for doubt in row.doubts:
-            yield _standing(doubt), doubt.metrics, f"{doubt.what}: {doubt.words}", _cell(row)
+            yield _status(doubt), doubt.metrics, f"{doubt.what}: {doubt.words}", _cell(row)
 
 
-def _of_pairs(comparison: Comparison) -> Iterator[tuple[Standing, tuple[str, ...], str, Cell]]:
+def _of_pairs(comparison: Comparison) -> Iterator[tuple[ReasonStatus, tuple[str, ...], str, Cell]]:
     for effect in comparison.effects:
         if effect.workers is not None:
             for doubt in effect.doubts:
                 if doubt.what in _BETWEEN:
                     for layout in (effect.baseline, effect.subject):
                         cell = (layout, kind_of(effect), effect.workers)
-                        yield _standing(doubt), doubt.metrics, f"{doubt.what}: {doubt.words}", cell
+                        yield _status(doubt), doubt.metrics, f"{doubt.what}: {doubt.words}", cell
 
 
-def _standing(doubt: Doubt) -> Standing:
+def _status(doubt: Doubt) -> ReasonStatus:
     return "not comparable" if doubt.grade == "grave" else "provisional"
 
 

@@ -96,7 +96,7 @@ def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
     for one in effects:
         ratio = one.ratio
         if (
-            one.verdict != "not shown"
+            one.verdict != "not significant"
             or ratio is None
             or ratio.low is None
             or ratio.high is None

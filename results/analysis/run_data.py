@@ -11,7 +11,7 @@ from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.layers.staircases import staircases, with_ceiling_doubts
-from weighbridge.results.analysis.sameness import between
+from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row, rows_of
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
 from weighbridge.results.analysis.study.study import StudyOutcome, outcome, study_of
@@ -20,7 +20,7 @@ from weighbridge.results.analysis.tuning.confirmation import (
     confirmation,
     confirmation_folder,
 )
-from weighbridge.results.analysis.tuning.setting_table import SettingTable, ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import Doubt, What
 from weighbridge.results.record import (
@@ -90,9 +90,9 @@ class RunData:
         return TuningStore(self.store.folder).trials() if self.tuning is not None else ()
 
     @cached_property
-    def ledger(self) -> SettingTable | None:
+    def setting_table(self) -> SettingTable | None:
         """The results of the trials; None if the run is not a tuning."""
-        return None if self.tuning is None else ledger(self.tuning, self.trials, self.visits)
+        return None if self.tuning is None else setting_table(self.tuning, self.trials, self.visits)
 
     @cached_property
     def confirmation(self) -> Confirmation | None:
@@ -115,12 +115,12 @@ class RunData:
     @cached_property
     def tuned(self) -> TuningResult | None:
         """All results of a tuning; None for other runs."""
-        if self.tuning is None or self.ledger is None:
+        if self.tuning is None or self.setting_table is None:
             return None
         return TuningResult(
             run=self.tuning,
             trials=self.trials,
-            ledger=self.ledger,
+            table=self.setting_table,
             winner=TuningStore(self.store.folder).winner(),
             confirmation=self.confirmation,
             state=self.manifest.state,
@@ -152,13 +152,13 @@ class RunData:
     @cached_property
     def comparison(self) -> Comparison:
         """Every layout compared with the first; for a tuning each variant with the baseline."""
-        if self.ledger is not None:
-            return tuning_comparison(self.ledger)
+        if self.setting_table is not None:
+            return tuning_comparison(self.setting_table)
         return compare(
             self.rows,
             self.plan.twins,
             self.plan.suite.bounds,
-            between(self.attested, self.plan.own),
+            host_doubts(self.attested, self.plan.measured),
         )
 
     @cached_property
@@ -168,7 +168,10 @@ class RunData:
         if run is None:
             return None
         return outcome(
-            run, self.plan, (*self.rows, *self.layers), between(self.attested, self.plan.own)
+            run,
+            self.plan,
+            (*self.rows, *self.layers),
+            host_doubts(self.attested, self.plan.measured),
         )
 
     @cached_property
@@ -252,7 +255,7 @@ def tuning_comparison(found: SettingTable) -> Comparison:
     effects = tuple(effect for entry in found.entries for effect in entry.effects)
     return Comparison(
         baseline=found.baseline.name,
-        subjects=tuple(entry.arm.name for entry in found.entries),
+        subjects=tuple(entry.variant.name for entry in found.entries),
         effects=effects,
         tests=sum(effect.p is not None for effect in effects),
     )

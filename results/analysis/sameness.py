@@ -135,7 +135,7 @@ def compare(attested: Sequence[Attested]) -> tuple[ComparedFigure, ...]:
     )
 
 
-def between(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
+def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
     """Doubts about pairs of layouts: a grave one if their hosts' figures differ beyond the bound,
     by the worst figure; a mild one if only one of two `layouts` was attested.
 

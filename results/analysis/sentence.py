@@ -41,7 +41,7 @@ def strength(one: Effect) -> str:
         text += f": provisional, {'; '.join(dict.fromkeys(doubt.words for doubt in one.doubts))}"
     elif one.verdict == "too small to matter":
         text += f": equivalent, the difference is below the {_matter(one)} that matter"
-    elif one.verdict == "not shown":
+    elif one.verdict == "not significant":
         text += f": no difference found{_why(one)}"
     if one.drift > 1 and one.metric == "throughput" and one.verdict in ("better", "worse"):
         text += "; it holds for any drift within the windows that is not ruled out"

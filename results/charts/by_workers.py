@@ -301,7 +301,7 @@ def _panel(data: WorkerPanel, y: AxisScale, *, under: tuple[Mark, ...], unit: st
         key=data.key,
         title=data.title,
         finding=data.finding,
-        told=" ".join(data.sentences),
+        alt_text=" ".join(data.sentences),
         x=AxisScale.workers(data.workers),
         y=y,
         marks=(

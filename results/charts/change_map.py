@@ -230,7 +230,7 @@ def cell_text(effect: Effect) -> str:
     """
     if effect.ratio is None:
         return "×"
-    if effect.verdict == "not shown":
+    if effect.verdict == "not significant":
         return "~"
     words = show_percent(effect.ratio.value)
     if in_bins(effect):
@@ -303,7 +303,7 @@ def _study_panel(one: Recap, key: str) -> Panel:
     return Panel(
         key=key,
         title=one.title,
-        told="Change of throughput. The table below has every cell.",
+        alt_text="Change of throughput. The table below has every cell.",
         # Size and number are on two lines.
         x=AxisScale.of_names(one.across, expression="split(datum.label, ' × ')"),
         y=AxisScale.of_names(one.down),

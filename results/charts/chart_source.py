@@ -65,7 +65,9 @@ class ChartSource(Record):
         Titles begin with a warning where the comparison claims nothing.
         """
         effects = () if self.comparison is None else self.comparison.effects
-        claims = not effects or any(one.claimed or one.verdict == "not shown" for one in effects)
+        claims = not effects or any(
+            one.claimed or one.verdict == "not significant" for one in effects
+        )
         word = "Provisional" if any(one.ratio is not None for one in effects) else "Not comparable"
         return tuple(
             one.model_copy(
@@ -87,7 +89,7 @@ def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
     """
     plan = data.plan
     if data.tuned is not None:
-        baseline = data.tuned.ledger.baseline.name
+        baseline = data.tuned.table.baseline.name
         own = plan.model_copy(
             update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
         )

@@ -204,7 +204,7 @@ class Panel(Record):
     heat: HeatScale | None = None
     aside: str = ""
     """Small text above its right end."""
-    told: str = ""
+    alt_text: str = ""
     """Alternative text; empty where the finding is enough."""
     head: tuple[str, ...] = ()
     lines: tuple[tuple[str, ...], ...] = ()

@@ -24,7 +24,7 @@ from typing import IO, Any, Final
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.common.escaping import inert_all
+from weighbridge.common.escaping import escape_all_controls
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import LIGHT, Look, font_folder
 from weighbridge.results.charts.composer import compose
@@ -70,7 +70,7 @@ def draw(
                 _add_process(processes, threads, fonts, log, jobs)
             for spec in specs:
                 futures.append(Future())
-                jobs.put((json.dumps(inert_all(spec)), futures[-1]))
+                jobs.put((json.dumps(escape_all_controls(spec)), futures[-1]))
             for _ in processes:
                 jobs.put(None)
             return tuple(one.result() for one in futures)

@@ -112,7 +112,7 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
             str(row.workers),
             *(_percent_text(_top(row, what, tiers)) for _, _, what, tiers in KINDS),
             row.saturated or "not recorded",
-            row.told or UNKNOWN,
+            row.daemon_words or UNKNOWN,
         )
         for row in rows
     ]

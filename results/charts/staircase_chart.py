@@ -130,7 +130,7 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
     return Panel(
         key="-".join(stairs[0].kind),
         title=upper(stairs[0].about),
-        told=" ".join(f"{stair.words}." for stair in stairs),
+        alt_text=" ".join(f"{stair.words}." for stair in stairs),
         x=AxisScale.logarithmic(known, "MB/s (log scale)"),
         y=AxisScale(low=count - 0.4, high=-0.6, hidden=True),
         marks=(

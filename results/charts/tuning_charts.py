@@ -54,18 +54,18 @@ def drift_chart(source: ChartSource) -> tuple[Figure, ...]:
     panels = []
     for number, _ in enumerate(result.run.objectives):
         readings = [
-            one for one in result.ledger.readings if one.objective == number and one.trial in trials
+            one for one in result.table.readings if one.objective == number and one.trial in trials
         ]
         if any(one.value is not None for one in readings):
             panels.append(_panel(result, number, readings, trials))
-    drifts = [one.words for one in result.ledger.drift]
+    drifts = [one.words for one in result.table.drift]
     figure = Figure(
         name="drift",
         title="Every trial, in order of time",
         finding=upper(drifts[0].rstrip("."))
         if drifts
         else "The drift of the baseline is not known",
-        caption=f"Line: {result.ledger.baseline.name}, repeated before and after every few "
+        caption=f"Line: {result.table.baseline.name}, repeated before and after every few "
         "settings. Blue: a setting that is better, orange: worse, grey: no significant effect. "
         "Each trial is compared with the line beside it, so a drift of both cancels out.",
         data=_csv(result, trials),
@@ -80,22 +80,24 @@ def _panel(
 ) -> Panel:
     metric = METRICS[result.run.objectives[number].of]
     unit = metric.unit if metric.key == "throughput" else f"{metric.name}, {metric.unit}"
-    drift = next((one for one in result.ledger.drift if one.objective == number), None)
-    verdicts = {one.arm.name: one.verdict for one in result.ledger.entries}
-    names = {one.arm.name: one.name for one in result.ledger.entries}
+    drift = next((one for one in result.table.drift if one.objective == number), None)
+    verdicts = {one.variant.name: one.verdict for one in result.table.entries}
+    names = {one.variant.name: one.name for one in result.table.entries}
     base: list[tuple[int, Spot]] = []
     others: list[Spot] = []
     for one in readings:
-        arm = trials[one.trial].arm
+        variant = trials[one.trial].arm
         if one.value is None:
             continue
-        tip = f"{names.get(arm.name, arm.name)}: {show_figure(one.value)} {unit}"
+        tip = f"{names.get(variant.name, variant.name)}: {show_figure(one.value)} {unit}"
         spot = Spot(x=one.trial + 1, y=one.value, tip=tip, tone="ink")
-        if arm.is_baseline:
+        if variant.is_baseline:
             base.append((trials[one.trial].deployment, spot))
         else:
             others.append(
-                spot.model_copy(update={"tone": CLAIMED.get(verdicts.get(arm.name, ""), "axis")})
+                spot.model_copy(
+                    update={"tone": CLAIMED.get(verdicts.get(variant.name, ""), "axis")}
+                )
             )
     lines = [
         Trace(
@@ -155,7 +157,7 @@ def _csv(result: TuningResult, trials: dict[int, Trial]) -> str:
             *(one.trial + 1, trial.round + 1, trial.deployment, trial.started_s, trial.arm.name),
             *(result.run.objectives[one.objective].words, one.value, one.reference, one.why),
         )
-        for one in result.ledger.readings
+        for one in result.table.readings
         if (trial := trials.get(one.trial)) is not None
     ]
     return csv_lines(head, lines)
@@ -197,7 +199,7 @@ def _of_objective(result: TuningResult, number: int) -> Figure | None:
     objective, called = result.run.objectives[number], result.called(number)
     mine = [
         SettingChange(setting=one.name, effect=one.effects[number])
-        for one in result.ledger.entries
+        for one in result.table.entries
         if len(one.effects) > number
     ]
     known = sorted(
@@ -216,7 +218,7 @@ def _of_objective(result: TuningResult, number: int) -> Figure | None:
     base = "tornado" if metric == "throughput" else f"tornado-{metric}"
     name = f"{base}-{same}" if same > 1 else base
     left = len(known) - len(shown)
-    looks = result.ledger.looks
+    looks = result.table.looks
     sure = f"95 % interval, widened for {looks} looks" if looks > 1 else "95 % interval"
     better = "more" if METRICS[metric].better == "more" else "shorter"
     worst = f" {left} with smaller effects are only in the table." if left else ""
@@ -229,7 +231,7 @@ def _of_objective(result: TuningResult, number: int) -> Figure | None:
         name=name,
         title=f"What each setting does to the {called}",
         finding=finding(mine, called),
-        caption=f"Change from {result.ledger.baseline.name} beside it in time; line: {sure}. "
+        caption=f"Change from {result.table.baseline.name} beside it in time; line: {sure}. "
         f"Blue: better, {better}. Orange: worse. Grey, ~: no significant effect.{worst}",
         data=tornado_csv(mine),
         panels=(panel.model_copy(update={"lines": table, **size}),),

@@ -45,5 +45,5 @@ def csv_cell(cell: Cell) -> str:
     if isinstance(cell, datetime):
         return show_time(cell)
     if isinstance(cell, str):
-        return csv_text.inert(cell)
+        return csv_text.formula_safe(cell)
     return repr(cell) if isinstance(cell, float) else str(cell)

@@ -61,7 +61,7 @@ class ObjectiveOfRun:
     @property
     def scope(self) -> str | None:
         """What must be restarted for it."""
-        return self.result.scope(self.entry.arm)
+        return self.result.scope(self.entry.variant)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _cpu(tier: str, end: str, about: str) -> DataColumn[ObjectiveOfRun]:
 
 
 def _settings(one: ObjectiveOfRun) -> tuple[str, ...]:
-    return tuple(f"{key}={value}" for key, value in one.entry.arm.settings.items())
+    return tuple(f"{key}={value}" for key, value in one.entry.variant.settings.items())
 
 
 def _of_reading(name: str) -> Callable[[TrialLine], float | None]:
@@ -124,7 +124,11 @@ def _why(one: TrialLine) -> str | None:
 
 def _chosen(one: ObjectiveOfRun) -> bool | None:
     winner = one.result.winner
-    return None if winner is None else one.entry.arm.settings.items() <= winner.arm.settings.items()
+    return (
+        None
+        if winner is None
+        else one.entry.variant.settings.items() <= winner.arm.settings.items()
+    )
 
 
 EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
@@ -173,7 +177,7 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
         _effect(
             "verdict",
             "text",
-            "better, worse, too small to matter, not shown, provisional or not comparable.",
+            "better, worse, too small to matter, not significant, provisional or not comparable.",
         ),
         DataColumn(
             "doubts",
@@ -194,7 +198,7 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
     (
         _RUN,
         attribute("tuning", "text", "Name of the tuning.", "result.run.tuning.name"),
-        attribute("arm", "text", "Name of the layout with the setting.", "entry.arm.name"),
+        attribute("arm", "text", "Name of the layout with the setting.", "entry.variant.name"),
         _entry("name", "text", "The setting in words."),
         DataColumn("settings", "texts", "Each key and its value.", _settings),
         attribute(
@@ -341,7 +345,7 @@ def trials_table(runs: Sequence[RunData]) -> DataTable:
 def _ledger_lines(runs: Sequence[RunData]) -> Iterator[ObjectiveOfRun]:
     for data in runs:
         if (result := data.tuned) is not None:
-            for entry in result.ledger.entries:
+            for entry in result.table.entries:
                 yield from (
                     ObjectiveOfRun(data, result, entry, number)
                     for number in range(len(entry.effects))
@@ -351,7 +355,7 @@ def _ledger_lines(runs: Sequence[RunData]) -> Iterator[ObjectiveOfRun]:
 def _trial_lines(runs: Sequence[RunData]) -> Iterator[TrialLine]:
     for data in runs:
         if (result := data.tuned) is not None:
-            readings = {(one.trial, one.objective): one for one in result.ledger.readings}
+            readings = {(one.trial, one.objective): one for one in result.table.readings}
             for trial in result.trials:
                 for number in range(len(result.run.objectives)):
                     yield TrialLine(

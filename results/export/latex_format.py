@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.paper import PaperTable
 
@@ -76,7 +76,9 @@ def latex_file(table: PaperTable) -> ExportFile:
 
 def escape(text: str) -> str:
     """A text in one line, without anything that TeX would take for a command."""
-    return "".join(_LETTERS.get(letter, letter) for letter in inert(_CONTROL.sub(" ", text)))
+    return "".join(
+        _LETTERS.get(letter, letter) for letter in escape_controls(_CONTROL.sub(" ", text))
+    )
 
 
 def _line(cells: Iterable[str]) -> str:

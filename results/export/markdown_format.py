@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.paper import PaperTable
 
@@ -33,7 +33,7 @@ def markdown_file(table: PaperTable) -> ExportFile:
 
 def escape(text: str) -> str:
     """A text in one line, without anything that would be taken for Markdown or HTML."""
-    return _SPECIAL.sub(r"\\\1", inert(_CONTROL.sub(" ", text)))
+    return _SPECIAL.sub(r"\\\1", escape_controls(_CONTROL.sub(" ", text)))
 
 
 def _line(cells: list[str] | tuple[str, ...]) -> str:

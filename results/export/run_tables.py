@@ -315,14 +315,14 @@ def summary_table(runs: Sequence[RunData]) -> DataTable:
 
 
 def rows_table(
-    rows: Iterable[Row], run: str, twins: Mapping[str, str] = MappingProxyType({})
+    rows: Iterable[Row], run: str, controls: Mapping[str, str] = MappingProxyType({})
 ) -> DataTable:
-    """The same table of these rows; `twins` are A/A controls with the layouts that they repeat."""
-    return SUMMARY.fill(_row_lines(rows, run, twins))
+    """The same table of these rows; `controls`: A/A controls with the layouts that they repeat."""
+    return SUMMARY.fill(_row_lines(rows, run, controls))
 
 
-def _row_lines(rows: Iterable[Row], run: str, twins: Mapping[str, str]) -> Iterator[RowLine]:
-    return (RowLine(run, row, twins.get(row.layout)) for row in rows)
+def _row_lines(rows: Iterable[Row], run: str, controls: Mapping[str, str]) -> Iterator[RowLine]:
+    return (RowLine(run, row, controls.get(row.layout)) for row in rows)
 
 
 def steps_table(runs: Sequence[RunData]) -> DataTable:

@@ -85,7 +85,7 @@ def _metric_column(
 def value_columns(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
     """A column for each metric."""
     for one in METRICS.values():
-        kind: Kind = "integer" if one.whole else "number"
+        kind: Kind = "integer" if one.is_integer else "number"
         yield _metric_column(of, one, one.column, one.about, lambda found: found.value, kind)
 
 

@@ -27,13 +27,13 @@ def tuning_paper(data: RunData) -> PaperTable:
             f"{data.store.folder}: not a tuning: it has no ledger", advice="Choose another table."
         )
     groups: dict[str, list[tuple[str, ...]]] = {}
-    for entry in result.ledger.entries:
+    for entry in result.table.entries:
         groups.setdefault(entry.verdict, []).append(_line(result, entry))
     objectives = [result.called(number) for number in range(len(result.run.objectives))]
     state = "" if data.manifest.state == "done" else f" ({data.manifest.state})"
     return PaperTable(
         name="ledger",
-        caption=f"Effect of each setting vs {result.ledger.baseline.name}; tuning "
+        caption=f"Effect of each setting vs {result.table.baseline.name}; tuning "
         f"{result.run.tuning.name}, run {data.manifest.run_id}{state}",
         columns=(
             PaperColumn(title="Setting"),
@@ -57,7 +57,7 @@ def tuning_paper(data: RunData) -> PaperTable:
 
 
 def _line(result: TuningResult, entry: SettingEntry) -> tuple[str, ...]:
-    scope = result.scope(entry.arm)
+    scope = result.scope(entry.variant)
     return (
         entry.name,
         *(cell for effect in entry.effects for cell in _cells(effect)),
@@ -78,15 +78,15 @@ def _cpu(ratio: Ratio | None) -> str:
 
 
 def _notes(result: TuningResult) -> Iterator[str]:
-    looks = result.ledger.looks
+    looks = result.table.looks
     yield (
         "Change of geometric means from the baseline's trials before and after each trial; more is "
         "better for throughput, less for latencies. Intervals: 95 %"
         f"{f' over {looks} looks' if looks > 1 else ''}. ~: not significant."
     )
-    if any(one.verdict == "provisional" for one in result.ledger.entries):
+    if any(one.verdict == "provisional" for one in result.table.entries):
         yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials, provisional."
-    for one in result.ledger.drift:
+    for one in result.table.drift:
         yield f"{one.words[:1].upper()}{one.words[1:].rstrip('.')}."
     if result.winner is not None:
         yield result.winner_words

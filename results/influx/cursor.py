@@ -27,9 +27,9 @@ from weighbridge.results.record import (
     RunStore,
     StepResult,
     StoreError,
+    count_lines,
     is_line_start,
     read_bounded,
-    whole_lines,
     write_atomically,
 )
 
@@ -74,7 +74,7 @@ class Cursor(Record):
 
         Raises UsageError where they cannot be counted.
         """
-        return whole_lines(folder / _STEPS, self.at_bytes)
+        return count_lines(folder / _STEPS, self.at_bytes)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def set_aside(folder: Path, lines: Sequence[str], why: str) -> None:
     data = f"# {' '.join(why.split())}\n" + "".join(f"{line}\n" for line in lines)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        with os.fdopen(safe_files.opened(folder, REFUSED, flags), "ab") as file:
+        with os.fdopen(safe_files.open_descriptor(folder, REFUSED, flags), "ab") as file:
             file.write(data.encode())
             file.flush()
             os.fsync(file.fileno())

@@ -45,7 +45,9 @@ def _locked(path: Path) -> Iterator[int]:
     lock = open_lock(path.with_name(".lock"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        descriptor = safe_files.opened(path.parent, path.name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        descriptor = safe_files.open_descriptor(
+            path.parent, path.name, os.O_RDWR | os.O_APPEND | os.O_CREAT
+        )
         try:
             yield descriptor
         finally:

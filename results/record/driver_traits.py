@@ -13,7 +13,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 
 
-class Apart(Record):
+class Caveat(Record):
     """A known reason why a driver's figures differ from those of other drivers, as a clause."""
 
     text: str
@@ -47,7 +47,7 @@ class DriverTraits(Record):
     """Requests per worker that are not counted at the ends of the window."""
     beside_gateway: bool = False
     """Whether it runs on the gateway's host, within that host's limits."""
-    apart: tuple[Apart, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
 
 
 class HasTraits(Protocol):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from weighbridge.results.record.interval_log import log_header
-from weighbridge.results.record.reading import torn, whole_lines
+from weighbridge.results.record.reading import count_lines, torn
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
@@ -101,7 +101,7 @@ def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
             short = [
                 path
                 for path, step in zip(paths, wanted, strict=True)
-                if path.exists() and whole_lines(path, folder=store.folder) < _LINES[folder](step)
+                if path.exists() and count_lines(path, folder=store.folder) < _LINES[folder](step)
             ]
             if short:
                 yield f"{_files(short, len(paths), store.folder, 'cut short')}: {meaning}"

@@ -95,7 +95,7 @@ def read_bounded(path: Path, *, folder: Path | None = None) -> bytes:
     )
 
 
-def whole_lines(path: Path, at_bytes: int = 0, *, folder: Path | None = None) -> int:
+def count_lines(path: Path, at_bytes: int = 0, *, folder: Path | None = None) -> int:
     """How many complete lines a file has from an offset on; 0 if there is no file.
 
     Raises UsageError if it is unreadable.
@@ -140,7 +140,7 @@ def _lines_of(path: Path, folder: Path | None) -> Iterator[BinaryIO]:
     name = path.relative_to(folder).as_posix()
     try:
         try:
-            file = safe_files.reading(folder, name, largest_bytes=LARGEST_LINES_BYTES)
+            file = safe_files.open_to_read(folder, name, largest_bytes=LARGEST_LINES_BYTES)
         except FileNotFoundError:
             file = io.BytesIO()
         with file:

@@ -110,7 +110,7 @@ class ResolvedPlan(_Part):
         return self
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def measured(self) -> tuple[str, ...]:
         """Names of the layouts in order, without A/A controls."""
         return tuple(layout.name for layout in self.layouts if layout.name not in self.twins)
 

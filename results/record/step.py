@@ -72,7 +72,7 @@ class StepResult(Record):
     """Whether a daemon died in this step. The result is kept; `resume` measures the step again."""
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether it is measured, valid or not, and need not be measured again."""
         return self.measurement is not None and not self.spoilt
 

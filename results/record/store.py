@@ -326,7 +326,7 @@ class TelemetryFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         try:
             # Runs of older versions have no telemetry folder.
-            self._descriptor = safe_files.opened(folder, name, flags, make_folders=True)
+            self._descriptor = safe_files.open_descriptor(folder, name, flags, make_folders=True)
         except OSError as error:
             raise StoreError(path, error) from error
         try:

@@ -112,7 +112,7 @@ EntryVerdict = Literal[
     "worse",
     "trade-off",
     "too small to matter",
-    "no effect shown",
+    "not significant",
     "provisional",
     "not allowed",
     "failed",
@@ -121,9 +121,9 @@ EntryVerdict = Literal[
 """The verdict on a setting over all objectives.
 
 `better`: in at least one, worse in none. `trade-off`: better in one, worse in another. `too small
-to matter`: shown to be within the threshold, or a significant difference within it. `no effect
-shown`: not significant with this many trials. `not allowed`: it breaks a constraint. `failed`: it
-could not be tried.
+to matter`: shown to be within the threshold, or a significant difference within it. `not
+significant`: no effect was found with this many trials. `not allowed`: it breaks a constraint.
+`failed`: it could not be tried.
 """
 
 

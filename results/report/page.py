@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from weighbridge.common.escaping import inert, inert_all
+from weighbridge.common.escaping import escape_all_controls, escape_controls
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.charts.composer import compose_panel
 from weighbridge.results.charts.panels import Figure
@@ -37,7 +37,7 @@ def render(template: str, specs: Mapping[str, Mapping[str, Any]], **fields: Any)
             policy=_policy(),
             program=_program(),
             fonts={400: _font("Inter-Regular.otf"), 600: _font("Inter-SemiBold.otf")},
-            specs=inert_all(specs),
+            specs=escape_all_controls(specs),
             bundle=_bundle(),
         )
     )
@@ -73,12 +73,16 @@ def specs_of(figures: Iterable[Figure]) -> dict[str, dict[str, Any]]:
 def _finalized(value: Any) -> Any:
     """The value of a template's expression, made harmless: every text enters a page this way."""
     # Markup is passed on as it is: scripts must match their hashes.
-    return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return (
+        escape_controls(value)
+        if isinstance(value, str) and not isinstance(value, Markup)
+        else value
+    )
 
 
 def _breakable(text: str) -> Markup:
     """A text that may break after `_` and `.` within names, but not after an arrow."""
-    words = str(escape(inert(text))).replace(" → ", " →\N{NO-BREAK SPACE}")
+    words = str(escape(escape_controls(text))).replace(" → ", " →\N{NO-BREAK SPACE}")
     return Markup(re.sub(r"(?<=\w)([_.])(?=[^\W\d])", r"\1<wbr>", words))  # noqa: S704 - escaped above
 
 

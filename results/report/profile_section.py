@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.charts.flame import flame
@@ -35,7 +35,7 @@ class ProfileSection(Record):
     disk_lines: tuple[tuple[str, ...], ...]
 
 
-def shown(profiled: Sequence[Profiled]) -> tuple[ProfileSection, ...]:
+def profile_sections(profiled: Sequence[Profiled]) -> tuple[ProfileSection, ...]:
     """The sections of these profiles, in order."""
     return tuple(_shown(one) for one in profiled)
 
@@ -48,7 +48,7 @@ def _shown(one: Profiled) -> ProfileSection:
         workload=profile.workload,
         workers=profile.workers,
         caption=_caption(profile),
-        svg=inert(flame(one.stacks, title=title)) if one.stacks else "",
+        svg=escape_controls(flame(one.stacks, title=title)) if one.stacks else "",
         remarks=profile.remarks,
         disk_caption="" if disk is None else _disk_caption(disk),
         disk_lines=()

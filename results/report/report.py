@@ -34,7 +34,12 @@ from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
 from weighbridge.results.report.staircase_section import StaircaseSection
 from weighbridge.results.report.study_section import STUDY_2014, StudySection, study_2014
-from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines, table
+from weighbridge.results.report.tables import (
+    EFFECT_HEAD,
+    EFFECT_NUMBERS,
+    effect_lines,
+    results_table,
+)
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 _NUMBER: Final = re.compile(r"\d+")
@@ -85,7 +90,7 @@ def report(
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
     compared = [name for name in names if name not in plan.twins]
-    shown = table(rows, reasons)
+    shown = results_table(rows, reasons)
     own = [row for row in rows if row.layout not in plan.twins]
     stripes = strips(own)
     kinds = _kinds(rows, findings)

@@ -111,7 +111,7 @@ _COLUMNS: Final = (
 )
 
 
-def table(rows: Sequence[Row], found: Sequence[Reason] = ()) -> ResultsTable:
+def results_table(rows: Sequence[Row], found: Sequence[Reason] = ()) -> ResultsTable:
     """The table of results, with the marks of these reasons.
 
     A column that is empty in every line is kept: its absence would say less.

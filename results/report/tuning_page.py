@@ -60,7 +60,7 @@ class ParameterNotes(Record):
 def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
     """Render the page; it links to the confirmation's report relative to the `derived` folder."""
     manifest, plan, run = data.manifest, data.plan, result.run
-    baseline, figures = result.ledger.baseline.name, gallery.of("figures")
+    baseline, figures = result.table.baseline.name, gallery.of("figures")
     return render(
         "tuning.html.j2",
         specs_of(figures),
@@ -72,7 +72,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         result=result,
         run=run,
         tuning=run.tuning,
-        ledger=result.ledger,
+        table=result.table,
         baseline=baseline,
         lead=_lead(result),
         cards=cards(result),
@@ -81,7 +81,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         lines=setting_lines(result),
         tornados=[figure for figure in figures if figure.name.startswith("tornado")],
         drift=[figure for figure in figures if not figure.name.startswith("tornado")],
-        without_effect=tuple(_without_effect(one) for one in result.ledger.without_effect),
+        without_effect=tuple(_without_effect(one) for one in result.table.without_effect),
         refused=tuple(
             (SIGNS[one.verdict], one.verdict, one.name, one.notes[:NOTES], len(one.notes[NOTES:]))
             for one in result.refused
@@ -114,7 +114,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
 
 def _lead(result: TuningResult) -> str:
     """What was tried, how, and how often."""
-    run, tuning, ledger = result.run, result.run.tuning, result.ledger
+    run, tuning, table = result.run, result.run.tuning, result.table
     how = {
         "screen": "each by itself",
         "grid": "in every combination",
@@ -124,7 +124,7 @@ def _lead(result: TuningResult) -> str:
     return (
         f"{tuning.about.rstrip('.')}: {tuning.layout}{release}, "
         f"{counted(len(tuning.parameters), 'parameter')} {how}; "
-        f"{counted(len(ledger.entries), 'setting')} in {counted(ledger.trials, 'trial')} and "
+        f"{counted(len(table.entries), 'setting')} in {counted(table.trials, 'trial')} and "
         f"{counted(result.rounds, 'round')}."
     )
 
@@ -143,7 +143,7 @@ def _sentences(result: TuningResult) -> Iterator[str]:
         yield result.confirmation_words
     if result.without_effect_words:
         yield result.without_effect_words
-    for one in result.ledger.drift:
+    for one in result.table.drift:
         yield f"{upper(one.words.rstrip('.'))}."
 
 
@@ -166,10 +166,10 @@ def _without_effect(entry: SettingEntry) -> WithoutEffect:
 def _notes(result: TuningResult, one: Parameter) -> ParameterNotes:
     settings, default = result.run.layout_settings, one.default_at(result.run.release)
     tried = []
-    for entry in result.ledger.entries:
-        if one.key in entry.arm.settings and len(result.parameters(entry.arm)) == 1:
+    for entry in result.table.entries:
+        if one.key in entry.variant.settings and len(result.parameters(entry.variant)) == 1:
             changes = [change_words(effect) for effect in entry.effects if effect.ratio is not None]
-            value = show_setting(entry.arm.settings[one.key])
+            value = show_setting(entry.variant.settings[one.key])
             tried.append((f"{SIGNS[entry.verdict]} {entry.verdict}", value, "; ".join(changes)))
     return ParameterNotes(
         key=one.key,
@@ -192,8 +192,8 @@ def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
     chosen = result.winner.arm.settings.items()
     parts = [
         one
-        for one in result.ledger.entries
-        if one.arm.settings.items() <= chosen and one.verdict == "better"
+        for one in result.table.entries
+        if one.variant.settings.items() <= chosen and one.verdict == "better"
     ]
     for number, effect in enumerate(result.confirmation.effects):
         ratios = (one.effects[number].ratio for one in parts)
@@ -221,12 +221,12 @@ def _link(data: RunData, result: TuningResult) -> str:
 
 def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
     """Trials and figures that do not count: trial, setting, objective, reason."""
-    names = {one.arm.name: one.name for one in result.ledger.entries}
+    names = {one.variant.name: one.name for one in result.table.entries}
     setting = {one.number: names.get(one.arm.name, one.arm.name) for one in result.trials}
     for trial in result.failures:
         yield str(trial.number + 1), setting[trial.number], "all", trial.failed
     failed = {one.number for one in result.failures}
-    for one in result.ledger.readings:
+    for one in result.table.readings:
         if one.value is None and one.trial not in failed:
             yield str(one.trial + 1), setting[one.trial], result.called(one.objective), one.why
 
@@ -242,7 +242,8 @@ def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
 def _differing(data: RunData, baseline: str) -> Iterator[tuple[str, str, str, str]]:
     """Facts that differ from the baseline: setting, fact, baseline's value, value with it."""
     names = {
-        one.arm.name: one.name for one in (data.ledger.entries if data.ledger is not None else ())
+        one.variant.name: one.name
+        for one in (data.setting_table.entries if data.setting_table is not None else ())
     }
     before: dict[str, str] = {}
     for sheet in data.manifest.sheets:

@@ -38,7 +38,7 @@ def vega_bundle() -> str:
 def _kept(cache: Path, name: str) -> str | None:
     """What was kept before, if nobody but this user can have written it: a page runs it."""
     try:
-        with safe_files.reading(cache, name, largest_bytes=LARGEST_BYTES) as file:
+        with safe_files.open_to_read(cache, name, largest_bytes=LARGEST_BYTES) as file:
             status = os.fstat(file.fileno())
             if status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return None

@@ -79,7 +79,7 @@ def _title(evidence: Evidence) -> str:
         return f"The run is not complete ({evidence.manifest.state}): {lacking}"
     if bad:
         marked = {
-            cell for one in evidence.reasons if one.standing == "provisional" for cell in one.cells
+            cell for one in evidence.reasons if one.status == "provisional" for cell in one.cells
         }
         rest = {(row.layout, kind_of(row), row.workers) for row in evidence.rows if row.ranked}
         others = "; the others are provisional" if rest and rest <= marked else ""
@@ -96,17 +96,15 @@ def _title(evidence: Evidence) -> str:
 
 def _in_doubt(evidence: Evidence) -> str:
     """How many figures are not comparable, else provisional; empty where none is in doubt."""
-    for standing in ("not comparable", "provisional"):
-        touched = {
-            cell for one in evidence.reasons if one.standing == standing for cell in one.cells
-        }
+    for status in ("not comparable", "provisional"):
+        touched = {cell for one in evidence.reasons if one.status == status for cell in one.cells}
         if touched:
             cells = {(row.layout, kind_of(row), row.workers) for row in evidence.rows}
             if touched >= cells:
-                return f"{_all_of(len(cells))} {standing}"
+                return f"{_all_of(len(cells))} {status}"
             return (
                 f"{len(touched)} of {counted(len(cells), 'figure')} "
-                f"{'is' if len(touched) == 1 else 'are'} {standing}"
+                f"{'is' if len(touched) == 1 else 'are'} {status}"
             )
     return ""
 

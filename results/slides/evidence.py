@@ -96,16 +96,16 @@ def evidence(store: RunStore) -> Evidence:
     Raises UsageError or InvalidMeasurement when something in it cannot be read.
     """
     data = RunData(store.folder)
-    plan, twins = data.plan, data.plan.twins
+    plan, controls = data.plan, data.plan.twins
     return Evidence(
         manifest=data.manifest,
         plan=plan.model_copy(
-            update={"layouts": tuple(one for one in plan.layouts if one.name not in twins)}
+            update={"layouts": tuple(one for one in plan.layouts if one.name not in controls)}
         ),
-        rows=tuple(row for row in data.rows if row.layout not in twins),
+        rows=tuple(row for row in data.rows if row.layout not in controls),
         findings=findings_of(data.comparison),
         comparison=data.comparison,
-        stairs=tuple(stair for stair in data.stairs or () if stair.layout not in twins),
+        stairs=tuple(stair for stair in data.stairs or () if stair.layout not in controls),
         attested=data.attested,
         gaps=data.gaps,
         tuned=data.tuned,

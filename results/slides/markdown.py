@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 from weighbridge.results.charts.chart_theme import font_folder
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.pictures import draw
@@ -108,7 +108,9 @@ def _slide(one: Slide) -> Iterator[str]:
     if one.foot:
         yield f"*{_plain(one.foot)}*"
     # A comment is a speaker's note for Marp; the notes must not end it.
-    yield "<!--\n{}\n-->".format(inert("\n".join(one.notes)).replace("--", "-\N{WORD JOINER}-"))
+    yield "<!--\n{}\n-->".format(
+        escape_controls("\n".join(one.notes)).replace("--", "-\N{WORD JOINER}-")
+    )
 
 
 def _table(grid: SlideTable) -> Iterator[str]:
@@ -147,7 +149,7 @@ def _line(words: list[str], *, escaped: bool = False) -> str:
 
 def _plain(text: str) -> str:
     """A text without meaning to Markdown, on one line."""
-    one_line = inert(" · ".join(part for part in text.split("\n") if part))
+    one_line = escape_controls(" · ".join(part for part in text.split("\n") if part))
     return (
         _SPECIAL.sub(r"\\\1", one_line)
         .replace("&", "&amp;")

@@ -19,7 +19,7 @@ from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from weighbridge.common.escaping import inert_all
+from weighbridge.common.escaping import escape_all_controls
 from weighbridge.results.charts.chart_theme import Look, Style, styles
 from weighbridge.results.slides.fitting import (
     BODY_PT,
@@ -94,7 +94,7 @@ _MONOSPACED: Final = "Courier New"
 
 def powerpoint(deck: Deck) -> bytes:
     """The deck as a PPTX file: the same deck always gives the same bytes."""
-    deck = inert_all(deck)
+    deck = escape_all_controls(deck)
     presentation = blank(deck)
     for number, one in enumerate(deck.slides, start=1):
         slide = presentation.slides.add_slide(presentation.slide_layouts[0])

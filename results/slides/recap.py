@@ -231,7 +231,7 @@ def _cell(one: Effect | None, look: Look) -> TableCell:
     if (
         one is None
         or one.ratio is None
-        or one.verdict in ("not shown", "too small to matter", "not comparable")
+        or one.verdict in ("not significant", "too small to matter", "not comparable")
     ):
         return TableCell(
             text=text,
@@ -256,7 +256,7 @@ def change_text(one: Effect | None) -> str:
         return ""
     if one.ratio is None or one.verdict == "not comparable":
         return "×"
-    if one.verdict in ("not shown", "too small to matter"):
+    if one.verdict in ("not significant", "too small to matter"):
         return "~"
     value = one.ratio.value
     percent = round((value - 1) * 100)

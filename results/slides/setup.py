@@ -11,7 +11,7 @@ from typing import Final
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.structure import Structure
-from weighbridge.results.analysis.sameness import between, verdict
+from weighbridge.results.analysis.sameness import host_doubts, verdict
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure
 from weighbridge.results.record import PlannedHost
@@ -144,7 +144,9 @@ def _sameness(evidence: Evidence) -> str:
     known = {one.layout for one in evidence.attested}
     if not known:
         return "not attested"
-    if differing := between([one for one in evidence.attested if one.layout in evidence.layouts]):
+    if differing := host_doubts(
+        [one for one in evidence.attested if one.layout in evidence.layouts]
+    ):
         return f"attested capacity differs beyond its bound, as for {listed(differing[0].layouts)}"
     lacking = [name for name in evidence.layouts if name not in known]
     return (

@@ -81,7 +81,7 @@ def _parameter_words(one: Parameter) -> str:
     return f"{one.key}: {one.effect}{trap}{source}"
 
 
-def ledger_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
+def setting_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
     """All settings with their effects and verdicts."""
     found = setting_lines(result)
     if not found:
@@ -102,15 +102,15 @@ def ledger_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
     )
     widths = (0.36, *(0.32 / max(2, len(objectives)) for _ in objectives), 0.2, 0.1, 0.08)
     short = short_names([one.name for one in found])
-    lines = [_ledger_line(one, short[one.name], look) for one in found]
+    lines = [_setting_line(one, short[one.name], look) for one in found]
     foot = (
         "Compared with the baseline beside each trial. ~: not significant. In brackets: no claim."
     )
-    notes = tuple(f"{effect.text}." for entry in result.ledger.entries for effect in entry.effects)
+    notes = tuple(f"{effect.text}." for entry in result.table.entries for effect in entry.effects)
     yield from _pages("ledger", title, foot, head, widths, lines, notes, look)
 
 
-def _ledger_line(one: SettingLine, name: str, look: Look) -> Line:
+def _setting_line(one: SettingLine, name: str, look: Look) -> Line:
     ink = _ink(one.verdict, look)
     return (
         TableCell(text=name, bold=not one.weak),
@@ -138,11 +138,11 @@ def _ink(verdict: str, look: Look) -> str:
 
 def without_effect_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
     """Settings without a significant effect, with the smallest effect that would be found."""
-    none = result.ledger.without_effect
+    none = result.table.without_effect
     if not none:
         return
     title = (
-        f"{len(none)} of {counted(len(result.ledger.entries), 'setting')} need not be set: no "
+        f"{len(none)} of {counted(len(result.table.entries), 'setting')} need not be set: no "
         "effect that matters was found"
     )
     objectives = [result.called(number) for number in range(len(result.run.objectives))]
@@ -191,12 +191,14 @@ def chosen_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
         alone = next(
             (
                 one
-                for one in result.ledger.entries
-                if {key: value}.items() <= one.arm.settings.items()
+                for one in result.table.entries
+                if {key: value}.items() <= one.variant.settings.items()
             ),
             None,
         )
-        effects = () if alone is None or len(result.parameters(alone.arm)) != 1 else alone.effects
+        effects = (
+            () if alone is None or len(result.parameters(alone.variant)) != 1 else alone.effects
+        )
         was = show_setting(run.layout_settings[key]) if key in run.layout_settings else UNKNOWN
         changes = [change_figure(one) for one in effects] or [UNKNOWN] * len(run.objectives)
         lines.append(

@@ -21,7 +21,7 @@ from weighbridge.results.slides.tuning import change_chart
 from weighbridge.results.slides.tuning_tables import (
     chosen_slides,
     confirmation_slides,
-    ledger_slides,
+    setting_slides,
     tried_slides,
     without_effect_slides,
 )
@@ -46,7 +46,7 @@ def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
             _answer(evidence, result),
             *setup(_of_baseline(evidence, result), look),
             *tried_slides(result, look),
-            *ledger_slides(result, look),
+            *setting_slides(result, look),
             *_tornados(result),
             *without_effect_slides(result, look),
             *chosen_slides(result, look),
@@ -59,7 +59,7 @@ def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
 
 def _of_baseline(evidence: Evidence, result: TuningResult) -> Evidence:
     """The evidence of the baseline only, with as many repeats as it has trials."""
-    name = result.ledger.baseline.name
+    name = result.table.baseline.name
     rows = tuple(row for row in evidence.rows if row.layout == name)
     suite = evidence.plan.suite.model_copy(
         update={"repeats": max((row.repeats for row in rows), default=1) or 1}
@@ -74,11 +74,11 @@ def _of_baseline(evidence: Evidence, result: TuningResult) -> Evidence:
 
 
 def _answer(evidence: Evidence, result: TuningResult) -> Slide:
-    run, entries = result.run, result.ledger.entries
+    run, entries = result.run, result.table.entries
     objectives = " and ".join(result.called(number) for number in range(len(run.objectives)))
     lines = [
         (
-            f"{counted(result.ledger.trials, 'trial')} in {counted(result.rounds, 'round')}, each "
+            f"{counted(result.table.trials, 'trial')} in {counted(result.rounds, 'round')}, each "
             "compared with the baseline beside it."
         )
     ]
@@ -116,7 +116,7 @@ def _card(one: FigureCard) -> SlideCard:
 
 def _tornados(result: TuningResult) -> Iterator[Slide]:
     for number, objective in enumerate(result.run.objectives):
-        mine = [(one.name, one.effects[number]) for one in result.ledger.entries]
+        mine = [(one.name, one.effects[number]) for one in result.table.entries]
         known = sorted(
             (one for one in mine if one[1].ratio is not None),
             key=lambda one: one[1].ratio.either_way if one[1].ratio is not None else 0.0,
@@ -155,8 +155,8 @@ def _counted_trials(known: Sequence[tuple[str, Effect]]) -> str:
 
 def _limits(evidence: Evidence, result: TuningResult) -> Slide:
     """What does not count, how the machine drifted, and what a screening cannot show."""
-    bad = sum(one.value is None for one in result.ledger.readings)
-    readings = len(result.ledger.readings)
+    bad = sum(one.value is None for one in result.table.readings)
+    readings = len(result.table.readings)
     title = (
         f"{bad} of {counted(readings, 'reading')} {'does' if bad == 1 else 'do'} not count"
         if bad
@@ -169,14 +169,14 @@ def _limits(evidence: Evidence, result: TuningResult) -> Slide:
         f"{one.name}: {one.verdict}{f' ({one.notes[0]})' if one.notes else ''}."
         for one in result.refused
     ]
-    drift = [f"{upper(one.words.rstrip('.'))}." for one in result.ledger.drift]
+    drift = [f"{upper(one.words.rstrip('.'))}." for one in result.table.drift]
     alone = ("Each setting was tried alone: combined effects are known only where confirmed.",) * (
         result.run.tuning.strategy == "screen"
     )
     hosts = (
         f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
     )
-    why = dict.fromkeys(one.why for one in result.ledger.readings if one.value is None and one.why)
+    why = dict.fromkeys(one.why for one in result.table.readings if one.value is None and one.why)
     return Slide(
         key="limits",
         title=title,

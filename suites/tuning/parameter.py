@@ -76,7 +76,7 @@ class Range(Record):
         return self
 
     @property
-    def whole(self) -> bool:
+    def is_integral(self) -> bool:
         """Whether its values are integers (bytes are)."""
         return not isinstance(self.low, float) and not isinstance(self.high, float)
 
@@ -99,7 +99,9 @@ class Range(Record):
         ]
         # The ends are exactly as given: low**0 * high**1 could be off by rounding.
         return tuple(
-            dict.fromkeys(round(value) if self.whole else value for value in (low, *between, high))
+            dict.fromkeys(
+                round(value) if self.is_integral else value for value in (low, *between, high)
+            )
         )
 
 

@@ -14,10 +14,10 @@ from weighbridge.common.safe_files import (
     entries,
     make_folder,
     names,
-    opened,
+    open_descriptor,
+    open_to_read,
     parts_of,
     read,
-    reading,
     remove,
     write,
 )
@@ -95,7 +95,7 @@ def test_a_link_anywhere_in_a_path_is_neither_read_nor_written_through(
         with pytest.raises(Refused, match="is a link, which is not followed"):
             read(folder, name, largest_bytes=100)
         with pytest.raises(Refused, match="is a link"):
-            opened(folder, name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            open_descriptor(folder, name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     for ask in (
         lambda: write(folder, "inner/new", b""),
         lambda: make_folder(folder, "inner/new"),
@@ -127,7 +127,7 @@ def test_anything_but_a_regular_file_is_refused_at_once_and_named(folder: Path) 
         with pytest.raises(Refused, match=words):
             read(folder, name, largest_bytes=100)
     with pytest.raises(Refused, match="is a pipe"):
-        opened(folder, "pipe", os.O_RDWR)
+        open_descriptor(folder, "pipe", os.O_RDWR)
     with pytest.raises(Refused, match="is a device"):
         read(Path("/dev"), "zero", largest_bytes=100)
 
@@ -138,7 +138,7 @@ def test_a_file_above_its_limit_is_refused_before_it_is_read(folder: Path) -> No
     with pytest.raises(Refused, match="is larger than 1 KiB"):
         read(folder, "large", largest_bytes=1024)
     with pytest.raises(Refused, match="is larger than"):
-        reading(folder, "large", largest_bytes=1024)
+        open_to_read(folder, "large", largest_bytes=1024)
 
 
 def test_a_file_is_always_complete_while_two_threads_write_it_and_no_partial_file_is_left(

@@ -62,7 +62,7 @@ def test_of_a_driver_that_is_not_installed_only_the_name_is_known() -> None:
 
 
 def test_what_sets_a_drivers_figures_apart_is_reported_for_the_layouts_it_applies_to() -> None:
-    (stalls,) = [one for one in traits_of("cosbench").apart if one.fact]
+    (stalls,) = [one for one in traits_of("cosbench").caveats if one.fact]
     fronts = ("beast port=80", "beast port=80 tcp_nodelay=1", "civetweb")
     applies = {
         (name, front): stalls.applies({name: front})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.gateways.stub_host import PORTS, StubHost
-from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
@@ -94,13 +94,13 @@ class Stage:
             if re.search(pattern, f"{host} {what}")
         ]
 
-    def rgw(self, settings: RgwSettings | None = None, release: str = "ceph-16") -> Standing:
+    def rgw(self, settings: RgwSettings | None = None, release: str = "ceph-16") -> RunningGateway:
         place = RgwPlacement(mon="store-1", osd=STORES, radosgw=("gateway-1",))
         return Rgw(release, place, settings or RgwSettings()).bring_up(
             self.hosts, self.hosts["client-1"], print
         )
 
-    def swift(self, settings: SwiftSettings | None = None) -> Standing:
+    def swift(self, settings: SwiftSettings | None = None) -> RunningGateway:
         place = SwiftPlacement(proxy=("gateway-1",), storage=STORES)
         return Swift("swift-2.30", place, settings or SwiftSettings()).bring_up(
             self.hosts, self.hosts["client-1"], print

@@ -14,7 +14,7 @@ class Going(StubHost):
 
     gone = False
 
-    def stands(self) -> bool:
+    def is_up(self) -> bool:
         return not self.gone
 
     def alive(self, service: str) -> bool:

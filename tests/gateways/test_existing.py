@@ -20,7 +20,7 @@ from weighbridge.gateways.endpoint_program import run_with_endpoints
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
-from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.this_machine import ThisHost
 
@@ -83,7 +83,7 @@ def settings(place: tuple[str, int], scheme: str = "http", **parts: Any) -> Exis
     )
 
 
-def start(client: ThisHost, given: ExistingSettings) -> Standing:
+def start(client: ThisHost, given: ExistingSettings) -> RunningGateway:
     return Existing("any", ExistingPlacement(), given).bring_up({}, client, print)
 
 

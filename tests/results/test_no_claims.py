@@ -160,7 +160,7 @@ def test_the_last_slides_count_doubts(grave: RunStore, provisional: RunStore) ->
 def test_a_reason_is_on_the_page_once_with_its_cells(grave: RunStore) -> None:
     derived = derive(grave.folder, pictures=False)
     (one,) = derived.reasons
-    assert (one.standing, one.where) == ("not comparable", "all figures")
+    assert (one.status, one.where) == ("not comparable", "all figures")
     page = derived.report.read_text()
     assert page.count('<li class="not-comparable">') == 1
 

@@ -62,7 +62,7 @@ def test_values_of_a_range_rise_from_end_to_end(
     assert 2 <= len(values) <= steps
     assert all(low <= value <= high for value in values)
     assert list(values) == sorted(set(values))
-    assert not one.whole or all(isinstance(value, int) for value in values)
+    assert not one.is_integral or all(isinstance(value, int) for value in values)
 
 
 def test_sizes_of_a_log_range_are_whole_bytes_at_equal_factors() -> None:

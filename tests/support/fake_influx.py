@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 @dataclass(frozen=True)
-class Answer:
+class InfluxReply:
     """One reply. `how`: in full, `hang` until the server stops, or `torn` in the status line."""
 
     status: int = 204
@@ -37,10 +37,13 @@ class FakeInflux:
     """A context manager that listens; it sends the `answers` in turn, and then `otherwise`."""
 
     def __init__(
-        self, *answers: Answer, otherwise: Answer | None = None, tls: ssl.SSLContext | None = None
+        self,
+        *answers: InfluxReply,
+        otherwise: InfluxReply | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.answers = deque(answers)
-        self.otherwise = otherwise or Answer()
+        self.otherwise = otherwise or InfluxReply()
         self.writes: list[InfluxWrite] = []
         self.taken: list[str] = []
         """The lines of all writes that got a 204, in order."""
@@ -87,7 +90,7 @@ class FakeInflux:
         with self.asked:
             return self.asked.wait_for(lambda: len(self.writes) >= writes, timeout=20)
 
-    def took(self, write: InfluxWrite) -> Answer:
+    def took(self, write: InfluxWrite) -> InfluxReply:
         """Record a request and return its reply."""
         with self.asked:
             answer = self.answers.popleft() if self.answers else self.otherwise

@@ -58,7 +58,7 @@ def tuning_run(
     )
 
 
-def arm(value: int, key: str = THREADS) -> LayoutVariant:
+def fake_variant(value: int, key: str = THREADS) -> LayoutVariant:
     """A variant with one setting."""
     return LayoutVariant(
         name=f"{key.rpartition('.')[2].replace('_', '-')}-{value}", settings={key: value}

@@ -59,7 +59,7 @@ _HOSTS: Final = (
 
 
 @dataclass(frozen=True)
-class Course:
+class FakeCourse:
     """How a made-up tuning goes.
 
     `drift` is the factor by which the machine gets faster within an hour.
@@ -82,14 +82,14 @@ class Course:
 
 def fake_tuning(
     runs: Path,
-    course: Course | None = None,
+    course: FakeCourse | None = None,
     *,
     knobs: Sequence[Knob] = KNOBS,
     objectives: Sequence[Objective] = OBJECTIVES,
     workloads: Sequence[Workload] = WORKLOADS,
 ) -> RunStore:
     """The run of a tuning below `runs`, as far as its course says. Raises StoreError."""
-    course = course or Course()
+    course = course or FakeCourse()
     tuning = Tuning(
         name="made-up",
         about="Made-up figures",
@@ -164,7 +164,7 @@ class _Machine:
     book: TuningStore
     knobs: Sequence[Knob]
     workloads: Sequence[Workload]
-    course: Course
+    course: FakeCourse
     number: int = 0
     order: int = 0
     made: dict[str, int] = field(default_factory=dict)
@@ -256,7 +256,9 @@ def _record(store: RunStore, step: StepResult, *, cpu_s_per_op: float) -> None:
         file.write([Tail(opened_within_s=0.01)])
 
 
-def _confirm(store: RunStore, plan: ResolvedPlan, winner: LayoutVariant, course: Course) -> None:
+def _confirm(
+    store: RunStore, plan: ResolvedPlan, winner: LayoutVariant, course: FakeCourse
+) -> None:
     """An ordinary run of baseline and winner, in a folder of the tuning's run."""
     layouts = (_layout(_BASE), _layout(winner))
     suite = plan.suite.model_copy(update={"repeats": 5})

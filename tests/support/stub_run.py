@@ -13,7 +13,15 @@ from weighbridge.common.record import Record
 from weighbridge.conductor.opening import DriverSettings
 from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.drivers.locust.kind import LocustModule
-from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
+from weighbridge.gateways.gateway import (
+    Gateway,
+    HostNeed,
+    Rendered,
+    RootImage,
+    RunningGateway,
+    Say,
+    Site,
+)
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
@@ -32,7 +40,7 @@ class NoSettings(Record):
     """No settings and no placement."""
 
 
-class StubRunning(Standing):
+class StubRunning(RunningGateway):
     """Records in its gateway what was called."""
 
     def __init__(self, gateway: StubGateway, host: Host) -> None:
@@ -100,7 +108,7 @@ class StubGateway(Gateway):
         if self.unknown_option:
             raise UsageError(f"no option {self.unknown_option!r}")
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         host = hosts["gateway-1"]
         host.start([Service("stub", ("sleep", "600"))])
         self.did.append("up")

@@ -32,7 +32,15 @@ from weighbridge.drivers.protocol import (
     Setup,
     Step,
 )
-from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
+from weighbridge.gateways.gateway import (
+    Gateway,
+    HostNeed,
+    Rendered,
+    RootImage,
+    RunningGateway,
+    Say,
+    Site,
+)
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.run import Doing
@@ -69,7 +77,7 @@ class NoPlacement(Record):
     """It always runs on the same host."""
 
 
-class TunableGateway(Standing):
+class TunableGateway(RunningGateway):
     """The running gateway, whose settings can be changed."""
 
     def __init__(self, gateway: Tunable, host: Host) -> None:
@@ -153,7 +161,7 @@ class Tunable(Gateway):
         if not self.settings.known:
             raise UsageError("no option 'known'")
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         self.refuse(hosts["gateway-1"])
         return TunableGateway(self, hosts["gateway-1"])
 
@@ -174,10 +182,10 @@ class StubDriver:
         self.held: set[str] = set()
 
     def _answer(self, order: Any, heard: OnProgress | None) -> Any:
-        standing = self.deployment.standing
-        assert isinstance(standing, TunableGateway)
+        running = self.deployment.running_gateway
+        assert isinstance(running, TunableGateway)
         if isinstance(order, Step):
-            if not standing.gateway.settings.answers:
+            if not running.gateway.settings.answers:
                 raise DriverError("the gateway answers nothing")
             if heard is not None:
                 heard(
@@ -187,7 +195,7 @@ class StubDriver:
                 )
             return Measured(
                 measurement=measurement(
-                    standing.gateway.settings, self.deployment.layout.name, self.suite.seed, order
+                    running.gateway.settings, self.deployment.layout.name, self.suite.seed, order
                 )
             )
         target = Endpoint(api="s3", url="http://here", user="u", key=SecretStr("k"))

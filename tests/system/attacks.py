@@ -81,7 +81,7 @@ ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             *(
                 "topologies/test_lab_daemons.py",
                 "topologies/test_ssh_daemons.py",
-                "system/test_standing.py",
+                "system/test_up.py",
             ),
             "system/test_ssh_around.py::*killed_conductor*",
         ),

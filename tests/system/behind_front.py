@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from telling import told
+from daemon_counters import counters
 
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.driver import Driver
@@ -35,12 +35,12 @@ def past(deployment: Deployment, suite: Suite, folder: Path) -> dict[str | None,
     workload = suite.workloads[0]
     for layer in (None, "gateway"):
         one = Pass.model_validate({"api": suite.api[0], "layer": layer, "workloads": ()})
-        before = told(deployment, "haproxy.gateway-1")["frontend.hrsp_2xx"]
+        before = counters(deployment, "haproxy.gateway-1")["frontend.hrsp_2xx"]
         with driving(deployment, suite, folder, one) as driver:
             driver.prepare(Prepare(workload=workload))
             measurement = measured(driver, workload)
             driver.cleanup(Cleanup(workload=workload, what="all"))
         assert sum(tally.count for tally in measurement.tallies) > 0
         assert not any(tally.errors for tally in measurement.tallies)
-        gained[layer] = told(deployment, "haproxy.gateway-1")["frontend.hrsp_2xx"] - before
+        gained[layer] = counters(deployment, "haproxy.gateway-1")["frontend.hrsp_2xx"] - before
     return gained

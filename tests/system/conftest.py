@@ -20,7 +20,7 @@ from small_lab import labelled, raised
 
 @pytest.fixture(scope="session", autouse=True)
 def own_place(worker_id: str) -> Iterator[None]:
-    """One deployment stands in a place at a time: each worker has its own, apart from the user's,
+    """One deployment runs in a place at a time: each worker has its own, apart from the user's,
     with the images of all.
     """
     shared = place()

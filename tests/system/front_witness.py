@@ -38,13 +38,13 @@ def scripted(place: tuple[str, int]) -> dict[str, Any]:
             wire.close()
             wire = Wire(place)
     wire.close()
-    told = json.loads(once(place, "PUT", "/echo", [*FIELDS, ("Host", "h:1")], b"hello").body)
-    got = {name.lower(): value for name, value in told["fields"]}
+    echoed = json.loads(once(place, "PUT", "/echo", [*FIELDS, ("Host", "h:1")], b"hello").body)
+    got = {name.lower(): value for name, value in echoed["fields"]}
     seen["fields changed"] = {
         name: got.get(name.lower()) for name, value in FIELDS if got.get(name.lower()) != value
     }
     seen["fields added"] = sorted(set(got) - {name.lower() for name, _ in FIELDS})
-    seen["host"], seen["version"] = got["host"], told["version"]
+    seen["host"], seen["version"] = got["host"], echoed["version"]
     seen["bare"] = sorted(
         name.lower() for name, _ in json.loads(once(place, "GET", "/echo").body)["fields"]
     )
@@ -69,15 +69,15 @@ def scripted(place: tuple[str, int]) -> dict[str, Any]:
         body = os.urandom(length)
         wire = Wire(place)
         wire.send("PUT", "/echo", {"Transfer-Encoding": "chunked"}, chunks(body))
-        told = json.loads(wire.answer().body)
+        echoed = json.loads(wire.answer().body)
         seen[f"chunked {name}"] = (
-            told["length"] == length and told["md5"] == hashlib.md5(body).hexdigest()
+            echoed["length"] == length and echoed["md5"] == hashlib.md5(body).hexdigest()
         )
         wire.close()
-    told = json.loads(once(place, "PUT", "/echo").body)
+    echoed = json.loads(once(place, "PUT", "/echo").body)
     seen["zero"] = [
         value
-        for name, value in told["fields"]
+        for name, value in echoed["fields"]
         if name.lower() in {"content-length", "transfer-encoding"}
     ]
     seen |= expectations(place) | streams(place) | broken(place)
@@ -392,9 +392,9 @@ if __name__ == "__main__":
     else:
         given = json.load(sys.stdin)
         where = urlsplit(given["s3"]["url"])
-        told = (
+        outcome = (
             scripted((where.hostname or "", where.port or 80))
             if sys.argv[1] == "scripted"
             else real(given)
         )
-        json.dump(told, sys.stdout)
+        json.dump(outcome, sys.stdout)

@@ -86,7 +86,7 @@ class Machine(Bundle):
         """As of a lab host, but for what systemd wants, and /opt, which is a folder of this
         machine's own file system.
 
-        It stands for a machine whose administrator may set its network up.
+        It is like a machine whose administrator may set its network up.
         """
         config = super().config()
         process, linux = config["process"], config["linux"]
@@ -111,7 +111,7 @@ class Machine(Bundle):
 
 @dataclass(frozen=True)
 class Machines:
-    """What stands: `hosts` to look at machines past sshd, the key that opens them, and the folder
+    """What runs: `hosts` to look at machines past sshd, the key that opens them, and the folder
     that the conductor sees too.
     """
 

@@ -157,14 +157,15 @@ class Request:
             for piece in self.body():
                 found.update(piece)
                 length += len(piece)
-            told = {
+            echoed = {
                 "method": self.method,
                 "target": self.target,
                 "version": self.version,
                 "fields": self.fields,
             }
             self.answer(
-                "200 OK", json.dumps({**told, "length": length, "md5": found.hexdigest()}).encode()
+                "200 OK",
+                json.dumps({**echoed, "length": length, "md5": found.hexdigest()}).encode(),
             )
         return True
 

@@ -42,13 +42,13 @@ class LoopThere(EventLoop):
 
 
 def hardware_of(
-    stood: Machines, *, limits: dict[str, object] | None = None, iops: int | None = None
+    testbed: Machines, *, limits: dict[str, object] | None = None, iops: int | None = None
 ) -> Hardware:
-    home = stood.shared / "home" / ".ssh"
+    home = testbed.shared / "home" / ".ssh"
     hosts: dict[str, object] = {"client-1": {"address": "10.255.255.1"}}
     for name in BOTH:
         disk: dict[str, object] = {"id": f"/dev/disk/by-id/test-{name}-0"}
-        own: dict[str, object] = {"address": stood.hosts[name].address, "disks": [disk]}
+        own: dict[str, object] = {"address": testbed.hosts[name].address, "disks": [disk]}
         if name == "store-1":
             own |= limits or {}
             disk |= {} if iops is None else {"iops": iops, "bandwidth": "4MiB"}
@@ -59,13 +59,13 @@ def hardware_of(
     )
 
 
-def raised(stood: Machines, folder: Path, label: str = "", **parts: object) -> Hosts:
+def raised(testbed: Machines, folder: Path, label: str = "", **parts: object) -> Hosts:
     label = label or f"test-{secrets.token_hex(3)}"
-    hardware = hardware_of(stood, **parts)  # type: ignore[arg-type]
+    hardware = hardware_of(testbed, **parts)  # type: ignore[arg-type]
     return startup.start_ssh(label, hardware, NOTHING, print, folder=folder / label, names=BOTH)
 
 
-def left_over(stood: Machines, *names: str) -> list[str]:
+def left_over(testbed: Machines, *names: str) -> list[str]:
     """Whatever of a deployment is left on the machines, looked for past the suite."""
     script = """
         systemctl list-units --all --plain --no-legend 'weighbridge*' 2>/dev/null || true
@@ -83,7 +83,7 @@ def left_over(stood: Machines, *names: str) -> list[str]:
     return [
         f"{name}: {line}"
         for name in names or BOTH
-        for line in stood.hosts[name].run(["sh", "-c", script]).stdout.splitlines()
+        for line in testbed.hosts[name].run(["sh", "-c", script]).stdout.splitlines()
     ]
 
 
@@ -96,23 +96,23 @@ def until(true: Callable[[], bool], within_s: float = SOON_S) -> bool:
     return True
 
 
-def there(stood: Machines, host: Host, word: str) -> bool:
+def there(testbed: Machines, host: Host, word: str) -> bool:
     """Whether a process with this word on its command line is on the machine."""
     script = (
         'for one in /proc/[0-9]*; do tr "\\0" " " <$one/cmdline 2>/dev/null | grep -q " '
         '[$1]" && echo yes; done; true'
     )
     return bool(
-        stood.hosts[host.name]
+        testbed.hosts[host.name]
         .run(["sh", "-c", script.replace("[$1]", f"[{word[0]}]{word[1:]}")])
         .stdout
     )
 
 
-def left_over_files(stood: Machines, host: Host) -> list[str]:
+def left_over_files(testbed: Machines, host: Host) -> list[str]:
     return [
         line
-        for line in left_over(stood, host.name)
+        for line in left_over(testbed, host.name)
         if "/of-the-deployment" in line.split(": ", 1)[1][:30]
     ]
 
@@ -121,7 +121,7 @@ def writes_s(host: Host) -> float:
     """How long the host's disk takes for 60 writes, one after the other, by dd's own clock: its
     start counts nothing.
     """
-    told = host.run(
+    printed = host.run(
         [
             "sh",
             "-c",
@@ -130,4 +130,4 @@ def writes_s(host: Host) -> float:
             host.disks[0],
         ]
     ).stdout
-    return float(told.rsplit(" copied, ", 1)[1].split(" s", 1)[0])
+    return float(printed.rsplit(" copied, ", 1)[1].split(" s", 1)[0])

@@ -14,7 +14,7 @@ from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import past
-from standing import endpoint, standing, unlimited
+from deployed_layouts import deployed, endpoint, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -62,7 +62,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing(
+    with deployed(
         "rgw-haproxy", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited
     ) as deployment:
         yield deployment
@@ -85,7 +85,7 @@ def test_a_store_is_filled_and_churned_to_what_is_told_and_twice_the_same(
     rgw: Deployment, tmp_path: Path
 ) -> None:
     assert listed(rgw, "") == {}
-    room = rgw.standing.room()
+    room = rgw.running_gateway.disk_space()
     assert room is not None
     order = aging.order_of(SUITE, room)
     stores = []
@@ -106,12 +106,12 @@ def test_a_store_is_filled_and_churned_to_what_is_told_and_twice_the_same(
         assert {f"age-{number % 2}/object-{number // 2:010}" for number in last} <= there.keys()
         stores.append((there, aged.fingerprint))
     assert stores[0] == stores[1]
-    rgw.standing.settle()
+    rgw.running_gateway.settle()
     rgw.check()
 
 
 def test_a_fill_beyond_what_is_free_is_refused(rgw: Deployment) -> None:
-    room = rgw.standing.room()
+    room = rgw.running_gateway.disk_space()
     assert room is not None
     assert 0 < room.free_bytes < room.bytes
     much = SUITE.model_copy(update={"age": Age(fill=room.free_bytes // room.replicas)})

@@ -21,8 +21,8 @@ from weighbridge.gateways.program import end
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
+from deployed_layouts import deployed, endpoint, witness
 from front_cases import FIELDS, ODD, STATUSES
-from standing import endpoint, standing, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -47,7 +47,7 @@ def apache(path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Depl
         return re.sub("keep_alive_timeout: [0-9]+s", "keep_alive_timeout: 3s", more)
 
     name = "rgw-apache-proxy" if path == "http" else "rgw-apache-fastcgi"
-    with standing(name, tmp_path_factory.mktemp("apache"), changed) as deployment:
+    with deployed(name, tmp_path_factory.mktemp("apache"), changed) as deployment:
         yield deployment
 
 
@@ -69,7 +69,7 @@ def real(apache: Deployment) -> dict[str, Any]:
 
 
 def radosgw(deployment: Deployment) -> Daemon:
-    daemons: tuple[Daemon, ...] = deployment.standing._state.daemons  # type: ignore[attr-defined]
+    daemons: tuple[Daemon, ...] = deployment.running_gateway._running.daemons  # type: ignore[attr-defined]
     return next(one for one in daemons if one.service.argv[0] == "radosgw")
 
 
@@ -159,7 +159,7 @@ def test_facts_name_the_path_and_the_figures(apache: Deployment, path: str) -> N
 
 
 def test_the_probe_counts_requests_and_workers(apache: Deployment, path: str) -> None:
-    probe = next(one for one in apache.standing.probes() if one.name == "apache.gateway-1")
+    probe = next(one for one in apache.running_gateway.probes() if one.name == "apache.gateway-1")
     process = probe.host.spawn(probe.argv, stderr=apache.client.log("probe.err"), env=probe.env)
     try:
         assert process.stdout is not None
@@ -319,7 +319,7 @@ def test_bodies_stream_through_the_responder_in_bounded_memory(
     high = host.run(["sh", "-c", "grep VmHWM /proc/$(pidof fastcgi_responder)/status"]).stdout
     # 96 MiB went through it both ways above, and 32 connections at once.
     assert int(high.split()[1]) < 24 * 1024, high
-    told = host.run(
+    printed = host.run(
         [
             "python3",
             "-c",
@@ -329,6 +329,6 @@ def test_bodies_stream_through_the_responder_in_bounded_memory(
             ),
         ]
     )
-    counters = json.loads(told.stdout)
+    counters = json.loads(printed.stdout)
     assert counters["active"] == 0
     assert counters["origin_reused"] > counters["origin_opened"]

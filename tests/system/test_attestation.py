@@ -35,7 +35,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
@@ -180,11 +180,11 @@ def test_the_quota_of_a_cpu_is_seen(attested: Attesting) -> None:
 def test_tools_are_the_same_in_a_host_of_an_image_and_in_one_of_this_machine(
     attested: Attesting,
 ) -> None:
-    told = [
+    versions = [
         host.run([*host.tool("fio"), "--version"]).stdout.strip()
         for host in attested.hosts.hosts.values()
     ]
-    assert told == [attested.attestation.tools["fio"]] * 3
+    assert versions == [attested.attestation.tools["fio"]] * 3
 
 
 def test_disks_are_as_empty_as_before(attested: Attesting) -> None:
@@ -228,8 +228,8 @@ def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(
     made = hardware(BANDWIDTH // 2)
     with attesting(tmp_path, made, ["client-1", "store-1"], {"store-1": ROOT}) as other:
         second = other.as_kept("rgw-beast")
-    told = warnings([*first, *second])
-    (slower,) = [text for text in told if text.startswith("disk wb0 write of store-1 gave")]
+    warned = warnings([*first, *second])
+    (slower,) = [text for text in warned if text.startswith("disk wb0 write of store-1 gave")]
     assert "under rgw-beast" in slower.split(" and ")[0]
     assert "under swift" in slower.split(" and ")[1]
 

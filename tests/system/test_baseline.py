@@ -15,7 +15,7 @@ import pytest
 from weighbridge.results.analysis.baseline import Baseline, oddities, read_baseline
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
@@ -53,7 +53,7 @@ def measured(folder: Path) -> tuple[Baseline, str]:
 def test_a_baseline_sees_the_limits_of_each_disk_of_both_at_once_and_of_the_network(
     tmp_path: Path,
 ) -> None:
-    baseline, told = measured(tmp_path)
+    baseline, printed = measured(tmp_path)
     found = {(one.host, one.what): one for one in baseline.figures}
     slow, fast = (
         found["store-1", "disk wb1 random write of 1 MiB"],
@@ -71,8 +71,8 @@ def test_a_baseline_sees_the_limits_of_each_disk_of_both_at_once_and_of_the_netw
         "sent while all hosts send to 1",
         "received while all hosts send to 1",
     }
-    assert "disk wb1 sequential write of 1 MiB" in told
-    assert all(sentence in told for sentence in oddities(baseline.figures))
+    assert "disk wb1 sequential write of 1 MiB" in printed
+    assert all(sentence in printed for sentence in oddities(baseline.figures))
     assert left_over() == []
 
 

@@ -18,7 +18,7 @@ from weighbridge.results.analysis.findings import findings_of, headline
 from weighbridge.results.analysis.run_data import RunData
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 

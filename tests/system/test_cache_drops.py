@@ -46,8 +46,8 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     )
     with deploy(
         planned, HARDWARE, StateFolders(home=home, state=home / "state"), lambda _: None
-    ) as standing:
-        yield standing
+    ) as deployment:
+        yield deployment
 
 
 @pytest.fixture(scope="module")

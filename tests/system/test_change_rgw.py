@@ -1,4 +1,4 @@
-"""Changing what stands: radosgw alone, Apache by a graceful restart or by its start, HAProxy; and
+"""Changing what runs: radosgw alone, Apache by a graceful restart or by its start, HAProxy; and
 back after what kills them.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import standing
+from deployed_layouts import deployed
 
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.scope import Scope
@@ -23,16 +23,16 @@ pytestmark = pytest.mark.system
 CLIENT = """
 import http.client, json, sys
 order = json.load(sys.stdin)
-told = []
+answers = []
 for method, url, headers, body in order:
     host, _, path = url.removeprefix("http://").partition("/")
     wire = http.client.HTTPConnection(host, timeout=30)
     wire.request(method, "/" + path, body=body, headers=headers)
     answer = wire.getresponse()
     headers = {name.lower(): value for name, value in answer.getheaders()}
-    told.append([answer.status, headers, answer.read().decode()])
+    answers.append([answer.status, headers, answer.read().decode()])
     wire.close()
-json.dump(told, sys.stdout)
+json.dump(answers, sys.stdout)
 """
 CALLS = 40
 
@@ -44,8 +44,8 @@ def ask(deployment: Deployment, *order: tuple[str, str, dict[str, str], str]) ->
     done = deployment.client.run(
         [sys.executable, "-c", CLIENT], stdin=json.dumps(order), timeout_s=120
     )
-    told: list[Any] = json.loads(done.stdout)
-    return told
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
 
 
 def other(deployment: Deployment, base: Planned, **groups: dict[str, Any]) -> Planned:
@@ -79,7 +79,7 @@ def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_re
 ) -> None:
     # With one process to begin with, as many are there after any graceful restart.
     text = "start_servers: 20, server_limit: 32"
-    with standing(
+    with deployed(
         "rgw-apache-fastcgi",
         tmp_path,
         lambda layout: layout.replace(text, "start_servers: 1, server_limit: 32"),
@@ -93,7 +93,7 @@ def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_re
             apache, base, "reload", apache={"mpm": {**mpm, "max_request_workers": 256}}
         )
         assert done.startswith("Apache restarted gracefully, generation 0 to 1: ")
-        assert "MaxRequestWorkers 256" in apache.standing.facts["apache mpm"]
+        assert "MaxRequestWorkers 256" in apache.running_gateway.facts["apache mpm"]
         assert pids(apache, "gateway-1", "apache2")[0] == parent
         with pytest.raises(UsageError, match="server_limit: this needs at least `restart`"):
             change(apache, base, "reload", apache={"mpm": {**mpm, "server_limit": 64}})
@@ -111,7 +111,7 @@ def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_re
 
 
 def test_no_request_meets_haproxy_without_its_backends_after_a_change(tmp_path: Path) -> None:
-    with standing("rgw-haproxy", tmp_path) as haproxy:
+    with deployed("rgw-haproxy", tmp_path) as haproxy:
         base, health = (
             base_of(haproxy),
             haproxy.endpoints[0].url.replace("/auth/v1.0", "/swift/healthcheck"),
@@ -125,20 +125,20 @@ def test_no_request_meets_haproxy_without_its_backends_after_a_change(tmp_path: 
             assert {
                 status for status, _, _ in ask(haproxy, *[("GET", health, {}, "")] * CALLS)
             } == {200}
-        assert haproxy.standing.facts["haproxy balance"].startswith("leastconn over ")
-        assert "at most 100 connections" in haproxy.standing.facts["haproxy"]
+        assert haproxy.running_gateway.facts["haproxy balance"].startswith("leastconn over ")
+        assert "at most 100 connections" in haproxy.running_gateway.facts["haproxy"]
         with pytest.raises(ServiceFailed, match=r"(?s)haproxy: died.*unknown keyword 'nosuch'"):
             change(haproxy, base, "restart", haproxy={"options": {"backend": ["nosuch thing"]}})
         change(haproxy, base, "restart")
-        assert haproxy.standing.facts["haproxy balance"].startswith("roundrobin over ")
+        assert haproxy.running_gateway.facts["haproxy balance"].startswith("roundrobin over ")
 
 
 @pytest.fixture(scope="module")
 def beast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """It stands until the module ends, and only one can: the tests of other layouts come before
+    """It runs until the module ends, and only one can: the tests of other layouts come before
     those of this one.
     """
-    with standing("rgw-beast", tmp_path_factory.mktemp("beast")) as deployment:
+    with deployed("rgw-beast", tmp_path_factory.mktemp("beast")) as deployment:
         yield deployment
 
 
@@ -148,8 +148,8 @@ def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay
     base = base_of(beast)
     swift = next(one for one in beast.endpoints if one.api == "swift")
     auth = {"X-Auth-User": swift.user, "X-Auth-Key": swift.key.get_secret_value()}
-    ((_, told, _),) = ask(beast, ("GET", swift.url, auth, ""))
-    token, bucket = {"X-Auth-Token": told["x-auth-token"]}, f"{told['x-storage-url']}/kept"
+    ((_, headers, _),) = ask(beast, ("GET", swift.url, auth, ""))
+    token, bucket = {"X-Auth-Token": headers["x-auth-token"]}, f"{headers['x-storage-url']}/kept"
     made = ask(beast, ("PUT", bucket, token, ""), ("PUT", f"{bucket}/object", token, "of before"))
     assert [status for status, _, _ in made] == [201, 201]
     gateway, osds = pids(beast, "gateway-1", "radosgw"), pids(beast, "store-2", "ceph-osd")
@@ -157,7 +157,7 @@ def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay
         assert change(beast, base, "restart", radosgw={"threads": threads}) == (
             "radosgw.gateway-1 stopped and started",
         )
-        assert beast.standing.facts["rgw: rgw_thread_pool_size"] == str(threads)
+        assert beast.running_gateway.facts["rgw: rgw_thread_pool_size"] == str(threads)
         assert pids(beast, "gateway-1", "radosgw") != gateway
         gateway = pids(beast, "gateway-1", "radosgw")
         (read,) = ask(beast, ("GET", f"{bucket}/object", token, ""))
@@ -176,10 +176,10 @@ def test_a_running_radosgw_takes_what_it_can_and_says_what_it_cannot(beast: Depl
     with pytest.raises(UsageError, match="cannot change rgw_frontends while it is running"):
         change(beast, base, "nothing", radosgw={"tcp_nodelay": False})
     change(beast, base, "nothing", radosgw={"get_window": "32MiB", "max_concurrent_requests": 77})
-    assert beast.standing.facts["rgw: rgw_get_obj_window_size"] == "33554432 (32 MiB)"
-    assert beast.standing.facts["rgw: rgw_max_concurrent_requests"] == "77"
+    assert beast.running_gateway.facts["rgw: rgw_get_obj_window_size"] == "33554432 (32 MiB)"
+    assert beast.running_gateway.facts["rgw: rgw_max_concurrent_requests"] == "77"
     change(beast, base, "nothing")
-    assert beast.standing.facts["rgw: rgw_max_concurrent_requests"] == "1024"
+    assert beast.running_gateway.facts["rgw: rgw_max_concurrent_requests"] == "1024"
     assert pids(beast, "gateway-1", "radosgw") == gateway
 
 

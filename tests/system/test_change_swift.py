@@ -1,4 +1,4 @@
-"""Changing a Swift that stands behind HAProxy: what is restarted and what is not, what clients see
+"""Changing a Swift that runs behind HAProxy: what is restarted and what is not, what clients see
 of it, and failing.
 """
 
@@ -21,7 +21,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import endpoint, standing, unlimited
+from deployed_layouts import deployed, endpoint, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -47,7 +47,7 @@ Change = Callable[..., tuple[str, ...]]
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing(
+    with deployed(
         "swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
     ) as deployment:
         yield deployment
@@ -137,7 +137,7 @@ def test_a_setting_of_object_servers_restarts_them_alone(
     assert restarted(before, pids(swift)) == {f"{store} object" for store in STORES}
     assert read(swift, token) == ["written before"]
     assert swift.facts()["keep_cache_private"].startswith("false: ")
-    texts = {(one.host, one.path): one.text for one in swift.standing.rendered}
+    texts = {(one.host, one.path): one.text for one in swift.running_gateway.rendered}
     assert "keep_cache_private = false" in texts["store-2", "/etc/swift/object-server.conf"]
     assert key_of(swift) not in str(texts)
     shown = swift.hosts["store-2"].run(["cat", "/etc/swift/object-server.conf"]).stdout

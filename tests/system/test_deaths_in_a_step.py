@@ -195,8 +195,8 @@ def test_a_run_in_which_something_died_can_be_told_of_again_and_gone_on_with(
         return  # one is enough: it takes another deployment
     folder = ended.store.folder
     lines = (folder / "steps.jsonl").read_bytes()
-    told = weighbridge("report", "--no-charts", str(folder))
-    assert told.returncode in (0, 4), told.stdout + told.stderr
+    reported = weighbridge("report", "--no-charts", str(folder))
+    assert reported.returncode in (0, 4), reported.stdout + reported.stderr
     done = weighbridge("resume", "--no-charts", str(folder))
     assert done.returncode in (0, 4), (
         done.stdout + done.stderr

@@ -1,7 +1,7 @@
 """A real Ceph RGW as a gateway that already runs: behind TLS of an authority of its own, with
 virtual hosts, seen by boto3.
 
-The RGW stands on lab hosts; the command runs in the network of their client, where a name server
+The RGW runs on lab hosts; the command runs in the network of their client, where a name server
 knows every name.
 """
 
@@ -25,7 +25,7 @@ from weighbridge.topologies.lab.host import LabHost
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
-from standing import endpoint, standing
+from deployed_layouts import deployed, endpoint
 from tls_proxy import authority
 
 pytestmark = pytest.mark.system
@@ -106,7 +106,7 @@ print(json.dumps([session[name] for name in ("AccessKeyId", "SecretAccessKey", "
 
 
 class Site:
-    """The RGW with what stands before it, and the command in the network of its client."""
+    """The RGW with what is before it, and the command in the network of its client."""
 
     def __init__(self, deployment: Deployment, folder: Path, ca: Path) -> None:
         self.client = deployment.client
@@ -117,10 +117,10 @@ class Site:
         deployment.hosts["gateway-1"].run(
             ["radosgw-admin", "caps", "add", "--uid", "weigh", "--caps", "user-policy=*"]
         )
-        told = self.client.run(
+        text = self.client.run(
             [sys.executable, "-c", SESSION], stdin=self.s3.model_dump_json()
         ).stdout
-        self.session: list[str] = json.loads(told)
+        self.session: list[str] = json.loads(text)
         (folder / "credentials").write_text(
             f"[theirs]\naws_access_key_id = {self.s3.user}\naws_secret_access_key = "
             f"{self.s3.key.get_secret_value()}\n"
@@ -210,7 +210,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         sessions = "rgw_s3_auth_use_sts: true, rgw_sts_key: sixteen-bytes-16"
         return f"{text}  options: {{client: {{rgw_dns_name: store.test, {sessions}}}}}\n"
 
-    with standing("rgw-beast", folder, named) as deployment, ExitStack() as stack:
+    with deployed("rgw-beast", folder, named) as deployment, ExitStack() as stack:
         site = Site(deployment, folder, ca)
         backend: Endpoint = site.s3
         address, port = backend.url.removeprefix("http://").split(":")

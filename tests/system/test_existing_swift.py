@@ -16,7 +16,7 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab.host import LabHost
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import endpoint, standing
+from deployed_layouts import deployed, endpoint
 
 pytestmark = pytest.mark.system
 
@@ -59,7 +59,7 @@ def test_a_real_swift_is_measured_with_a_token_alone_and_a_bad_token_is_reported
 ) -> None:
     (tmp_path / "given.yaml").write_text(GIVEN)
     (tmp_path / "trial.yaml").write_text(SUITE)
-    with standing("swift", tmp_path) as deployment:
+    with deployed("swift", tmp_path) as deployment:
         client, swift = deployment.client, endpoint(deployment, "swift")
         assert isinstance(client, LabHost)
         url, token = json.loads(

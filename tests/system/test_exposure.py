@@ -25,7 +25,7 @@ from sockets import Socket, held, open_sockets
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
-from secret_search import found, within
+from secret_search import find_secrets, secrets_in
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -220,11 +220,11 @@ def weighed(tmp_path_factory: pytest.TempPathFactory) -> Weighed:
     assert done.returncode in (0, 4), done.stdout.decode()
     assert not watch.faults, watch.faults
     # Hosts that were raised for a check of configuration alone have what their packages bring.
-    stood = {label for label, _ in watch.addresses}
+    labels = {label for label, _ in watch.addresses}
     watch.secrets = {
-        name: value for name, value in watch.secrets.items() if name.split()[0] in stood
+        name: value for name, value in watch.secrets.items() if name.split()[0] in labels
     }
-    watch.modes = {name: mode for name, mode in watch.modes.items() if name.split()[0] in stood}
+    watch.modes = {name: mode for name, mode in watch.modes.items() if name.split()[0] in labels}
     (run,) = (folder / "runs").iterdir()
     return Weighed(run, done.stdout, watch, lines.seen)
 
@@ -274,13 +274,13 @@ def test_credentials_made_for_a_deployment_are_found_nowhere_in_its_run_nor_in_t
 ) -> None:
     secrets = weighed.watch.secrets
     assert len(set(secrets.values())) >= 10
-    assert within(weighed.said, secrets) == []
-    assert [name for line in weighed.listed for name in within(line, secrets)] == []
+    assert secrets_in(weighed.said, secrets) == []
+    assert [name for line in weighed.listed for name in secrets_in(line, secrets)] == []
     assert any(b"radosgw-admin" in line or b"ceph-mon" in line for line in weighed.listed), (
         "the hosts' processes are in the list"
     )
     assert list(weighed.run.rglob("*radosgw*")), "the hosts' logs are kept"
-    assert found(weighed.run, secrets) == []
+    assert find_secrets(weighed.run, secrets) == []
     tokens = [
         path
         for path in weighed.run.rglob("*")

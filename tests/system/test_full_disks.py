@@ -22,7 +22,7 @@ from weighbridge.topologies.lab import leftovers
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import unlimited
+from deployed_layouts import unlimited
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

@@ -10,7 +10,7 @@ import pytest
 from weighbridge.common.errors import CommandFailed, ServiceFailed
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over, standing
+from deployed_layouts import deployed, left_over
 
 pytestmark = pytest.mark.system
 
@@ -66,17 +66,17 @@ def test_what_cannot_come_up_says_why_and_leaves_nothing(
 
     with (
         pytest.raises(error, match=message),
-        standing("swift" if layout == "swift" else "rgw-beast", tmp_path, change),
+        deployed("swift" if layout == "swift" else "rgw-beast", tmp_path, change),
     ):
         pass
     assert left_over() == []
 
 
 def test_background_daemons_run_when_the_layout_says_so(tmp_path: Path) -> None:
-    with standing(
+    with deployed(
         "swift", tmp_path, lambda text: text.replace("background: false", "background: true")
     ) as deployment:
-        deployment.standing.check()
+        deployment.running_gateway.check()
         running = deployment.hosts["store-1"].run(["ps", "axo", "args"]).stdout
         assert all(
             f"swift-{name} " in running

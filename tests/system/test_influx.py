@@ -103,13 +103,15 @@ def test_all_points_are_read_back_from_victoriametrics_as_they_were(
     asked = urlencode({"match[]": f'{{run="{run}"}}', "start": "0"})
     back: Points = {}
     for line in get(f"{metrics}/api/v1/export?{asked}").decode().splitlines():
-        told = json.loads(line)
+        series = json.loads(line)
         # A measurement's name has one underscore, and what comes after the next is the field.
         measurement, field = re.fullmatch(
-            r"(weighbridge_[a-z]+)_(\w+)", told["metric"].pop("__name__")
+            r"(weighbridge_[a-z]+)_(\w+)", series["metric"].pop("__name__")
         ).groups()  # type: ignore[union-attr]
-        for at, value in zip(told["timestamps"], told["values"], strict=True):
-            back.setdefault((measurement, frozenset(told["metric"].items()), at), {})[field] = value
+        for at, value in zip(series["timestamps"], series["values"], strict=True):
+            back.setdefault((measurement, frozenset(series["metric"].items()), at), {})[field] = (
+                value
+            )
     points = points_of(store)
     assert set(back) == set(points)
     # It keeps decimals with a common exponent, not the floats themselves.

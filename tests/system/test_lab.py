@@ -150,7 +150,7 @@ def test_services_run_until_they_are_stopped_and_leave_no_zombie(client: Host) -
     )
     assert client.alive("one")
     assert client.alive("two")
-    assert within(5, lambda: client.tail("two.out") == ["a 'b'"])
+    assert within(5, lambda: client.log_tail("two.out") == ["a 'b'"])
     with pytest.raises(TargetError, match="one is already running"):
         client.start([Service("one", ("sleep", "1000"))])
     client.stop("one")
@@ -168,7 +168,7 @@ def test_services_run_until_they_are_stopped_and_leave_no_zombie(client: Host) -
 def test_a_service_that_ignores_term_is_killed_with_its_children(client: Host) -> None:
     before = _processes(client)
     client.start([Service("deaf", ("sh", "-c", "trap '' TERM; sleep 1000 & echo deaf; wait"))])
-    assert within(5, lambda: client.tail("deaf.out") == ["deaf"])
+    assert within(5, lambda: client.log_tail("deaf.out") == ["deaf"])
     client.stop("deaf", timeout_s=0.2)
     assert not client.alive("deaf")
     assert within(5, lambda: _processes(client) == before)
@@ -177,7 +177,7 @@ def test_a_service_that_ignores_term_is_killed_with_its_children(client: Host) -
 def test_a_service_that_dies_is_not_alive_and_its_log_tells(client: Host) -> None:
     client.start([Service("brief", ("sh", "-c", "echo no such luck >&2; exit 1"))])
     assert within(5, lambda: not client.alive("brief"))
-    assert within(5, lambda: client.tail("brief.out") == ["no such luck"])
+    assert within(5, lambda: client.log_tail("brief.out") == ["no such luck"])
 
 
 def test_a_service_whose_program_is_missing_is_refused_and_none_of_its_company_is_started(
@@ -256,8 +256,8 @@ def test_a_link_that_a_host_put_into_its_logs_is_not_read_written_or_kept_on_thi
     gateway.run(["ln", "-s", str(secret), "/var/log/host/stolen"])
     try:
         assert gateway.log("stolen").is_symlink()
-        (told,) = gateway.tail("stolen")
-        assert told.endswith("is a link, which is not followed")
+        (line,) = gateway.log_tail("stolen")
+        assert line.endswith("is a link, which is not followed")
         with pytest.raises(TargetError, match="stolen: is a link"):
             gateway.spawn(["sh", "-c", "echo theirs >&2"], stderr=gateway.log("stolen"))
         keep(gateway.log(""), tmp_path / "logs", "gateway-1")

@@ -139,15 +139,15 @@ def test_closing_takes_everything_away_but_the_logs_within_a_second(
     minors = frozenset(
         int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
     )
-    standing = traces(label, folder, state, minors)
-    assert len(standing.disks) == 2
-    assert len(standing.containers) == 4
-    assert len(standing.namespaces) == 4 * 5
-    assert standing.processes
-    assert standing.cgroups
-    assert standing.mounts == 0  # they are in namespaces of the hosts
+    before = traces(label, folder, state, minors)
+    assert len(before.disks) == 2
+    assert len(before.containers) == 4
+    assert len(before.namespaces) == 4 * 5
+    assert before.processes
+    assert before.cgroups
+    assert before.mounts == 0  # they are in namespaces of the hosts
     if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        assert {line.split()[1] for line in standing.root_limits} == {str(20 * MIB)}
+        assert {line.split()[1] for line in before.root_limits} == {str(20 * MIB)}
     started = time.monotonic()
     hosts.close()
     took_s = time.monotonic() - started
@@ -170,12 +170,12 @@ from small_lab import raised
 hosts = raised(sys.argv[4], Path(sys.argv[1]), Path(sys.argv[2]))
 hosts.limit()
 hosts.hosts["client-1"].spawn(["sleep", "1000"], stderr=Path("/dev/null"))
-print("stands", flush=True)
+print("running", flush=True)
 time.sleep(1000)
 """
 
 
-@pytest.mark.parametrize("when", ["claimed", "half-way", "standing"])
+@pytest.mark.parametrize("when", ["claimed", "half-way", "running"])
 def test_what_a_killed_conductor_left_is_found_and_removed(
     tmp_path: Path, state: Path, when: str
 ) -> None:
@@ -184,9 +184,9 @@ def test_what_a_killed_conductor_left_is_found_and_removed(
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ) as conductor:
-        if when == "standing":
+        if when == "running":
             assert conductor.stdout is not None
-            assert conductor.stdout.readline() == b"stands\n"
+            assert conductor.stdout.readline() == b"running\n"
             with pytest.raises(UsageError, match=f"{label} has been running on this machine"):
                 leftovers.remove(state=state)
             with pytest.raises(UsageError, match=f"{label} has been running on this machine"):

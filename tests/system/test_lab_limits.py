@@ -130,7 +130,7 @@ def test_the_rate_of_a_nic_holds_in_both_directions(
         (client, store),
     ):  # only the client's NIC is limited: what it sends, what it gets
         receiver.start([Service("sink", (PYTHON, "-c", RECEIVE))])
-        assert within(20, lambda at=receiver: at.tail("sink.out")[-1:] == ["listens"])
+        assert within(20, lambda at=receiver: at.log_tail("sink.out")[-1:] == ["listens"])
         rate_bit_per_s = float(sender.run([PYTHON, "-c", SEND, receiver.address]).stdout)
         receiver.stop("sink")
         assert rate_bit_per_s < 200e6 * 1.15

@@ -20,7 +20,7 @@ from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import driving, measured, past
-from standing import endpoint, standing, unlimited
+from deployed_layouts import deployed, endpoint, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -69,7 +69,7 @@ print(json.dumps({"length": headers["Content-Length"], "body": base64.b64encode(
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing(
+    with deployed(
         "swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
     ) as deployment:
         yield deployment
@@ -189,7 +189,7 @@ def test_writes_make_no_containers_and_are_deleted_where_they_are(
     find = ["sh", "-c", "find /srv/node -name '*.data' -size +19k"]
     left = [host.run(find).stdout for name, host in swift.hosts.items() if "store" in name]
     assert left == ["", "", ""]
-    assert "no container updates were deferred (async_pending)" in swift.standing.settle()
+    assert "no container updates were deferred (async_pending)" in swift.running_gateway.settle()
 
 
 def test_what_the_paths_are_hashed_with_is_in_no_log_and_no_command(

@@ -19,7 +19,7 @@ from weighbridge.suites import Api, Suite
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import standing, unlimited, witness
+from deployed_layouts import deployed, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -30,7 +30,7 @@ SHORT = {"objects": OBJECTS, "workers": [4], "runtime": "2s", "warmup": "1s"}
 SUITE = Suite.model_validate(
     {
         "name": "layers",
-        "about": "What a gateway stands on",
+        "about": "What a gateway is built on",
         "layers": ["osd", "rados", "rbd", "cephfs"],
         "rados": {"instances": 2, "pg_num": 16},
         "workloads": [
@@ -45,7 +45,7 @@ SUITE = Suite.model_validate(
 @pytest.fixture(scope="module")
 def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("ceph")
-    with standing("rgw-beast", folder, change_hardware=unlimited, tools=True) as deployment:
+    with deployed("rgw-beast", folder, change_hardware=unlimited, tools=True) as deployment:
         yield deployment
 
 

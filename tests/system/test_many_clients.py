@@ -26,7 +26,7 @@ from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import endpoint
+from deployed_layouts import endpoint
 
 pytestmark = pytest.mark.system
 
@@ -135,7 +135,7 @@ def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(
     assert isinstance(lost, LabHost)
 
     def end(progress: Progress) -> None:
-        if progress.phase == "measure" and lost.stands():
+        if progress.phase == "measure" and lost.is_up():
             os.kill(lost.pid, signal.SIGKILL)
 
     def run() -> None:

@@ -16,7 +16,7 @@ from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.pair]
 
@@ -59,15 +59,15 @@ def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "runs").iterdir()
     store = RunStore.open(folder)
     assert all(step.valid for step in store.steps())
-    told = [event.text for event in store.events() if event.kind == "profile"]
+    texts = [event.text for event in store.events() if event.kind == "profile"]
     report = (folder / "derived" / "report.html").read_text()
     allowed = able()
     if allowed.event is None and not allowed.blocks:
-        assert told == list(allowed.remarks)
+        assert texts == list(allowed.remarks)
         return
     (found,) = read_profiles(folder)
     assert 'id="profile"' in report
-    assert set(allowed.remarks) <= set(told)
+    assert set(allowed.remarks) <= set(texts)
     if allowed.event is not None:
         assert found.profile.event == allowed.event
         assert {stack.frames[:2] for stack in found.stacks} >= {("storage", "ceph-osd")}

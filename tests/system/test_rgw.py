@@ -12,7 +12,7 @@ from weighbridge.common.host import Service
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import large_object, standing, unlimited, witness
+from deployed_layouts import deployed, large_object, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -37,7 +37,7 @@ s3.delete_bucket(Bucket="bulk")
 
 @pytest.fixture(scope="module")
 def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing(
+    with deployed(
         "rgw-beast", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited
     ) as deployment:
         yield deployment
@@ -68,11 +68,11 @@ def test_settling_ends_the_garbage_collection_that_deletions_left(rgw: Deploymen
     rgw.client.run([sys.executable, "-c", BULK, endpoint.model_dump_json()], timeout_s=120)
     waiting = rgw.hosts["gateway-1"].run(["radosgw-admin", "gc", "list", "--include-all"]).stdout
     assert len(json.loads(waiting)) > 0
-    assert rgw.standing.settle() == ("RGW garbage collection completed, 0 entries left",)
+    assert rgw.running_gateway.settle() == ("RGW garbage collection completed, 0 entries left",)
 
 
 def test_caches_are_dropped_in_each_daemon_and_objects_stay(rgw: Deployment) -> None:
-    words = rgw.standing.drop_caches()
+    words = rgw.running_gateway.drop_caches()
     assert any("3 OSDs" in line for line in words)
     assert any("RocksDB" in line and line.startswith("not dropped") for line in words)
     assert witness(rgw, "swift")["same"] == ODD_NAMES
@@ -108,7 +108,7 @@ def test_the_cluster_is_clean_and_stays_as_it_was_laid_out(rgw: Deployment) -> N
 
 
 def test_no_secret_stands_in_the_rendered_configuration(rgw: Deployment) -> None:
-    texts = [one.text for one in rgw.standing.rendered]
+    texts = [one.text for one in rgw.running_gateway.rendered]
     keyring = rgw.hosts["store-1"].run(["cat", "/etc/ceph/keyring"]).stdout
     keys = [
         line.removeprefix("key = ") for line in keyring.splitlines() if line.startswith("key = ")
@@ -124,7 +124,7 @@ def test_a_daemon_that_ends_is_noticed(rgw: Deployment) -> None:
     host.stop("mgr")
     try:
         with pytest.raises(ServiceFailed, match="store-1: mgr: died"):
-            rgw.standing.check()
+            rgw.running_gateway.check()
     finally:
         host.start([Service("mgr", ("ceph-mgr", "-f", "-i", "a"))])
-    rgw.standing.check()
+    rgw.running_gateway.check()

@@ -1,4 +1,4 @@
-"""Every layout of Ceph RGW that ships, but rgw-beast, which has tests of its own: stood up, asked
+"""Every layout of Ceph RGW that ships, but rgw-beast, which has tests of its own: started, asked
 by independent clients.
 """
 
@@ -19,7 +19,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import endpoint, large_object, standing, unlimited, witness
+from deployed_layouts import deployed, endpoint, large_object, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
@@ -32,7 +32,7 @@ GIB = 1 << 30
 def rgw(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
-    with standing(
+    with deployed(
         request.param, tmp_path_factory.mktemp("rgw"), change_hardware=unlimited
     ) as deployment:
         yield deployment
@@ -85,11 +85,13 @@ def test_swift_clients_are_kept_at_the_address_they_came_to(rgw: Deployment) -> 
 
 
 def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) -> None:
-    radosgws = [probe for probe in rgw.standing.probes() if probe.name.startswith("radosgw.")]
-    before = [told(rgw, probe.name)["put"] for probe in radosgws]
+    radosgws = [
+        probe for probe in rgw.running_gateway.probes() if probe.name.startswith("radosgw.")
+    ]
+    before = [counters(rgw, probe.name)["put"] for probe in radosgws]
     witness(rgw, "swift")
     gained = [
-        told(rgw, probe.name)["put"] - one for probe, one in zip(radosgws, before, strict=True)
+        counters(rgw, probe.name)["put"] - one for probe, one in zip(radosgws, before, strict=True)
     ]
     assert len(gained) == planned(rgw.layout.name).settings.radosgw.daemons
     assert sum(gained) == len(ODD_NAMES)
@@ -97,17 +99,17 @@ def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) ->
 
 
 def test_caches_of_every_radosgw_are_dropped_and_garbage_is_collected(rgw: Deployment) -> None:
-    words = rgw.standing.drop_caches()
+    words = rgw.running_gateway.drop_caches()
     assert any("BlueStore" in line and "3 OSDs" in line for line in words)
-    assert rgw.standing.settle() == ("RGW garbage collection completed, 0 entries left",)
+    assert rgw.running_gateway.settle() == ("RGW garbage collection completed, 0 entries left",)
     assert witness(rgw, "s3")["same"] == ODD_NAMES
 
 
 def test_every_daemon_and_the_front_tell_what_they_count(rgw: Deployment) -> None:
-    names = [probe.name for probe in rgw.standing.probes()]
+    names = [probe.name for probe in rgw.running_gateway.probes()]
     assert len(set(names)) == len(names)
     assert {"osd.0", "osd.1", "osd.2"} < set(names)
-    osd = told(rgw, "osd.0")
+    osd = counters(rgw, "osd.0")
     assert osd["op"] > 0
     assert osd["bluestore_kv_commit_lat_count"] > 0
     place = planned(rgw.layout.name).place
@@ -115,9 +117,9 @@ def test_every_daemon_and_the_front_tell_what_they_count(rgw: Deployment) -> Non
         assert any(front in name for name in names) == (getattr(place, front) is not None)
 
 
-def told(deployment: Deployment, name: str) -> dict[str, float]:
+def counters(deployment: Deployment, name: str) -> dict[str, float]:
     """The first line of a probe."""
-    probe = next(one for one in deployment.standing.probes() if one.name == name)
+    probe = next(one for one in deployment.running_gateway.probes() if one.name == name)
     process = probe.host.spawn(probe.argv, stderr=probe.host.log("probe.err"), env=probe.env)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -135,4 +137,6 @@ def test_no_secret_stands_in_what_is_shown(rgw: Deployment) -> None:
         endpoint(rgw, "s3").key.get_secret_value(),
         endpoint(rgw, "swift").key.get_secret_value(),
     ]
-    assert not [one for one in rgw.standing.rendered for secret in secrets if secret in one.text]
+    assert not [
+        one for one in rgw.running_gateway.rendered for secret in secrets if secret in one.text
+    ]

@@ -1,4 +1,4 @@
-"""Object stores of Ceph that are not BlueStore, each stood up once, and the other releases."""
+"""Object stores of Ceph that are not BlueStore, each started once, and the other releases."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import standing, witness
+from deployed_layouts import deployed, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -42,7 +42,7 @@ def test_filestore_keeps_objects_as_files_and_its_journal_on_the_disk_that_is_fo
         "    objectstore: filestore\n    filestore: {filesystem: xfs, journal: own, "
         "journal_size: 512MiB}\n"
     )
-    with standing(
+    with deployed(
         "rgw-beast",
         tmp_path,
         stores(options),
@@ -65,20 +65,22 @@ def test_filestore_keeps_objects_as_files_and_its_journal_on_the_disk_that_is_fo
         ]
         assert int(host.run(["stat", "-c", "%s", "/var/lib/ceph/journal/1"]).stdout) == 512 << 20
         assert host.run(["cat", "/var/lib/ceph/osd/1/type"]).stdout == "filestore\n"
-        assert any("kernel's caches" in line for line in deployment.standing.drop_caches())
+        assert any("kernel's caches" in line for line in deployment.running_gateway.drop_caches())
 
 
 def test_memstore_needs_no_disk_and_runs_several_osds_a_host(tmp_path: Path) -> None:
     options = "    objectstore: memstore\n    memstore: {per_host: 2, size: 1GiB}\n"
     diskless = lambda text: text.replace(", disks: [{size: 20GiB, bandwidth: 200MB}]", "")  # noqa: E731
-    with standing("rgw-beast", tmp_path, stores(options), change_hardware=diskless) as deployment:
+    with deployed("rgw-beast", tmp_path, stores(options), change_hardware=diskless) as deployment:
         assert witness(deployment, "swift")["same"] == ODD_NAMES
         tree = json.loads(
             deployment.hosts["store-1"].run(["ceph", "osd", "df", "-f", "json"]).stdout
         )
         assert [one["kb"] for one in tree["nodes"]] == [1 << 20] * 6
         assert deployment.facts()["osd: osd_objectstore"] == "memstore"
-        assert any("nowhere but in memory" in line for line in deployment.standing.drop_caches())
+        assert any(
+            "nowhere but in memory" in line for line in deployment.running_gateway.drop_caches()
+        )
 
 
 @pytest.mark.releases
@@ -94,7 +96,7 @@ def test_an_older_and_a_newer_release_serve_both_apis(
             "frontend: beast", f"frontend: {frontend}"
         )
 
-    with standing("rgw-haproxy", tmp_path, change) as deployment:
+    with deployed("rgw-haproxy", tmp_path, change) as deployment:
         assert version in deployment.facts()["radosgw"]
         assert deployment.facts()["rgw: rgw_frontends"].startswith(frontend)
         for api in ("s3", "swift"):

@@ -103,7 +103,7 @@ hosts = start_ssh("left-1", hardware, image, lambda text: None, folder=folder, n
 for host in hosts.hosts.values():
     host.start([Service("sleeper", ("sleep", "1000"))])
     host.put("/etc/weighbridge-was-here", "x")
-print("stands", flush=True)
+print("running", flush=True)
 sys.stdin.readline()
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -139,7 +139,7 @@ class Beside:
 
 
 @pytest.fixture(scope="module")
-def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     sizes = {CLIENT: (), GATEWAY: (), STORE: ("1GiB",) * 7}
     with machines(tmp_path_factory.mktemp("machines"), sizes, plain=[STORE, CLIENT]) as found:
         (found.shared / "one-store.yaml").write_text(LAYOUT)
@@ -158,19 +158,19 @@ def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         yield found
 
 
-def weighbridge(stood: Machines, *words: str) -> tuple[int, str]:
-    done = stood.weighbridge(*words, "--hardware", "/var/log/host/real.yaml")
+def weighbridge(testbed: Machines, *words: str) -> tuple[int, str]:
+    done = testbed.weighbridge(*words, "--hardware", "/var/log/host/real.yaml")
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
-def setting(stood: Machines, name: str) -> str:
-    return stood.hosts[name].run(["cat", f"/proc/sys/{SETTING.replace('.', '/')}"]).stdout.strip()
+def setting(testbed: Machines, name: str) -> str:
+    return testbed.hosts[name].run(["cat", f"/proc/sys/{SETTING.replace('.', '/')}"]).stdout.strip()
 
 
 def test_disks_with_data_or_in_use_are_refused_and_those_that_may_be_wiped_are_wiped(
-    stood: Machines,
+    testbed: Machines,
 ) -> None:
-    shell = Beside(stood.hosts[STORE])
+    shell = Beside(testbed.hosts[STORE])
     ids = [f"/dev/disk/by-id/test-{STORE}-{index}" for index in range(7)]
     found, faults = disks.look(shell, [Disk(id=one) for one in ids])
     assert ([disk.size_bytes for disk in found], faults) == ([2**30] * 7, ())
@@ -214,8 +214,8 @@ def test_disks_with_data_or_in_use_are_refused_and_those_that_may_be_wiped_are_w
     assert disks.look(shell, [Disk(id=one) for one in ids])[1] == ()
 
 
-def test_settings_and_mtu_are_set_read_back_and_put_back(stood: Machines) -> None:
-    shell = Beside(stood.hosts[GATEWAY])
+def test_settings_and_mtu_are_set_read_back_and_put_back(testbed: Machines) -> None:
+    shell = Beside(testbed.hosts[GATEWAY])
     hosts = {GATEWAY: {"address": shell.address}}
     wanted = {
         "name": "r",
@@ -230,7 +230,7 @@ def test_settings_and_mtu_are_set_read_back_and_put_back(stood: Machines) -> Non
     before = kernel.former(hardware, looked)
     kernel.apply(shell, hardware, before)
     link = json.loads(shell.sh("ip -j link show eth0").stdout)[0]
-    assert (link["mtu"], setting(stood, GATEWAY)) == (1400, "0")
+    assert (link["mtu"], setting(testbed, GATEWAY)) == (1400, "0")
     kernel.restore(shell, before)
     assert kernel.look(shell, hardware) == looked
     lacking = hardware.model_copy(update={"sysctl": {"net.no_such_thing": "1"}})
@@ -240,27 +240,29 @@ def test_settings_and_mtu_are_set_read_back_and_put_back(stood: Machines) -> Non
 
 
 def test_doctor_installs_what_is_lacking_without_starting_enabling_or_upgrading_anything(
-    stood: Machines,
+    testbed: Machines,
 ) -> None:
     layout = ("--layouts", "/var/log/host/one-store.yaml")
     for name in BOTH:
-        stood.hosts[name].run(["sh", "-ec", REPOSITORY, "sh", "Depends: tini (>= 99)\n"])
-    code, said = weighbridge(stood, "doctor", *layout)
+        testbed.hosts[name].run(["sh", "-ec", REPOSITORY, "sh", "Depends: tini (>= 99)\n"])
+    code, said = weighbridge(testbed, "doctor", *layout)
     assert code == EXIT_USAGE, said
     assert said.count("memcached haproxy") == 2 or said.count("haproxy memcached") == 2, said
 
-    before = {name: stood.hosts[name].run(["sh", "-c", INSTALLED]).stdout for name in BOTH}
-    code, said = weighbridge(stood, "doctor", "--install", *layout)
+    before = {name: testbed.hosts[name].run(["sh", "-c", INSTALLED]).stdout for name in BOTH}
+    code, said = weighbridge(testbed, "doctor", "--install", *layout)
     assert code == EXIT_TARGET, said
     assert said.count("Inst tini [") == 2, said
-    assert {name: stood.hosts[name].run(["sh", "-c", INSTALLED]).stdout for name in BOTH} == before
+    assert {
+        name: testbed.hosts[name].run(["sh", "-c", INSTALLED]).stdout for name in BOTH
+    } == before
 
     for name in BOTH:
-        stood.hosts[name].run(["sh", "-ec", REPOSITORY, "sh", ""])
-    code, said = weighbridge(stood, "doctor", "--install", *layout)
+        testbed.hosts[name].run(["sh", "-ec", REPOSITORY, "sh", ""])
+    code, said = weighbridge(testbed, "doctor", "--install", *layout)
     assert code == 0, said
     for name in BOTH:
-        lines = stood.hosts[name].run(["sh", "-c", INSTALLED]).stdout.splitlines()
+        lines = testbed.hosts[name].run(["sh", "-c", INSTALLED]).stdout.splitlines()
         assert {"memcached 9.9 installed", "haproxy 9.9 installed"} <= set(lines), lines
         assert not [
             line
@@ -271,61 +273,63 @@ def test_doctor_installs_what_is_lacking_without_starting_enabling_or_upgrading_
 
 
 def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alone(
-    stood: Machines,
+    testbed: Machines,
 ) -> None:
-    command = stood.conductor.module("x")
+    command = testbed.conductor.module("x")
     words = [command.argv[0], "-c", LEAVE, "/var/log/host/real.yaml"]
-    errors = stood.shared / "leave.err"
+    errors = testbed.shared / "leave.err"
     home = {**command.env, "HOME": "/var/log/host/home"}
-    conductor = stood.conductor.spawn(words, stderr=errors, env=home)
+    conductor = testbed.conductor.spawn(words, stderr=errors, env=home)
     assert conductor.stdout is not None
     assert conductor.stdin is not None
-    assert conductor.stdout.readline() == b"stands\n", errors.read_text()
-    assert [setting(stood, name) for name in BOTH] == ["0", "0"]
+    assert conductor.stdout.readline() == b"running\n", errors.read_text()
+    assert [setting(testbed, name) for name in BOTH] == ["0", "0"]
 
-    code, said = weighbridge(stood, "down")
+    code, said = weighbridge(testbed, "down")
     assert code == EXIT_USAGE, said
     assert "left-1 was left alone" in said
-    assert "in use" in weighbridge(stood, "status")[1]
+    assert "in use" in weighbridge(testbed, "status")[1]
     conductor.stdin.write(b"\n")
     conductor.stdin.flush()
     conductor.wait(10)
     conductor.stdout.close()
     conductor.stdin.close()
 
-    code, said = weighbridge(stood, "status")
+    code, said = weighbridge(testbed, "status")
     assert code == 0, said
     assert "left-1 on gateway-1, store-1" in said
     assert "dead" not in said
-    hardware = (stood.shared / "real.yaml").read_text()
+    hardware = (testbed.shared / "real.yaml").read_text()
     # One host runs its services as units of systemd, the other in a namespace of processes.
-    stood.hosts[GATEWAY].run(["sh", "-ec", KILL])
-    code, said = weighbridge(stood, "status")
+    testbed.hosts[GATEWAY].run(["sh", "-ec", KILL])
+    code, said = weighbridge(testbed, "status")
     assert code == 0, said
     assert said.count("dead: ") == 1, said
     log = "/opt/weighbridge/deployments/left-1/log/sleeper.out"
     assert f"dead: sleeper on {GATEWAY}; its log: {GATEWAY}:{log} it is incomplete" in said
-    assert stood.hosts[GATEWAY].run(["cat", log]).stdout == ""
-    stood.hosts[STORE].run(["sh", "-ec", KILL])
-    code, said = weighbridge(stood, "status")
+    assert testbed.hosts[GATEWAY].run(["cat", log]).stdout == ""
+    testbed.hosts[STORE].run(["sh", "-ec", KILL])
+    code, said = weighbridge(testbed, "status")
     assert code == 0, said
     assert "dead: none of it is running; `weighbridge down --hardware FILE`" in said
-    (stood.shared / "real.yaml").write_text(f"{hardware}  gone-1: {{address: 10.255.255.1}}\n")
-    code, said = weighbridge(stood, "status")
+    (testbed.shared / "real.yaml").write_text(f"{hardware}  gone-1: {{address: 10.255.255.1}}\n")
+    code, said = weighbridge(testbed, "status")
     assert code == EXIT_TARGET, said
     assert [f"dead: sleeper on {name}; " in said for name in BOTH] == [True, True], said
     assert "not known: what is running on gone-1" in said
     assert "gone-1 (10.255.255.1): cannot be reached" in said
-    code, said = weighbridge(stood, "down")
-    (stood.shared / "real.yaml").write_text(hardware)
+    code, said = weighbridge(testbed, "down")
+    (testbed.shared / "real.yaml").write_text(hardware)
     assert code == EXIT_TARGET, said
     assert "gone-1 (10.255.255.1): cannot be reached" in said
     assert "removed left-1" in said
     for name in BOTH:
-        assert stood.hosts[name].run(["sh", "-c", LEFT]).stdout.split() == ["/opt/weighbridge/lock"]
-        assert setting(stood, name) == "1"
-    code, said = weighbridge(stood, "down", "--all")
+        assert testbed.hosts[name].run(["sh", "-c", LEFT]).stdout.split() == [
+            "/opt/weighbridge/lock"
+        ]
+        assert setting(testbed, name) == "1"
+    code, said = weighbridge(testbed, "down", "--all")
     assert (code, "nothing was left" in said) == (0, True), said
     assert [
-        stood.hosts[name].run(["ls", "/opt"]).stdout.split().count("weighbridge") for name in BOTH
+        testbed.hosts[name].run(["ls", "/opt"]).stdout.split().count("weighbridge") for name in BOTH
     ] == [0, 0]

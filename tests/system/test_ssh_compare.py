@@ -1,6 +1,6 @@
 """The main job on real hosts:
 
-RGW and Swift stood up over SSH and compared, once with a host that stops answering in the middle.
+RGW and Swift started over SSH and compared, once with a host that stops answering in the middle.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ EXIT_TARGET = 3
 
 
 @pytest.fixture(scope="module")
-def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     disks = {"client-1": (), "client-2": (), "gateway-1": (), **dict.fromkeys(STORES, (DISK,))}
     with machines(tmp_path_factory.mktemp("machines"), disks, plain=["gateway-1"]) as found:
         (found.shared / "suite.yaml").write_text(SUITE)
@@ -65,7 +65,7 @@ def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         yield found
 
 
-def compare(stood: Machines, out: str, *words: str) -> subprocess.CompletedProcess[str]:
+def compare(testbed: Machines, out: str, *words: str) -> subprocess.CompletedProcess[str]:
     hardware, suite = "/var/log/host/real.yaml", "/var/log/host/suite.yaml"
     given = (
         "compare",
@@ -78,15 +78,15 @@ def compare(stood: Machines, out: str, *words: str) -> subprocess.CompletedProce
         "--out",
         f"/var/log/host/{out}",
     )
-    return stood.weighbridge(*given, *words, timeout_s=400)
+    return testbed.weighbridge(*given, *words, timeout_s=400)
 
 
-def run_of(stood: Machines, out: str) -> RunStore:
-    (folder,) = (stood.shared / out).iterdir()
+def run_of(testbed: Machines, out: str) -> RunStore:
+    (folder,) = (testbed.shared / out).iterdir()
     return RunStore.open(folder)
 
 
-def left_over(stood: Machines) -> list[str]:
+def left_over(testbed: Machines) -> list[str]:
     """Whatever of a deployment is left on any machine, looked for past the suite."""
     script = """
         systemctl list-units --all --plain --no-legend 'weighbridge-*' 2>/dev/null || true
@@ -99,7 +99,7 @@ def left_over(stood: Machines) -> list[str]:
         for disk in /dev/wb*; do test -b $disk && blkid -p $disk || true; done
     """
     found = []
-    for name, host in stood.hosts.items():
+    for name, host in testbed.hosts.items():
         if name != CONDUCTOR:
             found += [
                 f"{name}: {line}" for line in host.run(["sh", "-c", script]).stdout.splitlines()
@@ -108,11 +108,11 @@ def left_over(stood: Machines) -> list[str]:
 
 
 def test_rgw_and_swift_stand_on_real_hosts_by_the_layouts_of_the_lab_and_leave_nothing(
-    stood: Machines,
+    testbed: Machines,
 ) -> None:
-    done = compare(stood, "whole")
+    done = compare(testbed, "whole")
     assert done.returncode == 0, done.stdout + done.stderr
-    steps = run_of(stood, "whole").latest()
+    steps = run_of(testbed, "whole").latest()
     assert {(key.layout, key.workload) for key in steps} == {
         (layout, workload)
         for layout in ("rgw-beast", "swift")
@@ -124,23 +124,23 @@ def test_rgw_and_swift_stand_on_real_hosts_by_the_layouts_of_the_lab_and_leave_n
         assert not any(tally.failed for tally in step.measurement.tallies), key
         assert step.measurement.load is not None
         assert [one.client for one in step.measurement.load.clients] == ["client-1", "client-2"]
-    assert left_over(stood) == []
+    assert left_over(testbed) == []
 
 
-def test_status_names_daemons_that_died_on_real_hosts_and_no_other(stood: Machines) -> None:
+def test_status_names_daemons_that_died_on_real_hosts_and_no_other(testbed: Machines) -> None:
     def status() -> list[str]:
-        done = stood.weighbridge("status", *hardware)
+        done = testbed.weighbridge("status", *hardware)
         assert done.returncode == 0, done.stdout + done.stderr
         return [line.strip() for line in done.stdout.splitlines()]
 
     hardware = ("--hardware", "/var/log/host/real.yaml")
-    up = stood.weighbridge("up", "rgw-beast", *hardware, timeout_s=400)
+    up = testbed.weighbridge("up", "rgw-beast", *hardware, timeout_s=400)
     try:
         assert up.returncode == 0, up.stdout + up.stderr
         assert not [line for line in status() if line.startswith(("dead", "not known"))]
         # The one host has its services in a namespace of processes, the other as units of systemd.
         for name, program in (("gateway-1", "radosgw"), ("store-2", "ceph-osd")):
-            stood.hosts[name].run(
+            testbed.hosts[name].run(
                 [
                     "sh",
                     "-ec",
@@ -155,19 +155,19 @@ def test_status_names_daemons_that_died_on_real_hosts_and_no_other(stood: Machin
         ):
             found = re.fullmatch(rf"dead: {pattern}; its log: \1:(/opt/weighbridge/\S+)", line)
             assert found, lines
-            stood.hosts[found[1]].run(["test", "-f", found[2]])
+            testbed.hosts[found[1]].run(["test", "-f", found[2]])
         assert "it is incomplete: `weighbridge down --hardware FILE`, and `up` again" in lines
     finally:
-        done = stood.weighbridge("down", *hardware)
+        done = testbed.weighbridge("down", *hardware)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert left_over(stood) == []
+    assert left_over(testbed) == []
 
 
 def test_a_host_that_stops_answering_in_the_middle_ends_the_run_readable_and_it_can_be_gone_on_with(
-    stood: Machines,
+    testbed: Machines,
 ) -> None:
     frozen = threading.Event()
-    store = stood.hosts["store-2"]
+    store = testbed.hosts["store-2"]
 
     def freeze() -> None:
         """Cut its cable as soon as a step of the run is whole."""
@@ -175,7 +175,7 @@ def test_a_host_that_stops_answering_in_the_middle_ends_the_run_readable_and_it_
         while time.monotonic() < deadline:
             lines = [
                 line
-                for path in stood.shared.glob("cut/*/steps.jsonl")
+                for path in testbed.shared.glob("cut/*/steps.jsonl")
                 for line in path.read_text().splitlines()
             ]
             if lines:
@@ -186,21 +186,21 @@ def test_a_host_that_stops_answering_in_the_middle_ends_the_run_readable_and_it_
 
     watcher = threading.Thread(target=freeze, daemon=True)
     watcher.start()
-    done = compare(stood, "cut", "--layouts", "rgw-beast")
+    done = compare(testbed, "cut", "--layouts", "rgw-beast")
     watcher.join(10)
     assert frozen.is_set()
     assert done.returncode == EXIT_TARGET, done.stdout + done.stderr
     assert "store-2" in done.stdout + done.stderr
-    folder = Path(run_of(stood, "cut").folder)
+    folder = Path(run_of(testbed, "cut").folder)
     first = (folder / "steps.jsonl").read_text().splitlines()[0]
     assert json.loads(first)["measurement"] is not None
-    others = [line for line in left_over(stood) if not line.startswith("store-2")]
+    others = [line for line in left_over(testbed) if not line.startswith("store-2")]
     assert others == []
 
     store.run(["ip", "link", "set", "eth0", "up"])
     inside = f"/var/log/host/cut/{folder.name}"
-    went_on = stood.weighbridge("resume", inside, "--no-charts", timeout_s=400)
+    went_on = testbed.weighbridge("resume", inside, "--no-charts", timeout_s=400)
     assert went_on.returncode == 0, went_on.stdout + went_on.stderr
     assert (folder / "steps.jsonl").read_text().splitlines()[0] == first
     assert all(step.measurement is not None for step in RunStore.open(folder).latest().values())
-    assert left_over(stood) == []
+    assert left_over(testbed) == []

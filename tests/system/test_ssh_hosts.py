@@ -43,7 +43,7 @@ KNOWN_LOST_S = 25.0
 
 
 @pytest.fixture(scope="module")
-def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     disks = {"store-1": ("1GiB",), "plain-1": ("1GiB",)}
     folder = tmp_path_factory.mktemp("machines")
     with machines(folder, disks, plain=["plain-1"]) as found, pytest.MonkeyPatch.context() as patch:
@@ -53,11 +53,11 @@ def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
 
 
 @pytest.fixture(scope="module")
-def hosts(stood: Machines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+def hosts(testbed: Machines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     limits = {"cpus": 0.2, "memory": "256MiB"}
-    with raised(stood, tmp_path_factory.mktemp("deployment"), limits=limits, iops=20) as found:
+    with raised(testbed, tmp_path_factory.mktemp("deployment"), limits=limits, iops=20) as found:
         yield found
-    assert left_over(stood) == []
+    assert left_over(testbed) == []
 
 
 @pytest.fixture(params=BOTH)
@@ -65,7 +65,7 @@ def host(request: pytest.FixtureRequest, hosts: Hosts) -> Host:
     return hosts.hosts[request.param]
 
 
-def test_what_is_written_is_seen_by_the_deployment_alone(stood: Machines, host: Host) -> None:
+def test_what_is_written_is_seen_by_the_deployment_alone(testbed: Machines, host: Host) -> None:
     host.put("/etc/of-the-deployment/one.conf", b"\x00\xff" * 300_000, mode=0o640, owner="ceph")
     assert (
         host.run(["stat", "-c", "%U %a %s", "/etc/of-the-deployment/one.conf"]).stdout
@@ -74,7 +74,7 @@ def test_what_is_written_is_seen_by_the_deployment_alone(stood: Machines, host: 
     for path in ("/srv/of-the-deployment", "/run/of-the-deployment"):
         host.put(path, "seen")
         assert host.run(["cat", path]).stdout == "seen"
-    assert left_over_files(stood, host) == []
+    assert left_over_files(testbed, host) == []
     with pytest.raises(TargetError, match="nobody-knows"):
         host.put("/etc/of-the-deployment/two.conf", "x", owner="nobody-knows")
     assert host.run(["ls", "-A", "/etc/of-the-deployment"]).stdout == "one.conf\n"
@@ -91,12 +91,12 @@ def test_a_command_gets_its_input_and_environment_and_its_failure_is_told(host: 
 
 
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
-    stood: Machines, host: Host
+    testbed: Machines, host: Host
 ) -> None:
     with pytest.raises(CommandFailed) as caught:
         host.run(["sh", "-c", "setsid sleep 7654 & sleep 7654"], timeout_s=1)
     assert caught.value.code is None
-    assert until(lambda: not there(stood, host, "7654"))
+    assert until(lambda: not there(testbed, host, "7654"))
 
 
 def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_end(
@@ -120,7 +120,7 @@ def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_
 
 
 def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_print(
-    stood: Machines, host: Host
+    testbed: Machines, host: Host
 ) -> None:
     stubborn = "trap 'echo no' TERM; echo up; while :; do sleep 0.1; done"
     host.start(
@@ -132,17 +132,17 @@ def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_prin
     )
     assert host.alive("osd.0")
     assert until(lambda: not host.alive("short"))
-    assert host.tail("short.out") == ["a $HOME % b"]
-    assert until(lambda: host.tail("radosgw-client.rgw.x.out") == ["up"])
+    assert host.log_tail("short.out") == ["a $HOME % b"]
+    assert until(lambda: host.log_tail("radosgw-client.rgw.x.out") == ["up"])
     with pytest.raises(TargetError, match="already running"):
         host.start([Service("osd.0", ("sleep", "1"))])
     host.stop("radosgw-client.rgw.x", timeout_s=0.5)
     assert not host.alive("radosgw-client.rgw.x")
-    assert host.tail("radosgw-client.rgw.x.out") == ["up", "no"]
+    assert host.log_tail("radosgw-client.rgw.x.out") == ["up", "no"]
     host.stop("osd.0")
     assert not host.alive("osd.0")
-    assert not there(stood, host, "7001")
-    assert not there(stood, host, "7002")
+    assert not there(testbed, host, "7001")
+    assert not there(testbed, host, "7002")
     host.start([Service("osd.0", ("sleep", "7001"))])
     assert host.alive("osd.0")
     host.stop("osd.0")
@@ -151,7 +151,7 @@ def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_prin
 
 
 def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
-    stood: Machines, host: Host
+    testbed: Machines, host: Host
 ) -> None:
     errors = host.log("spawned.err")
     with host.spawn(
@@ -167,7 +167,7 @@ def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
     with host.spawn(["sleep", "7654"], stderr=errors) as program:
         with pytest.raises(subprocess.TimeoutExpired):
             program.wait(0.1)
-        assert until(lambda: there(stood, host, "7654"))
+        assert until(lambda: there(testbed, host, "7654"))
         program.send_signal(signal.SIGTERM)
         assert program.wait(SOON_S) in {-signal.SIGTERM, 128 + signal.SIGTERM}
     with host.spawn(["sh", "-c", "setsid sleep 7655 & echo up; wait"], stderr=errors) as program:
@@ -175,7 +175,7 @@ def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
         assert program.stdout.readline() == b"up\n"
         program.kill()
         assert program.wait(SOON_S) != 0
-    assert until(lambda: not there(stood, host, "7655"))
+    assert until(lambda: not there(testbed, host, "7655"))
 
 
 def test_counters_tell_of_memory_disk_and_network(host: Host) -> None:
@@ -234,7 +234,7 @@ def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Ho
     host.stop("quiet")
 
 
-def test_file_systems_on_the_disks_are_the_deployments_alone(stood: Machines, host: Host) -> None:
+def test_file_systems_on_the_disks_are_the_deployments_alone(testbed: Machines, host: Host) -> None:
     host.run(
         [
             "sh",
@@ -249,7 +249,7 @@ def test_file_systems_on_the_disks_are_the_deployments_alone(stood: Machines, ho
     )
     assert host.run(["ls", "/srv/node/one"]).stdout == "file\n"
     assert (
-        stood.hosts[host.name]
+        testbed.hosts[host.name]
         .run(["sh", "-c", "ls /srv; grep xfs /proc/1/mountinfo || true"])
         .stdout
         == ""
@@ -257,10 +257,10 @@ def test_file_systems_on_the_disks_are_the_deployments_alone(stood: Machines, ho
 
 
 def test_a_host_takes_one_deployment_and_the_second_is_told_of_the_first(
-    stood: Machines, hosts: Hosts, tmp_path: Path
+    testbed: Machines, hosts: Hosts, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match=hosts.deployment):
-        raised(stood, tmp_path)
+        raised(testbed, tmp_path)
     assert all(host.run(["true"]) for host in hosts.hosts.values())
 
 
@@ -269,13 +269,15 @@ def test_a_host_takes_one_deployment_and_the_second_is_told_of_the_first(
 
 
 def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
-    stood: Machines, hosts: Hosts, tmp_path: Path
+    testbed: Machines, hosts: Hosts, tmp_path: Path
 ) -> None:
     hosts.close()
-    assert left_over(stood) == []
+    assert left_over(testbed) == []
     for image, words in (
         (
-            RootImage(name="ceph-18", suite="trixie", packages=("radosgw",), told_by=("radosgw",)),
+            RootImage(
+                name="ceph-18", suite="trixie", packages=("radosgw",), version_packages=("radosgw",)
+            ),
             "16.2.*needs ceph-18",
         ),
         (
@@ -285,18 +287,18 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
     ):
         with pytest.raises(UsageError, match=words):
             startup.start_ssh(
-                "refused-1", hardware_of(stood), image, print, folder=tmp_path, names=BOTH
+                "refused-1", hardware_of(testbed), image, print, folder=tmp_path, names=BOTH
             )
-    assert left_over(stood) == []
+    assert left_over(testbed) == []
 
 
-def test_limits_on_a_host_without_systemd_are_refused(stood: Machines, tmp_path: Path) -> None:
-    hardware = hardware_of(stood)
+def test_limits_on_a_host_without_systemd_are_refused(testbed: Machines, tmp_path: Path) -> None:
+    hardware = hardware_of(testbed)
     limited = hardware.hosts["plain-1"].model_copy(update={"cpus": 1.0})
     hardware = hardware.model_copy(update={"hosts": {**hardware.hosts, "plain-1": limited}})
     with pytest.raises(UsageError, match=r"plain-1.*systemd.*cpus"):
         startup.start_ssh("refused-2", hardware, NOTHING, print, folder=tmp_path, names=BOTH)
-    assert left_over(stood) == []
+    assert left_over(testbed) == []
 
 
 KILLED = """
@@ -318,16 +320,16 @@ for host in hosts.hosts.values():
     made = 'mkfs.xfs -q -f "$1"; mkdir -p /srv/node; mount "$1" /srv/node'
     host.run(["sh", "-ec", made, "sh", host.disks[0]])
     spawned = host.spawn(["sleep", "7778"], stderr=host.log("x.err"))
-print("standing", flush=True)
+print("running", flush=True)
 sys.stdin.read()
 """
 
 
 def test_what_a_killed_conductor_left_is_taken_away_by_its_claim(
-    stood: Machines, tmp_path: Path
+    testbed: Machines, tmp_path: Path
 ) -> None:
     here = Path(__file__).resolve().parent
-    (tmp_path / "hardware.json").write_text(hardware_of(stood).model_dump_json())
+    (tmp_path / "hardware.json").write_text(hardware_of(testbed).model_dump_json())
     words = [
         str(here),
         str(here.parent.parent),
@@ -339,15 +341,15 @@ def test_what_a_killed_conductor_left_is_taken_away_by_its_claim(
         [sys.executable, "-c", KILLED, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as conductor:
         assert conductor.stdout is not None
-        assert any(line == b"standing\n" for line in conductor.stdout)
+        assert any(line == b"running\n" for line in conductor.stdout)
         os.kill(conductor.pid, signal.SIGKILL)
-    assert any("7777" in line for line in left_over(stood, "store-1"))
-    take_away(stood, *BOTH)
-    assert left_over(stood) == []
+    assert any("7777" in line for line in left_over(testbed, "store-1"))
+    take_away(testbed, *BOTH)
+    assert left_over(testbed) == []
 
 
-def take_away(stood: Machines, *names: str) -> None:
-    hardware = hardware_of(stood)
+def take_away(testbed: Machines, *names: str) -> None:
+    hardware = hardware_of(testbed)
     loop = LoopThere()
     for name in names:
         shell = SshConnection(name, hardware.hosts[name], hardware.access, loop)
@@ -360,13 +362,13 @@ def take_away(stood: Machines, *names: str) -> None:
 
 
 def test_a_host_that_stops_answering_is_told_soon_and_the_others_are_given_back(
-    stood: Machines, tmp_path: Path
+    testbed: Machines, tmp_path: Path
 ) -> None:
-    found = raised(stood, tmp_path)
+    found = raised(testbed, tmp_path)
     lost, other = found.hosts["store-1"], found.hosts["plain-1"]
     lost.start([Service("sleeper", ("sleep", "7004"))])
     program = lost.spawn(["cat"], stderr=lost.log("cat.err"))
-    stood.hosts["store-1"].run(["ip", "link", "set", "eth0", "down"])
+    testbed.hosts["store-1"].run(["ip", "link", "set", "eth0", "down"])
     try:
         started = time.monotonic()
         with pytest.raises(TargetError, match=r"store-1.*stopped answering"):
@@ -384,11 +386,11 @@ def test_a_host_that_stops_answering_is_told_soon_and_the_others_are_given_back(
         with pytest.raises(TargetError, match="store-1"):
             found.close()
         assert time.monotonic() - started < KNOWN_LOST_S
-        assert left_over(stood, "plain-1") == []
+        assert left_over(testbed, "plain-1") == []
     finally:
-        stood.hosts["store-1"].run(["ip", "link", "set", "eth0", "up"])
+        testbed.hosts["store-1"].run(["ip", "link", "set", "eth0", "up"])
     found.close()
-    assert left_over(stood) == []
+    assert left_over(testbed) == []
     for pipe in (program.stdin, program.stdout):
         assert pipe is not None
         pipe.close()

@@ -17,7 +17,7 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.suites.studies import loader
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.releases, pytest.mark.long]
 

@@ -14,7 +14,7 @@ from weighbridge.gateways.ports import await_ports
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import endpoint, large_object, standing, unlimited, witness
+from deployed_layouts import deployed, endpoint, large_object, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -52,7 +52,7 @@ def steps(deployment: Deployment, program: str) -> str:
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing(
+    with deployed(
         "swift-s3api", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
     ) as deployment:
         yield deployment
@@ -82,7 +82,7 @@ def test_memcached_is_emptied_and_a_clients_token_stays_good(swift: Deployment) 
     own = endpoint(swift, "swift")
     asked = [sys.executable, "-c", TOKEN, own.url, own.user, own.key.get_secret_value()]
     url, token = swift.client.run(asked).stdout.split()
-    dropped, kept = swift.standing.drop_caches()
+    dropped, kept = swift.running_gateway.drop_caches()
     assert dropped.startswith("memcached: ")
     assert kept.startswith("not dropped: 2 entries")
     assert swift.client.run([sys.executable, "-c", ACCOUNT, url, token]).stdout.strip() in {
@@ -92,7 +92,7 @@ def test_memcached_is_emptied_and_a_clients_token_stays_good(swift: Deployment) 
 
 
 def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Deployment) -> None:
-    assert swift.standing.settle() == ("no container updates were deferred (async_pending)",)
+    assert swift.running_gateway.settle() == ("no container updates were deferred (async_pending)",)
     host = swift.hosts["store-1"]
     argv = ("swift-container-server", "/etc/swift/container-server.conf")
     container = Daemon(
@@ -108,7 +108,9 @@ def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Dep
     finally:
         daemon.start([container])
         await_ports(swift.client, [container], print)
-    assert swift.standing.settle() == ("8 deferred container updates (async_pending) sent, 0 left",)
+    assert swift.running_gateway.settle() == (
+        "8 deferred container updates (async_pending) sent, 0 left",
+    )
     assert steps(swift, 'print(len(client.get_container("late")[1]))').strip() == "8"
     steps(
         swift,
@@ -125,7 +127,7 @@ def test_the_pipeline_in_the_facts_is_the_one_that_runs(swift: Deployment) -> No
 
 
 def test_no_secret_stands_in_the_rendered_configuration(swift: Deployment) -> None:
-    texts = [one.text for one in swift.standing.rendered]
+    texts = [one.text for one in swift.running_gateway.rendered]
     assert not [
         one for one in swift.endpoints for text in texts if one.key.get_secret_value() in text
     ]
@@ -138,7 +140,7 @@ def test_a_server_that_ends_is_noticed(swift: Deployment) -> None:
     host.stop("memcached")
     try:
         with pytest.raises(ServiceFailed, match="gateway-1: memcached: died"):
-            swift.standing.check()
+            swift.running_gateway.check()
     finally:
         host.start(
             [
@@ -147,4 +149,4 @@ def test_a_server_that_ends_is_noticed(swift: Deployment) -> None:
                 )
             ]
         )
-    swift.standing.check()
+    swift.running_gateway.check()

@@ -16,8 +16,8 @@ from weighbridge.gateways.ports import await_ports
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import endpoint, large_object, standing, unlimited, witness
-from telling import told
+from daemon_counters import counters
+from deployed_layouts import deployed, endpoint, large_object, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -48,7 +48,7 @@ def seen_by_client(deployment: Deployment, url: str, *headers: str) -> str:
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing(
+    with deployed(
         "swift-haproxy", tmp_path_factory.mktemp("swift"), with_s3, change_hardware=unlimited
     ) as deployment:
         yield deployment
@@ -84,7 +84,7 @@ def test_clients_are_sent_to_the_front(swift: Deployment) -> None:
 
 def test_both_proxies_answer_and_know_one_anothers_tokens(swift: Deployment) -> None:
     own = endpoint(swift, "swift")
-    before = told(swift, "haproxy.gateway-1")
+    before = counters(swift, "haproxy.gateway-1")
     asked = seen_by_client(
         swift, own.url, f"X-Auth-User: {own.user}", f"X-Auth-Key: {own.key.get_secret_value()}"
     )
@@ -95,7 +95,7 @@ def test_both_proxies_answer_and_know_one_anothers_tokens(swift: Deployment) -> 
         seen_by_client(swift, "http://10.80.0.11/v1/AUTH_weigh", f"X-Auth-Token: {token}")
         for _ in range(8)
     ]
-    after = told(swift, "haproxy.gateway-1")
+    after = counters(swift, "haproxy.gateway-1")
     assert all(answer.startswith(("HTTP/1.1 200", "HTTP/1.1 204")) for answer in answers)
     gained = [after[f"{name}.hrsp_2xx"] - before[f"{name}.hrsp_2xx"] for name in PROXIES]
     # roundrobin: nine requests, five and four; health checks are not among them.
@@ -111,7 +111,7 @@ def test_a_token_stays_good_when_memcached_is_emptied(swift: Deployment) -> None
     token = next(
         line.split()[1] for line in asked.splitlines() if line.lower().startswith("x-auth-token:")
     )
-    dropped, kept = swift.standing.drop_caches()
+    dropped, kept = swift.running_gateway.drop_caches()
     assert dropped.startswith("memcached: ")
     assert kept.startswith("not dropped: 2 entries")
     for _ in PROXIES:
@@ -120,7 +120,7 @@ def test_a_token_stays_good_when_memcached_is_emptied(swift: Deployment) -> None
 
 
 def test_memcached_storage_hosts_and_haproxy_tell_what_they_count(swift: Deployment) -> None:
-    names = [probe.name for probe in swift.standing.probes()]
+    names = [probe.name for probe in swift.running_gateway.probes()]
     assert names == [
         "memcached.gateway-1",
         "swift.store-1",
@@ -128,14 +128,14 @@ def test_memcached_storage_hosts_and_haproxy_tell_what_they_count(swift: Deploym
         "swift.store-3",
         "haproxy.gateway-1",
     ]
-    before = told(swift, "memcached.gateway-1")
+    before = counters(swift, "memcached.gateway-1")
     witness(swift, "swift")
-    after = told(swift, "memcached.gateway-1")
+    after = counters(swift, "memcached.gateway-1")
     assert after["get_hits"] > before["get_hits"]
-    store = told(swift, "swift.store-1")
+    store = counters(swift, "swift.store-1")
     assert store["tcp_inuse"] > 0
     assert store["async_folders"] == 0
-    assert told(swift, "haproxy.gateway-1")["gateway-1-8080.up"] == 1
+    assert counters(swift, "haproxy.gateway-1")["gateway-1-8080.up"] == 1
 
 
 def test_what_haproxy_says_of_itself_is_in_the_facts(swift: Deployment) -> None:
@@ -154,13 +154,13 @@ def test_one_proxy_goes_on_when_the_other_dies_and_the_death_is_noticed(swift: D
     host.stop("proxy-server-0")
     try:
         with pytest.raises(ServiceFailed, match="gateway-1: proxy-server-0: died"):
-            swift.standing.check()
+            swift.running_gateway.check()
         assert witness(swift, "swift")["same"] == ODD_NAMES
-        told_now = told(swift, "haproxy.gateway-1")
-        assert (told_now["frontend.hrsp_5xx"], told_now["gateway-1-8081.up"]) == (0, 1)
+        now = counters(swift, "haproxy.gateway-1")
+        assert (now["frontend.hrsp_5xx"], now["gateway-1-8081.up"]) == (0, 1)
     finally:
         argv = ("swift-proxy-server", "/etc/swift/proxy-server-0.conf")
         proxy = Daemon(host, Service("proxy-server-0", argv, SERVICES), 8080, ("swift.log",))
         daemon.start([proxy])
         await_ports(swift.client, [proxy], print)
-    swift.standing.check()
+    swift.running_gateway.check()

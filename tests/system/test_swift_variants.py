@@ -20,8 +20,8 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import large_object, left_over, standing, unlimited, witness
-from telling import told
+from daemon_counters import counters
+from deployed_layouts import deployed, large_object, left_over, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
@@ -116,7 +116,7 @@ def test_a_port_that_somebody_has_already_is_named(
             + f"  options: {swift_options}\n"
         )
 
-    with pytest.raises(ServiceFailed, match=message), standing("swift-haproxy", tmp_path, change):
+    with pytest.raises(ServiceFailed, match=message), deployed("swift-haproxy", tmp_path, change):
         pass
 
 
@@ -133,7 +133,7 @@ def test_with_servers_per_port_each_disk_has_servers_of_its_own(tmp_path: Path) 
             "  object:\n", "  object:\n    servers_per_port: 1\n    tpool_threads: 2\n"
         )
 
-    with standing("swift", tmp_path, change, change_hardware=three_disks) as deployment:
+    with deployed("swift", tmp_path, change, change_hardware=three_disks) as deployment:
         host = deployment.hosts["store-1"]
         listening = host.run(["ss", "-Hltn"]).stdout
         assert f"{host.address}:6210 " in listening
@@ -152,7 +152,7 @@ def test_with_servers_per_port_each_disk_has_servers_of_its_own(tmp_path: Path) 
         assert (seen["read"], seen["got"], seen["same_etag"]) == (seen["sent"], GIB, True)
         assert "1 for each disk, on a port of its own" in deployment.facts()["workers"]
         assert deployment.facts()["background: deferred updates"].endswith("every 3600 s")
-        deployment.standing.check()
+        deployment.running_gateway.check()
 
 
 @pytest.mark.releases
@@ -161,15 +161,15 @@ def test_another_release_stands_up_and_answers_both_apis(release: str, tmp_path:
     def change(text: str) -> str:
         return with_s3(text).replace("release: swift-2.30", f"release: {release}")
 
-    with standing("swift-haproxy", tmp_path, change, change_hardware=unlimited) as deployment:
+    with deployed("swift-haproxy", tmp_path, change, change_hardware=unlimited) as deployment:
         assert f"python3-swift {release.removeprefix('swift-')}" in deployment.facts()["packages"]
         for api in ("swift", "s3"):
             seen = witness(deployment, api)
             assert seen["same"] == ODD_NAMES
             assert sorted(seen["listed"]) == sorted(ODD_NAMES)
-        assert deployment.standing.drop_caches()[1].startswith("not dropped: 2 entries")
-        assert told(deployment, "memcached.gateway-1")["cmd_get"] > 0
-        assert told(deployment, "haproxy.gateway-1")["gateway-1-8081.up"] == 1
-        assert deployment.standing.settle() == (
+        assert deployment.running_gateway.drop_caches()[1].startswith("not dropped: 2 entries")
+        assert counters(deployment, "memcached.gateway-1")["cmd_get"] > 0
+        assert counters(deployment, "haproxy.gateway-1")["gateway-1-8081.up"] == 1
+        assert deployment.running_gateway.settle() == (
             "no container updates were deferred (async_pending)",
         )

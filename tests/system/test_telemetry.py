@@ -221,9 +221,9 @@ def test_probes_run_on_their_host_and_are_gone_afterwards(
     telemetry = recorded(
         lab, store, lambda: [Probe(gateway, "own.gateway-1", (sys.executable, "-c", TELL))]
     )
-    told = telemetry.probes_within(WINDOW_S)
-    assert 3 <= len(told) <= 7
-    assert {one.values["pid"] < 2000 for one in told} == {True}, (
+    probed = telemetry.probes_within(WINDOW_S)
+    assert 3 <= len(probed) <= 7
+    assert {one.values["pid"] < 2000 for one in probed} == {True}, (
         "a number in the host's own namespace"
     )
     done = subprocess.run(

@@ -17,7 +17,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.trial import CONFIRMATION
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 # On a machine that many others load, a trial whose driver lacks CPU is not valid, and four are too
 # few for a claim.
@@ -81,11 +81,13 @@ def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_rado
 ) -> None:
     run = tune(tmp_path, "--seed", str(seed), *(["--confirm", "1"] if seed == 1 else []))
     data = RunData(run)
-    assert data.ledger is not None
-    verdicts = {next(iter(entry.arm.settings)): entry.verdict for entry in data.ledger.entries}
+    assert data.setting_table is not None
+    verdicts = {
+        next(iter(entry.variant.settings)): entry.verdict for entry in data.setting_table.entries
+    }
     assert verdicts["radosgw.tcp_nodelay"] == "better"
-    assert verdicts["radosgw.gc.processor_period"] in ("no effect shown", "too small to matter")
-    # 5 rounds of baseline, two arms, baseline, all on one deployment in which radosgw alone was
+    assert verdicts["radosgw.gc.processor_period"] in ("not significant", "too small to matter")
+    # 5 rounds of baseline, two settings, baseline, all on one deployment in which radosgw alone was
     # restarted.
     assert len(data.trials) == 20
     assert {trial.deployment for trial in data.trials} == {0}

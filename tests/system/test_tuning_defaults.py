@@ -23,11 +23,11 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import standing
+from deployed_layouts import deployed
 
 pytestmark = pytest.mark.system
 
-WORD = "is a word of rgw_frontends: what holds without it stands in radosgw's code alone"
+WORD = "is a word of rgw_frontends: what holds without it is in radosgw's code alone"
 SILENT = "HAProxy tells nobody what it does where its configuration is silent"
 NO_DEFAULT = "has no default: it is there or it is not, or is computed"
 
@@ -55,7 +55,7 @@ NOT_ASKED = {
     },
     "apache-mpm": {
         "apache.mpm.kind": "has no default: Debian's Apache loads none by itself",
-        "apache.sendfile": "is told by no module of Apache",
+        "apache.sendfile": "is reported by no module of Apache",
     },
     "swift-proxy": {
         "proxy.workers": "Debian's own sample has 20 in place of Swift's auto, for a proxy under "
@@ -72,17 +72,17 @@ def at(*releases: str) -> pytest.MarkDecorator:
     """
     first, *others = releases
     marked = [first, *(pytest.param(one, marks=pytest.mark.releases) for one in others)]
-    return pytest.mark.parametrize("stands", marked, indirect=True)
+    return pytest.mark.parametrize("deployment", marked, indirect=True)
 
 
 on_ceph = at("ceph-16", "ceph-14", "ceph-18")
 on_swift = at("swift-2.30", "swift-2.26", "swift-2.35")
-on_nothing = pytest.mark.parametrize("stands", [None], indirect=True, ids=["nothing"])
-"""One deployment stands at a time: what raises hosts of its own says that none does."""
+on_nothing = pytest.mark.parametrize("deployment", [None], indirect=True, ids=["nothing"])
+"""One deployment runs at a time: a test that starts its own hosts says that none does."""
 
 
 @pytest.fixture(scope="module")
-def stands(
+def deployment(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment | None]:
     """A deployment at a release:
@@ -99,7 +99,7 @@ def stands(
     def at_release(text: str) -> str:
         return text.replace(f"release: {own}", f"release: {release}")
 
-    with standing(layout, tmp_path_factory.mktemp(layout), at_release) as deployment:
+    with deployed(layout, tmp_path_factory.mktemp(layout), at_release) as deployment:
         assert deployment.layout.release == release
         yield deployment
 
@@ -142,38 +142,38 @@ def of_radosgw(deployment: Deployment, options: list[str]) -> dict[str, Setting 
     host = deployment.hosts["gateway-1"]
     path = host.run(["sh", "-ec", "ls /run/ceph/client.rgw.*.asok | head -1"]).stdout.strip()
     questions = [[path, {"prefix": "config help", "var": option}] for option in options]
-    told: dict[str, Setting | None] = {}
+    known: dict[str, Setting | None] = {}
     for option, text in zip(
         options,
         json.loads(ran(host, "weighbridge.gateways.rgw.ask_daemon", stdin=json.dumps(questions))),
         strict=True,
     ):
         if "Setting not found" in text:
-            told[option] = None
+            known[option] = None
             continue
         help_ = json.loads(text)["option"]
         # A daemon may have another default than a client's program; that of daemons then holds for
         # radosgw.
-        told[option] = alike(
+        known[option] = alike(
             help_["default"] if help_["daemon_default"] in {"", None} else help_["daemon_default"]
         )
-    return told
+    return known
 
 
 @on_ceph
 @pytest.mark.parametrize("space", CEPH)
 def test_radosgw_itself_has_the_defaults_that_its_spaces_give(
-    stands: Deployment, space: str
+    deployment: Deployment, space: str
 ) -> None:
-    wanted = said(asked(space), stands.layout.release)
-    assert of_radosgw(stands, list(wanted)) == wanted
+    wanted = said(asked(space), deployment.layout.release)
+    assert of_radosgw(deployment, list(wanted)) == wanted
 
 
 @on_ceph
 def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(
-    stands: Deployment,
+    deployment: Deployment,
 ) -> None:
-    texts = stands.hosts["gateway-1"].run(
+    texts = deployment.hosts["gateway-1"].run(
         [
             "sh",
             "-ec",
@@ -187,52 +187,56 @@ def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(
     known = set(texts.stdout.split())
     # ceph-14's beast has no request_timeout_ms, but its civetweb has one.
     assert {"tcp_nodelay", "request_timeout_ms", "max_connection_backlog"} <= known
-    assert ("enable_keep_alive" in known) == (stands.layout.release != "ceph-18")
+    assert ("enable_keep_alive" in known) == (deployment.layout.release != "ceph-18")
 
 
 @on_ceph
-def test_haproxy_itself_has_the_defaults_that_its_space_gives(stands: Deployment) -> None:
+def test_haproxy_itself_has_the_defaults_that_its_space_gives(deployment: Deployment) -> None:
     parameters = [one for one in asked("haproxy") if not one.option.startswith("rgw_")]
-    told = json.loads(ran(stands.hosts["gateway-1"], "weighbridge.gateways.haproxy.defaults"))
-    wanted = said(parameters, stands.layout.release)
-    assert {name: alike(told.get(name)) for name in wanted} == wanted
+    known = json.loads(ran(deployment.hosts["gateway-1"], "weighbridge.gateways.haproxy.defaults"))
+    wanted = said(parameters, deployment.layout.release)
+    assert {name: alike(known.get(name)) for name in wanted} == wanted
 
 
 @on_ceph
 @pytest.mark.parametrize("kind", ["worker", "event"])
-def test_apache_itself_has_the_defaults_that_its_space_gives(stands: Deployment, kind: str) -> None:
-    told = json.loads(ran(stands.hosts["gateway-1"], "weighbridge.gateways.apache.defaults", kind))
-    wanted = said(asked("apache-mpm"), stands.layout.release)
-    assert {name: alike(told.get(name)) for name in wanted} == wanted
+def test_apache_itself_has_the_defaults_that_its_space_gives(
+    deployment: Deployment, kind: str
+) -> None:
+    known = json.loads(
+        ran(deployment.hosts["gateway-1"], "weighbridge.gateways.apache.defaults", kind)
+    )
+    wanted = said(asked("apache-mpm"), deployment.layout.release)
+    assert {name: alike(known.get(name)) for name in wanted} == wanted
 
 
 @on_swift
 @pytest.mark.parametrize("space", SWIFT)
 def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
-    stands: Deployment, space: str
+    deployment: Deployment, space: str
 ) -> None:
-    samples = json.loads(ran(stands.hosts["store-1"], "weighbridge.gateways.swift.defaults"))
-    told = {}
+    samples = json.loads(ran(deployment.hosts["store-1"], "weighbridge.gateways.swift.defaults"))
+    known = {}
     for parameter in asked(space):
         server = (
             "container" if parameter.key.startswith("container.") else space.removeprefix("swift-")
         )
         section, option = parameter.option.split(" ")
-        told[parameter.key] = alike(samples[server].get(section, {}).get(option))
-    assert told == {
-        parameter.key: alike(parameter.default_at(stands.layout.release))
+        known[parameter.key] = alike(samples[server].get(section, {}).get(option))
+    assert known == {
+        parameter.key: alike(parameter.default_at(deployment.layout.release))
         for parameter in asked(space)
     }
 
 
 @on_nothing
 @pytest.mark.parametrize("space", list(NOT_ASKED))
-@pytest.mark.usefixtures("stands")
+@pytest.mark.usefixtures("deployment")
 def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space: str) -> None:
     document, tuning = loader.load(loader.find(space))
     hardware = load_hardware(shipped_hardware()["lab-small"])
     baseline = load_layout(shipped_layouts()[tuning.layout], hardware)
-    arms = [
+    variants = [
         changed_layout(
             baseline,
             hardware,
@@ -242,7 +246,7 @@ def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space:
         for parameter in tuning.parameters
         for level in parameter.levels
     ]
-    assert preflight_all(arms, hardware, place(), print) == {}
+    assert preflight_all(variants, hardware, place(), print) == {}
     # And they are really asked: a value that none of them takes is refused.
     wrong = {
         "rgw": {"options.client.ms_async_op_threads": "many"},

@@ -87,9 +87,9 @@ def test_whoever_comes_second_is_refused_naming_the_first_which_goes_on(tmp_path
             started("baseline", "lab-small", folder=tmp_path),
             started("resume", str(run), folder=tmp_path),
         ]
-        told = [ended(one) for one in seconds]
+        outcomes = [ended(one) for one in seconds]
         code, rest = ended(first)
-    for refused, words in told:
+    for refused, words in outcomes:
         assert refused == 2, words
         assert f"process {first.pid}" in words
         assert str(run.relative_to(tmp_path)) in words

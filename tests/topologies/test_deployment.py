@@ -14,10 +14,10 @@ from weighbridge.common import cleanup
 from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
 from weighbridge.common.host import Host, Service
 from weighbridge.conductor.interruption import Interrupted, interruptible
-from weighbridge.gateways.gateway import Say, Standing
+from weighbridge.gateways.gateway import RunningGateway, Say
 from weighbridge.results.record.store import StoreError
 from weighbridge.topologies import deployment as deployment_module
-from weighbridge.topologies.deployment import deploy, deployment_owners, standing
+from weighbridge.topologies.deployment import deploy, deployment_owners, running_deployments
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.ownership import DeploymentOwner
 
@@ -25,7 +25,7 @@ from weighbridge.topologies.ownership import DeploymentOwner
 class Doomed(StubGateway):
     """Its service prints why it ends, and the gateway's error quotes that."""
 
-    def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> RunningGateway:
         host = hosts["gateway-1"]
         host.start([Service("doomed", ("sh", "-c", "echo no more room"))])
         while host.alive("doomed"):
@@ -35,7 +35,7 @@ class Doomed(StubGateway):
             "doomed",
             "ended",
             log=str(host.log("doomed.out")),
-            tail=host.tail("doomed.out"),
+            tail=host.log_tail("doomed.out"),
         )
 
 
@@ -62,12 +62,12 @@ def test_a_running_deployment_has_a_record_only_root_can_read_until_it_is_torn_d
     run: Run,
 ) -> None:
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
-        (found,) = standing(run.place)
+        (found,) = running_deployments(run.place)
         assert (found.label, found.layout) == (deployment.label, "rgw-a")
         assert found.endpoints[0].key.get_secret_value() == "planted-secret"
         record = run.place.deployments / deployment.label / "deployment.json"
         assert record.stat().st_mode & 0o077 == 0
-    assert standing(run.place) == ()
+    assert running_deployments(run.place) == ()
 
 
 def test_a_record_is_never_found_half_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_a_record_is_never_found_half_written(run: Run, monkeypatch: pytest.Monk
     write_text, fsync = Path.write_text, os.fsync
 
     def look() -> None:
-        seen.append(len(standing(run.place)))
+        seen.append(len(running_deployments(run.place)))
         assert len(deployment_owners(run.place)) == len(
             list(run.place.deployments.glob("*/conductor.json"))
         )
@@ -92,7 +92,7 @@ def test_a_record_is_never_found_half_written(run: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr(Path, "write_text", halfway)
     monkeypatch.setattr(os, "fsync", at_sync)
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None):
-        assert len(standing(run.place)) == 1
+        assert len(running_deployments(run.place)) == 1
     assert set(seen) == {0}
 
 
@@ -105,7 +105,7 @@ def test_an_invalid_record_is_an_error_that_names_its_file(run: Run) -> None:
                 TargetError,
                 match=r"deployment\.json: is not a valid record.*\n.*weighbridge down",
             ):
-                standing(run.place)
+                running_deployments(run.place)
 
 
 def test_logs_are_kept_where_the_run_wants_them(run: Run, tmp_path: Path) -> None:
@@ -189,16 +189,16 @@ def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) 
     (tmp_path / "shadow").write_text("root:secret")
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         host = deployment.hosts["gateway-1"]
-        assert host.tail("none") == []
+        assert host.log_tail("none") == []
         host.log("osd.out").symlink_to(tmp_path / "shadow")
-        (line,) = host.tail("osd.out")
+        (line,) = host.log_tail("osd.out")
         assert line.endswith("osd.out: is a link, which is not followed")
         with pytest.raises(TargetError, match="is a link"):
-            host.logged("osd.out")
+            host.read_log("osd.out")
         host.log("osd.out").unlink()
         host.log("osd.out").write_text("one\ntwo\nthree\n")
-        assert host.tail("osd.out", 2) == ["two", "three"]
-        assert host.logged("osd.out", 4) == b"two\nthree\n"
+        assert host.log_tail("osd.out", 2) == ["two", "three"]
+        assert host.read_log("osd.out", 4) == b"two\nthree\n"
 
 
 def test_a_deployment_whose_record_cannot_be_written_is_torn_down(
@@ -207,7 +207,7 @@ def test_a_deployment_whose_record_cannot_be_written_is_torn_down(
     started: list[Host] = []
 
     class Recorded(StubGateway):
-        def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> Standing:
+        def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> RunningGateway:
             started.append(hosts["gateway-1"])
             return super().bring_up(hosts, client, say)
 

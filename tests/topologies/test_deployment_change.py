@@ -15,7 +15,7 @@ from weighbridge.common.errors import (
 )
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
-from weighbridge.gateways.gateway import Gateway, Say, Standing
+from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.deployment import deploy, preflight, preflight_all
 from weighbridge.topologies.fake import FakeHosts, FakeKind
 from weighbridge.topologies.hosts import LIMITED, Limited
@@ -29,8 +29,8 @@ class Changeable(StubGateway):
         super().__init__()
         self.error = error
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        standing = super().bring_up(hosts, client, say)
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
+        running = super().bring_up(hosts, client, say)
 
         def change(gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
             self.did.append(f"change by {scope}")
@@ -38,8 +38,8 @@ class Changeable(StubGateway):
                 raise self.error
             return ("gateway-1: stub restarted",)
 
-        standing.change = change  # type: ignore[method-assign]
-        return standing
+        running.change = change  # type: ignore[method-assign]
+        return running
 
 
 @pytest.fixture

@@ -59,9 +59,9 @@ def test_a_service_logs_runs_and_is_stopped(hosts: FakeHosts) -> None:
         ]
     )
     assert host.alive("talker")
-    while not host.tail("talker.out"):
+    while not host.log_tail("talker.out"):
         assert host.alive("talker")
-    assert host.tail("talker.out") == ["hi"]
+    assert host.log_tail("talker.out") == ["hi"]
     host.stop("talker")
     assert not host.alive("talker")
     host.stop("talker")

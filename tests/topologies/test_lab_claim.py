@@ -246,7 +246,7 @@ def test_a_folder_that_would_break_the_overlays_options_is_refused(
 OTHER_RUN = (
     "import sys; from pathlib import Path; from weighbridge.topologies.lab.claim import "
     "MachineHold; "
-    "running = MachineHold(Path(sys.argv[1])); running.tell('/somewhere/runs/first'); "
+    "running = MachineHold(Path(sys.argv[1])); running.describe('/somewhere/runs/first'); "
     "print('held', flush=True); sys.stdin.read()"
 )
 

@@ -8,7 +8,7 @@ import pytest
 
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import requirements as lab
-from weighbridge.topologies.lab.requirements import Mean, exhausted, means
+from weighbridge.topologies.lab.requirements import HostRequirement, exhausted, means
 
 SMALL = Hardware(
     name="small",
@@ -18,7 +18,7 @@ SMALL = Hardware(
 VAST = Hardware(name="vast", kind="lab", hosts={"client-1": HostSpec(memory=2**42)})
 
 
-def named(found: tuple[Mean, ...], part: str) -> Mean:
+def named(found: tuple[HostRequirement, ...], part: str) -> HostRequirement:
     return next(mean for mean in found if part in mean.name)
 
 

@@ -294,11 +294,11 @@ def test_a_second_claim_of_a_host_is_refused_naming_the_first(tmp_path: Path) ->
     assert claim.read(host, folder) is None
     assert not Path(folder).exists()
     first = claim.take(
-        host, claim.mine("rgw-1", folder, since="2026-01-01T00:00:00+00:00", kept="/runs/a")
+        host, claim.new_claim("rgw-1", folder, since="2026-01-01T00:00:00+00:00", kept="/runs/a")
     )
     assert first.boot
     with pytest.raises(UsageError) as error:
-        claim.take(host, claim.mine("swift-1", folder, since="2026-01-02T00:00:00+00:00"))
+        claim.take(host, claim.new_claim("swift-1", folder, since="2026-01-02T00:00:00+00:00"))
     for word in (
         "rgw-1",
         "2026-01-01T00:00:00+00:00",
@@ -326,7 +326,7 @@ def test_an_invalid_claim_is_an_error_that_names_its_file(tmp_path: Path) -> Non
 
 
 def test_a_conductor_is_running_only_as_the_same_process_that_made_the_claim() -> None:
-    mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00")
+    mine = claim.new_claim("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00")
     assert ClaimedDeployment(mine, ("store-1",)).at_work
     assert not ClaimedDeployment(
         mine.model_copy(update={"started": mine.started - 1}), ("store-1",)
@@ -351,14 +351,16 @@ def test_a_conductor_is_running_only_as_the_same_process_that_made_the_claim() -
 def test_a_claim_with_names_that_lead_elsewhere_or_have_several_lines_is_invalid(
     wrong: dict[str, str],
 ) -> None:
-    mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00").model_dump(mode="json")
+    mine = claim.new_claim("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00").model_dump(
+        mode="json"
+    )
     with pytest.raises(TargetError, match="is not a claim of a deployment"):
         claim.read(AnsweringShell({"claim": json.dumps({**mine, **wrong})}), "/opt/x")
 
 
 def left_on(host: AnsweringShell, monkeypatch: pytest.MonkeyPatch) -> leftovers.LeftoverReport:
     monkeypatch.setattr(leftovers, "shells", lambda _: contextlib.nullcontext({host.name: host}))
-    return leftovers.find(hardware(), whole=True)
+    return leftovers.find(hardware(), include_suites=True)
 
 
 def test_names_that_are_no_labels_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ class Deployed:
     def __init__(self, host: Host, **more: Any) -> None:
         self.host = host
         self.holder = subprocess.Popen(["sleep", "600"], start_new_session=True)
-        mine = claim.mine(LABEL, host.folder, since="2026-01-01T00:00:00+00:00")
+        mine = claim.new_claim(LABEL, host.folder, since="2026-01-01T00:00:00+00:00")
         held = {"holder": self.holder.pid, "holder_started": started_at(self.holder.pid)}
         self.claimed: ClaimedHost = claim.take(host, mine).model_copy(update={**held, **more})
         claim.write(host, self.claimed)
@@ -185,7 +185,7 @@ def report(
         {"name": "real", "kind": "ssh", "clients": [hosts[0].name], "hosts": described}
     )
     monkeypatch.setattr(leftovers, "shells", lambda _: shells({host.name: host for host in hosts}))
-    return leftovers.find(hardware, whole=True, daemons=daemons)
+    return leftovers.find(hardware, include_suites=True, daemons=daemons)
 
 
 @pytest.fixture

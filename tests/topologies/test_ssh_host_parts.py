@@ -166,7 +166,7 @@ CEPH = RootImage(
     name="ceph-16",
     suite="bookworm",
     packages=("radosgw", "ceph-osd"),
-    told_by=("ceph-common", "radosgw"),
+    version_packages=("ceph-common", "radosgw"),
 )
 
 

@@ -15,7 +15,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.environment import place
 from weighbridge.screen.deployments import dead_here
 from weighbridge.selection import fitting
-from weighbridge.topologies.deployment import RECORD, Stands
+from weighbridge.topologies.deployment import RECORD, DeploymentRecord
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, leftovers
 from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, HostDaemon, LeftoverReport
@@ -87,7 +87,7 @@ HOSTS = ("client-1", "gateway-1", "store-1", "store-2")
 Asked = Callable[..., tuple[list[str], Exception | None]]
 
 
-def stands(*hosts: str, kind: str = "ssh") -> Stands:
+def record(*hosts: str, kind: str = "ssh") -> DeploymentRecord:
     addresses = {name: f"192.0.2.{index}" for index, name in enumerate(hosts)}
     given = {
         "label": LABEL,
@@ -96,7 +96,7 @@ def stands(*hosts: str, kind: str = "ssh") -> Stands:
         "kind": kind,
         "since": "2026-01-01T00:00:00+00:00",
     }
-    return Stands.model_validate(
+    return DeploymentRecord.model_validate(
         {**given, "hosts": addresses, "clients": ["client-1"], "endpoints": ()}
     )
 
@@ -124,21 +124,21 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         *daemons: HostDaemon,
         on: tuple[str, ...] = HOSTS,
         failed: tuple[str, ...] = (),
-        known: Stands | None = None,
+        known: DeploymentRecord | None = None,
     ) -> tuple[list[str], Exception | None]:
         if known is not None:
             folder = place().deployments / LABEL
             folder.mkdir(parents=True)
             (folder / RECORD).write_text(known.model_dump_json())
-        claimed = claim.mine(LABEL, "/opt/weighbridge", since="2026-01-01T00:00:00+00:00")
+        claimed = claim.new_claim(LABEL, "/opt/weighbridge", since="2026-01-01T00:00:00+00:00")
         errors = {name: TargetError(f"{name}: cannot be reached") for name in failed}
 
-        def find(hardware: object, *, whole: bool, daemons: bool) -> LeftoverReport:
-            assert (whole, daemons) == (True, True)
+        def find(hardware: object, *, include_suites: bool, daemons: bool) -> LeftoverReport:
+            assert (include_suites, daemons) == (True, True)
             return there
 
         there = LeftoverReport(
-            stood=(ClaimedDeployment(claimed, on),), failed=errors, daemons=daemons
+            deployments=(ClaimedDeployment(claimed, on),), failed=errors, daemons=daemons
         )
         monkeypatch.setattr(leftovers, "find", find)
         done = CliRunner().invoke(status.command, ["--hardware", str(path)], standalone_mode=False)
@@ -158,7 +158,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
 def test_no_death_is_reported_if_all_daemons_are_running(asked: Asked) -> None:
     other = daemon("store-1", "osd.9", alive=False, of="swift-def456")
     assert asked(
-        daemon("gateway-1", "radosgw"), daemon("store-1", "osd.0"), other, known=stands(*HOSTS)
+        daemon("gateway-1", "radosgw"), daemon("store-1", "osd.0"), other, known=record(*HOSTS)
     ) == ([], None)
 
 
@@ -168,7 +168,7 @@ def test_a_dead_daemon_on_a_real_host_is_named_with_its_log(
     found = asked(
         daemon("gateway-1", "radosgw", alive=False),
         daemon("store-1", "osd.0"),
-        known=stands(*HOSTS),
+        known=record(*HOSTS),
     )
     dead = "  dead: radosgw on gateway-1; its log: gateway-1:/opt/weighbridge/log/radosgw.out"
     assert found == ([dead, CHANGED], None)
@@ -184,7 +184,7 @@ def test_if_nothing_is_running_only_that_is_reported(asked: Asked) -> None:
 
 def test_daemons_on_a_host_that_does_not_answer_are_neither_running_nor_dead(asked: Asked) -> None:
     dead = daemon("gateway-1", "radosgw", alive=False)
-    lines, error = asked(dead, on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS))
+    lines, error = asked(dead, on=HOSTS[:3], failed=("store-2",), known=record(*HOSTS))
     assert [line[:16] for line in lines] == [
         "  dead: radosgw ",
         "  it is incomple",
@@ -207,7 +207,7 @@ def test_a_silent_host_outside_a_deployment_casts_no_doubt_on_it(
     asked: Asked,
 ) -> None:
     lines, error = asked(
-        daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS[:3])
+        daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",), known=record(*HOSTS[:3])
     )
     assert lines == []
     assert error is not None
@@ -217,7 +217,7 @@ def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(
     asked: Asked,
 ) -> None:
     lines, error = asked(
-        daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=stands(*HOSTS, "store-9")
+        daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=record(*HOSTS, "store-9")
     )
     assert lines == [
         "  dead: all of it on store-2, which has nothing of it any more",
@@ -228,7 +228,7 @@ def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(
 
 
 def test_without_the_file_of_real_hosts_the_command_to_ask_them_is_printed() -> None:
-    assert dead_here(stands(*HOSTS), place()) == [
+    assert dead_here(record(*HOSTS), place()) == [
         "  for its daemons: weighbridge status --hardware FILE"
     ]
-    assert dead_here(stands(*HOSTS, kind="fake"), place()) == []
+    assert dead_here(record(*HOSTS, kind="fake"), place()) == []

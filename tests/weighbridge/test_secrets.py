@@ -27,7 +27,7 @@ from fake_influx import FakeInflux
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
-from secret_search import found, within
+from secret_search import find_secrets, secrets_in
 
 from tests.weighbridge import command_line
 
@@ -209,8 +209,8 @@ def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_proc
         b"steps.jsonl" not in line and b"weighbridge.drivers.locust" in line for line in listed.seen
     ), "the drivers were looked at"
     assert listed.looks > 20
-    assert [name for line in listed.seen for name in within(line, secrets)] == []
-    assert within(weighbridge.said, secrets) == []
+    assert [name for line in listed.seen for name in secrets_in(line, secrets)] == []
+    assert secrets_in(weighbridge.said, secrets) == []
     (theirs,) = (tmp_path / "runs-cosbench").iterdir()
     scripts = [script.text for script in controller.workloads.values()]
     assert any(secrets["the token of Swift"] in text for text in scripts), (
@@ -221,7 +221,7 @@ def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_proc
         "... and what it is given is kept"
     )
     places = ("runs", "runs-cosbench", "runs-refused", "out", "home", "state")
-    assert [one for place in places for one in found(tmp_path / place, secrets)] == []
+    assert [one for place in places for one in find_secrets(tmp_path / place, secrets)] == []
 
 
 def test_the_search_finds_compressed_secrets(tmp_path: Path) -> None:
@@ -241,7 +241,9 @@ def test_the_search_finds_compressed_secrets(tmp_path: Path) -> None:
     (tmp_path / "f.pdf").write_bytes(b"%PDF-1.4\nstream\n" + zlib.compress(text) + b"\nendstream\n")
     (tmp_path / "planted+secret").mkdir()
     (tmp_path / "harmless").write_text("planted secret")
-    assert {one.split(":")[0].split(" ")[0].split("/")[0] for one in found(tmp_path, secret)} == {
+    assert {
+        one.split(":")[0].split(" ")[0].split("/")[0] for one in find_secrets(tmp_path, secret)
+    } == {
         "a.gz",
         "b.pptx",
         "c.hlog",

@@ -91,9 +91,9 @@ class MachineHold:
         # A process that only checks for a run (see Claim) holds it briefly without a name.
         self._lock = _wait_for_lock(state / "run", CHECK_S)
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
-        self.tell("")
+        self.describe("")
 
-    def tell(self, run: str) -> None:
+    def describe(self, run: str) -> None:
         """Record the folder of the run, for messages to others."""
         _describe(self._lock, f"the run {run}" if run else "a run", self._since)
 

@@ -187,7 +187,7 @@ class LabHost(Host):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
             if stderr.parent == self.bundle.logs:
-                descriptor = safe_files.opened(stderr.parent, stderr.name, flags)
+                descriptor = safe_files.open_descriptor(stderr.parent, stderr.name, flags)
             else:
                 descriptor = os.open(stderr, flags | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -266,13 +266,13 @@ class LabHost(Host):
         process = self._services.get(service)
         return process is not None and LabProcess.of(process.pid) == process
 
-    def stands(self) -> bool:
+    def is_up(self) -> bool:
         """Whether the container's first process is running: everything in it ends with that."""
         return self._first is not None and LabProcess.of(self.pid) == self._first
 
     def counters(self) -> Counters:
         """What the host has used since it started. Raises TargetError when the host is gone."""
-        if not self.stands():
+        if not self.is_up():
             raise TargetError(f"{self.name}: the host is gone: its first process has ended")
         minors = [disk.minor for disk in self.bundle.disks]
         return counters(self._cgroups, self.bundle.cgroup, self.pid, minors, self._before)

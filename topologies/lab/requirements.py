@@ -40,7 +40,7 @@ OLDEST_KERNEL = (5, 8)
 
 
 @dataclass(frozen=True)
-class Mean:
+class HostRequirement:
     """A requirement. `remedy` says how to meet it."""
 
     name: str
@@ -49,20 +49,20 @@ class Mean:
     remedy: str
 
 
-def means(hardware: Hardware, *, home: Path) -> tuple[Mean, ...]:
+def means(hardware: Hardware, *, home: Path) -> tuple[HostRequirement, ...]:
     """What hosts of this hardware need; `home` is for images and disks. Starts nothing."""
     return (
-        Mean(
+        HostRequirement(
             "root",
             os.geteuid() == 0,
             "namespaces, cgroups, loop devices and mounts need it",
             "run it as root, or through sudo",
         ),
         *(
-            Mean(tool, shutil.which(tool) is not None, why, f"apt install {package}")
+            HostRequirement(tool, shutil.which(tool) is not None, why, f"apt install {package}")
             for tool, package, why in TOOLS
         ),
-        Mean(
+        HostRequirement(
             "Debian's archive keys",
             KEYRING.exists(),
             "mmdebstrap verifies downloads with them",
@@ -77,13 +77,13 @@ def means(hardware: Hardware, *, home: Path) -> tuple[Mean, ...]:
     )
 
 
-def _kernel() -> Mean:
+def _kernel() -> HostRequirement:
     release = os.uname().release
     numbers = tuple(
         int(part) for part in release.replace("-", ".").split(".")[:2] if part.isdigit()
     )
     wanted = ".".join(map(str, OLDEST_KERNEL))
-    return Mean(
+    return HostRequirement(
         f"Linux {wanted} or later (this is {release})",
         numbers >= OLDEST_KERNEL,
         "has loop disks that free themselves",
@@ -91,9 +91,9 @@ def _kernel() -> Mean:
     )
 
 
-def _overlay() -> Mean:
+def _overlay() -> HostRequirement:
     known = "overlay" in Path("/proc/filesystems").read_text().split() or _module("overlay")
-    return Mean("overlayfs", known, "shares an image between hosts", "modprobe overlay")
+    return HostRequirement("overlayfs", known, "shares an image between hosts", "modprobe overlay")
 
 
 def _module(name: str) -> bool:
@@ -102,33 +102,39 @@ def _module(name: str) -> bool:
     return listed.exists() and f"/{name}.ko" in listed.read_text()
 
 
-def _loop(hardware: Hardware) -> tuple[Mean, ...]:
+def _loop(hardware: Hardware) -> tuple[HostRequirement, ...]:
     count = sum(len(host.disks) for host in hardware.hosts.values())
     found = Path("/dev/loop-control").exists()
-    needed = Mean("loop devices", found, f"the hosts have {count} disks", "modprobe loop")
+    needed = HostRequirement(
+        "loop devices", found, f"the hosts have {count} disks", "modprobe loop"
+    )
     return (needed,) if count else ()
 
 
-def _cgroups() -> tuple[Mean, ...]:
+def _cgroups() -> tuple[HostRequirement, ...]:
     cgroups = Cgroups()
     why = "limits hosts and counts what they use"
     if not cgroups.mount.is_dir():
-        return (Mean("cgroups", found=False, why=why, remedy=f"mount cgroup2 at {cgroups.mount}"),)
+        return (
+            HostRequirement(
+                "cgroups", found=False, why=why, remedy=f"mount cgroup2 at {cgroups.mount}"
+            ),
+        )
     there = cgroups.controllers()
     remedy = "use a kernel and boot parameters that have it; delegate it to a container"
     return tuple(
-        Mean(f"cgroup version {cgroups.version}, {name}", name in there, why, remedy)
+        HostRequirement(f"cgroup version {cgroups.version}, {name}", name in there, why, remedy)
         for name in (V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS)
     )
 
 
-def _memory(hardware: Hardware) -> Mean:
+def _memory(hardware: Hardware) -> HostRequirement:
     wanted = sum(host.memory or LEAST_MEMORY_BYTES for host in hardware.hosts.values())
     lines = (line.partition(":") for line in Path("/proc/meminfo").read_text().splitlines())
     available = next(
         int(value.split()[0]) * 1024 for name, _, value in lines if name == "MemAvailable"
     )
-    return Mean(
+    return HostRequirement(
         f"{wanted / 2**30:.1f} GiB of memory ({available / 2**30:.1f} GiB available)",
         available >= wanted,
         f"for the hosts of {hardware.name} together",
@@ -136,19 +142,19 @@ def _memory(hardware: Hardware) -> Mean:
     )
 
 
-def _disk(hardware: Hardware, home: Path) -> tuple[Mean, ...]:
+def _disk(hardware: Hardware, home: Path) -> tuple[HostRequirement, ...]:
     there = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(there).free
     disks = sum(disk.size or 0 for host in hardware.hosts.values() for disk in host.disks)
     kind = _file_system(there)
     return (
-        Mean(
+        HostRequirement(
             f"{show_bytes(IMAGES_BYTES)} of disk at {there} ({free / 2**30:.1f} GiB free)",
             free >= IMAGES_BYTES,
             f"for root images, logs and the hosts' disks (which may grow to {show_bytes(disks)})",
             "free some space, or set WEIGHBRIDGE_HOME to a folder that has it",
         ),
-        Mean(
+        HostRequirement(
             f"a file system at {there} that supports overlays ({kind})",
             kind not in {"overlay", "nfs", "nfs4", "fuse", "ecryptfs"},
             "keeps what hosts change of their image",

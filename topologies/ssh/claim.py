@@ -71,7 +71,7 @@ class ClaimedHost(Record):
         return started is not None and self.started in (0, started)
 
 
-def mine(deployment: str, folder: str, *, since: str, kept: str = "") -> ClaimedHost:
+def new_claim(deployment: str, folder: str, *, since: str, kept: str = "") -> ClaimedHost:
     """The claim of this process."""
     import getpass  # noqa: PLC0415 - asked for once in a deployment
     import socket  # noqa: PLC0415

@@ -200,7 +200,7 @@ class SshHost(Host):
         process = self._services.get(service)
         return process is not None and self.telemetry.running([process])[0]
 
-    def stands(self) -> bool:
+    def is_up(self) -> bool:
         """Whether the process that holds the deployment's view is running."""
         holder = self.services.on_host.holder
         return bool(self.connection.sh(f"test -e /proc/{holder} && echo running || true").stdout)

@@ -119,7 +119,7 @@ class HostTelemetry:
         try:
             if not path.isprintable():
                 raise safe_files.Refused(errno.EINVAL, "is not a plain path", path)
-            descriptor = safe_files.opened(
+            descriptor = safe_files.open_descriptor(
                 folder, path, os.O_WRONLY | os.O_CREAT, make_folders=True
             )
             with os.fdopen(descriptor, "wb") as copy:

@@ -89,7 +89,7 @@ class LeftoverReport:
     """What was found, or removed."""
 
     found: tuple[HostLeftover, ...] = ()
-    stood: tuple[ClaimedDeployment, ...] = ()
+    deployments: tuple[ClaimedDeployment, ...] = ()
     spared: tuple[ClaimedDeployment, ...] = ()
     """Deployments that were left alone, since a conductor may be running."""
     failed: Mapping[str, WeighbridgeError] = field(default_factory=dict)
@@ -119,20 +119,22 @@ class _Examined:
     daemons: tuple[HostDaemon, ...] = ()
 
 
-def find(hardware: Hardware, *, whole: bool = False, daemons: bool = False) -> LeftoverReport:
+def find(
+    hardware: Hardware, *, include_suites: bool = False, daemons: bool = False
+) -> LeftoverReport:
     """Everything of all deployments on the hosts of a hardware file, also of running conductors.
 
-    `whole` includes suites, `daemons` the services that were started. Hosts that do not answer are
-    in `failed`.
+    `include_suites` adds suites, `daemons` the services that were started. Hosts that do not
+    answer are in `failed`.
     """
     with shells(hardware) as all_shells:
-        look = partial(_look, whole=whole, daemons=daemons)
+        look = partial(_look, include_suites=include_suites, daemons=daemons)
         seen, failed = at_once(
             {name: partial(look, shell, hardware) for name, shell in all_shells.items()}
         )
     return LeftoverReport(
         found=tuple(one for host in seen.values() for one in host.found),
-        stood=_deployments(seen),
+        deployments=_deployments(seen),
         failed=failed,
         daemons=tuple(one for host in seen.values() for one in host.daemons),
     )
@@ -142,12 +144,12 @@ def remove(
     hardware: Hardware,
     deployments: Collection[str] | None = None,
     *,
-    whole: bool = False,
+    include_suites: bool = False,
     elsewhere: bool = False,
     silent: Collection[str] = (),
 ) -> LeftoverReport:
     """Remove what some deployments have left, or (None) what all have and unfinished suites; with
-    `whole` all suites too.
+    `include_suites` all suites too.
 
     Deployments with a running conductor on this machine are spared, and those of other machines
     unless `elsewhere` says that they are left over too. `silent` hosts did not answer just now, and
@@ -155,7 +157,7 @@ def remove(
     """
     with shells(hardware) as all_shells:
         looks = {
-            name: partial(_look, shell, hardware, whole=whole)
+            name: partial(_look, shell, hardware, include_suites=include_suites)
             for name, shell in all_shells.items()
             if name not in silent
         }
@@ -176,9 +178,9 @@ def remove(
 
         chosen_things = {name: tuple(filter(wanted, host.found)) for name, host in seen.items()}
         work = {
-            name: partial(_remove, seen[name], hardware, things, whole=whole)
+            name: partial(_remove, seen[name], hardware, things, include_suites=include_suites)
             for name, things in chosen_things.items()
-            if things or whole
+            if things or include_suites
         }
         done, not_done = at_once(work)
     found = tuple(one for name in done for one in chosen_things[name])
@@ -186,7 +188,7 @@ def remove(
 
 
 def _remove(
-    host: _Examined, hardware: Hardware, found: Collection[HostLeftover], *, whole: bool
+    host: _Examined, hardware: Hardware, found: Collection[HostLeftover], *, include_suites: bool
 ) -> None:
     folder = hardware.access.folder
     for label in dict.fromkeys(one.deployment for one in found if one.deployment):
@@ -198,14 +200,14 @@ def _remove(
             )
         ending.give_back(host.shell, claimed)
     if any(not one.deployment for one in found):
-        suite.sweep(host.shell, folder, whole=whole)
-    if whole:
+        suite.sweep(host.shell, folder, include_suites=include_suites)
+    if include_suites:
         script = '[ -e "$1/claim.json" ] || { rm -f "$1/lock"; rmdir "$1" 2>/dev/null || true; }'
         host.shell.sh(script, folder)
 
 
 def _look(
-    shell: SshConnection, hardware: Hardware, *, whole: bool, daemons: bool = False
+    shell: SshConnection, hardware: Hardware, *, include_suites: bool, daemons: bool = False
 ) -> _Examined:
     shell.open()
     folder = hardware.access.folder
@@ -234,7 +236,7 @@ def _look(
         found.append(leftover(label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}"))
     for name in traces.suites:
         half = name.endswith(".partial")
-        if half or whole:
+        if half or include_suites:
             kind: Kind = "half-made suite" if half else "suite"
             found.append(leftover("", kind, f"{folder}/{name}"))
     services = daemons_of(shell, claimed) if daemons and claimed is not None else ()

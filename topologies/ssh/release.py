@@ -43,9 +43,11 @@ def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) 
         missing = [name for name in image.packages if name not in packages]
         if missing:
             found.append(f"{where}: packages are missing: {' '.join(missing)}. {INSTALL}")
-    versions = {name: packages[name] for name in image.told_by if name in packages}
-    if image.told_by and not versions and kind != "debian":
-        found.append(f"{where}: none of the packages {', '.join(image.told_by)} is installed there")
+    versions = {name: packages[name] for name in image.version_packages if name in packages}
+    if image.version_packages and not versions and kind != "debian":
+        found.append(
+            f"{where}: none of the packages {', '.join(image.version_packages)} is installed there"
+        )
     for name, version in versions.items():
         if not of_release(version, release):
             found.append(

@@ -23,7 +23,7 @@ from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies.attestation import TOOLS
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ALWAYS
-from weighbridge.topologies.lab.requirements import Mean
+from weighbridge.topologies.lab.requirements import HostRequirement
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, release, suite, view, wheels
 from weighbridge.topologies.ssh.connection import SshConnection
@@ -47,28 +47,28 @@ class HostRequirements:
     """A host's requirements; `manager` is apt, dnf, zypper or empty; `packages` are missing."""
 
     host: str
-    means: tuple[Mean, ...]
+    means: tuple[HostRequirement, ...]
     manager: str = ""
     packages: tuple[str, ...] = ()
 
 
-def here(hardware: Hardware) -> tuple[Mean, ...]:
+def here(hardware: Hardware) -> tuple[HostRequirement, ...]:
     """What this machine needs to reach real hosts and to use them as clients."""
     access = hardware.access
     known = Path(access.known_hosts).expanduser()
     remedy = f"ssh-keyscan HOST >>{known}, and compare the fingerprints"
-    found = [Mean(str(known), known.is_file(), "has the hosts' own keys", remedy)]
+    found = [HostRequirement(str(known), known.is_file(), "has the hosts' own keys", remedy)]
     if access.key is not None:
         key = Path(access.key).expanduser()
         remedy = "ssh-keygen makes one; add it to the hosts' authorized_keys"
-        found.append(Mean(str(key), key.is_file(), "logs in to the hosts", remedy))
+        found.append(HostRequirement(str(key), key.is_file(), "logs in to the hosts", remedy))
     try:
         wheels.own_files()
         built = True
     except MissingPrerequisite:
         built = False
     why = "is installed on clients"
-    found.append(Mean("the engine of this suite, built", built, why, "make setup"))
+    found.append(HostRequirement("the engine of this suite, built", built, why, "make setup"))
     return tuple(found)
 
 
@@ -165,24 +165,26 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     return HostRequirements(name, tuple(found), there["manager"], lacking)
 
 
-def _has(name: str) -> Mean:
-    return Mean(name, found=True, why="", remedy="")
+def _has(name: str) -> HostRequirement:
+    return HostRequirement(name, found=True, why="", remedy="")
 
 
-def _lacks(name: str, why: str, remedy: str = "") -> Mean:
-    return Mean(name, found=False, why=why, remedy=remedy)
+def _lacks(name: str, why: str, remedy: str = "") -> HostRequirement:
+    return HostRequirement(name, found=False, why=why, remedy=remedy)
 
 
-def _python(found: HostPython, word: str, *, client: bool) -> Mean:
+def _python(found: HostPython, word: str, *, client: bool) -> HostRequirement:
     version = tuple(int(part) for part in found.python.version.split("."))
     least = suite.OLDEST if client else (3, 9)
     needed = ".".join(map(str, least))
     why = "runs the suite" if client else "runs small programs of the suite"
     remedy = f"install Python {needed} or later beside it, and name it (ssh: python)"
-    return Mean(f"{word}, {needed} or later (it is {found.full})", version >= least, why, remedy)
+    return HostRequirement(
+        f"{word}, {needed} or later (it is {found.full})", version >= least, why, remedy
+    )
 
 
-def _folder(there: Mapping[str, Any], folder: str) -> list[Mean]:
+def _folder(there: Mapping[str, Any], folder: str) -> list[HostRequirement]:
     free, kind = there["free_bytes"], there["file_system"]
     found = []
     try:
@@ -191,19 +193,19 @@ def _folder(there: Mapping[str, Any], folder: str) -> list[Mean]:
         found.append(_lacks(folder, error.message, error.advice))
     return [
         *found,
-        Mean(
+        HostRequirement(
             f"{show_bytes(ROOM_BYTES)} of disk at {folder} ({free / 2**30:.1f} GiB free)",
             free >= ROOM_BYTES,
             "for logs, and daemons' data outside their disks",
             "free some space, or choose another folder (ssh: folder)",
         ),
-        Mean(
+        HostRequirement(
             f"a file system at {folder} that supports overlays ({kind})",
             kind not in NO_UPPER,
             "keeps what a deployment writes to /etc and /var",
             "choose a folder on a local ext4 or xfs (ssh: folder)",
         ),
-        Mean(
+        HostRequirement(
             "overlayfs",
             there["overlay"],
             "gives a deployment its own layer over /etc and /var",

@@ -163,7 +163,7 @@ class _Startup:
         """Claim a host. Raises UsageError where another deployment is running."""
         since = datetime.now(UTC).isoformat(timespec="seconds")
         folder = self._hardware.access.folder
-        own = claims.mine(self._deployment, folder, since=since, kept=str(self._folder))
+        own = claims.new_claim(self._deployment, folder, since=since, kept=str(self._folder))
         one.claim = claims.take(one.connection, own)
 
     def start(self, name: str, one: HostSetup, setups: Mapping[str, HostSetup]) -> None:

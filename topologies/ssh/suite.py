@@ -137,9 +137,9 @@ def packed(python: Python, store: Path) -> Path:
     return path
 
 
-def sweep(shell: Shell, folder: str, *, whole: bool = False) -> None:
+def sweep(shell: Shell, folder: str, *, include_suites: bool = False) -> None:
     """Remove unfinished suites, or all of them."""
-    which = "all" if whole else "partial"
+    which = "all" if include_suites else "partial"
     run_remote(shell, "suite", "sweep", folder, which, timeout_s=120)
 
 

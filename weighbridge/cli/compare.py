@@ -186,6 +186,6 @@ def command(
 
 def exit_code(steps: Iterable[StepResult], *, comparable: bool) -> int:
     """3 if a step was not measured or its gateway died, 4 if nothing may be ranked, else 0."""
-    if any(not step.whole for step in steps):
+    if any(not step.complete for step in steps):
         return EXIT_TARGET
     return EXIT_FINE if comparable else EXIT_INVALID

@@ -68,7 +68,7 @@ def command(
     driver ... Exits with 0; with --fail-on regression 1 if B is worse; 4 if nothing could be
     compared, or if a throughput or a p90 of A could not be judged in B.
     """
-    from weighbridge.results.analysis.across_runs.guard import guard, weighed
+    from weighbridge.results.analysis.across_runs.guard import guard, read_compared_run
     from weighbridge.results.analysis.across_runs.runs_comparison import (
         check_history,
         compare_runs,
@@ -78,10 +78,10 @@ def command(
     from weighbridge.screen.comparison_outcome import print_comparison
     from weighbridge.screen.terminal import console, print_line
 
-    before, after, facts = weighed(a), weighed(b), list(split(despite))
+    before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
     pairs = match(before, after, list(split(layouts)))
     guarded = guard(before, after, pairs, facts)
-    earlier = [weighed(folder) for folder in history]
+    earlier = [read_compared_run(folder) for folder in history]
     check_history(before, after, earlier, pairs, facts)
     comparison = compare_runs(before, after, pairs, guarded, earlier)
     screen = console()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.topologies.hardware import Hardware
-    from weighbridge.topologies.lab.requirements import Mean
+    from weighbridge.topologies.lab.requirements import HostRequirement
 
 
 @click.command("doctor")
@@ -104,7 +104,9 @@ def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, install: bool
     return EXIT_USAGE if lacking else EXIT_FINE
 
 
-def _print(screen: Console, required: Iterable[Mean], optional: Iterable[Mean] = ()) -> None:
+def _print(
+    screen: Console, required: Iterable[HostRequirement], optional: Iterable[HostRequirement] = ()
+) -> None:
     from rich.markup import escape
     from rich.table import Table
 

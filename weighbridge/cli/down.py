@@ -85,7 +85,7 @@ def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> Non
 
     screen = console()
     with interruptible():
-        there = leftovers.find(hardware, whole=everything)
+        there = leftovers.find(hardware, include_suites=everything)
         labels = sorted({one.deployment for one in there.found if one.deployment})
         if label is None or label in labels or not there.failed:
             _refuse_unclear(label, labels, everything=everything)
@@ -93,7 +93,11 @@ def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> Non
         # still going is not known here.
         wanted = None if label is None else {label}
         swept = leftovers.remove(
-            hardware, wanted, whole=everything, elsewhere=label is not None, silent=there.failed
+            hardware,
+            wanted,
+            include_suites=everything,
+            elsewhere=label is not None,
+            silent=there.failed,
         )
     for line in _removed((one.deployment, one.kind) for one in swept.found):
         print_line(screen, line)

@@ -42,14 +42,14 @@ def show_real(hardware: Hardware) -> None:
     from weighbridge.environment import place
     from weighbridge.screen.deployments import dead_there, describe
     from weighbridge.screen.terminal import console, print_line
-    from weighbridge.topologies.deployment import standing
+    from weighbridge.topologies.deployment import running_deployments
     from weighbridge.topologies.ssh import leftovers
 
     screen = console()
-    there = leftovers.find(hardware, whole=True, daemons=True)
-    known = {one.label: one for one in standing(place())}
+    there = leftovers.find(hardware, include_suites=True, daemons=True)
+    known = {one.label: one for one in running_deployments(place())}
     lines = []
-    for found in there.stood:
+    for found in there.deployments:
         claimed = found.claimed
         if found.elsewhere:
             state = "made on another machine"

@@ -181,10 +181,10 @@ def print_settings(prepared: PreparedTuning, screen: Console, *, attest: bool) -
     for one in prepared.candidates or prepared.singles:
         words = ", ".join(
             f"{key} {show_setting(space.layout_settings.get(key))} → {show_setting(value)}"
-            for key, value in one.arm.settings.items()
+            for key, value in one.variant.settings.items()
         )
-        scope = scope_between(prepared.baseline.arm, one.arm, prepared.scopes)
-        table.add_row(*map(escape, (words, scope, one.arm.name)))
+        scope = scope_between(prepared.baseline.variant, one.variant, prepared.scopes)
+        table.add_row(*map(escape, (words, scope, one.variant.name)))
     screen.print(table)
     if tuning.strategy == "search":
         print_line(screen, "a search proposes combinations of these", "dim")
@@ -198,8 +198,8 @@ def _finish(outcome: TuningOutcome, doing: Doing) -> int:
     from weighbridge.results_output import show_results
 
     show_results(outcome.derived, doing.screen, pictures=doing.pictures)
-    compared = outcome.ledger is None or any(
-        effect.ratio is not None for one in outcome.ledger.entries for effect in one.effects
+    compared = outcome.table is None or any(
+        effect.ratio is not None for one in outcome.table.entries for effect in one.effects
     )
     return EXIT_FINE if compared else EXIT_INVALID
 

@@ -11,7 +11,7 @@ from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import AgeBuckets, Aged
-from weighbridge.gateways.gateway import Room
+from weighbridge.gateways.gateway import DiskSpace
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
@@ -48,7 +48,7 @@ def buckets(suite: Suite, prefix: str) -> list[str]:
     return [f"{prefix}{MARK}-{name}-{index}" for index in range(suite.age.containers)]
 
 
-def order_of(suite: Suite, room: Room | None, lab_free_bytes: int | None = None) -> AgeBuckets:
+def order_of(suite: Suite, room: DiskSpace | None, lab_free_bytes: int | None = None) -> AgeBuckets:
     """The order for the driver. `lab_free_bytes`: free space for the files behind lab disks.
 
     Raises TargetError if it does not fit: there must be room for all that is ever written, since
@@ -100,7 +100,7 @@ def age(
         return ready.driver.age(order, heard)
 
 
-def describe(order: AgeBuckets, aged: Aged, room: Room | None) -> list[str]:
+def describe(order: AgeBuckets, aged: Aged, room: DiskSpace | None) -> list[str]:
     """What was done, a line for each part."""
     share = ""
     if room is not None:
@@ -117,7 +117,7 @@ def describe(order: AgeBuckets, aged: Aged, room: Room | None) -> list[str]:
     return [filled, *rounds, f"{left}; checksum {aged.fingerprint}"]
 
 
-def facts(order: AgeBuckets, aged: Aged, room: Room | None) -> dict[str, str]:
+def facts(order: AgeBuckets, aged: Aged, room: DiskSpace | None) -> dict[str, str]:
     """The facts of the layout, without the time it took: those of two visits must be the same."""
     filled, *_ = describe(order, aged, room)
     seed = "the suite's" if order.age.seed is None else str(order.age.seed)

@@ -14,7 +14,7 @@ def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested
 
     Empty if the suite does not ask for it, or there are no OSDs. Raises CommandFailed, TargetError.
     """
-    below = deployment.standing.below().ceph
+    below = deployment.running_gateway.below().ceph
     if "osd" not in suite.layers or below is None:
         return []
     cluster = RadosCluster(below.host, replicas=below.replicas)

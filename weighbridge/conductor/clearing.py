@@ -36,7 +36,7 @@ def clearing(
     """
 
     def clear() -> None:
-        for text in deployment.standing.clear(buckets):
+        for text in deployment.running_gateway.clear(buckets):
             say(text)
 
     def try_to_clear() -> None:

@@ -156,7 +156,7 @@ class Conductor:
                     self._clear(deployment)
 
     def _clear(self, deployment: Deployment) -> None:
-        for text in deployment.standing.clear(self._buckets):
+        for text in deployment.running_gateway.clear(self._buckets):
             self._runner.announcing("cleared", deployment.layout.name)(text)
 
     def _visit(self, visit: Visit) -> None:
@@ -252,7 +252,7 @@ class Conductor:
             if deployment.attestation is not None:
                 self._runner.attested(visit.layout, visit.repeat, deployment.attestation)
                 self._attested_now.add(visit.layout)
-            for text in deployment.standing.uneven:
+            for text in deployment.running_gateway.uneven:
                 say(f"{visit.layout}: {text}: reads are provisional")
                 self._store.event(UNEVEN, text, layout=visit.layout, repeat=visit.repeat)
             self._runner.describe(deployment)
@@ -285,7 +285,7 @@ class Conductor:
         log = self._store.logs / f"driver-{visit.layout}-age-{visit.repeat}.log"
         keys = [key for key in self._plan.keys(visit) if key not in self._complete]
         try:
-            room = deployment.standing.room()
+            room = deployment.running_gateway.disk_space()
             lab = deployment.hardware.of.contained
             order = aging.order_of(
                 self._suite, room, shutil.disk_usage(self._place.home).free if lab else None
@@ -301,7 +301,7 @@ class Conductor:
                     settings=self._settings,
                 )
             self._runner.note("aged", deployment, aging.describe(order, aged, room))
-            self._runner.note("settled", deployment, deployment.standing.settle())
+            self._runner.note("settled", deployment, deployment.running_gateway.settle())
             deployment.check()
         except (DriverError, TargetError) as error:
             self._display.say(error.message)

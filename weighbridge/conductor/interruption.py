@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from weighbridge.common.cleanup import SIGNALS
+from weighbridge.common.cleanup import TERMINATION_SIGNALS
 
 
 class Interrupted(BaseException):
@@ -26,11 +26,11 @@ def interruptible() -> Iterator[None]:
     """Raise Interrupted in the main thread at the first signal; ignore others in the block."""
 
     def first(number: int, _frame: FrameType | None) -> None:
-        for one in SIGNALS:
+        for one in TERMINATION_SIGNALS:
             signal.signal(one, signal.SIG_IGN)
         raise Interrupted(number)
 
-    before = {one: signal.signal(one, first) for one in SIGNALS}
+    before = {one: signal.signal(one, first) for one in TERMINATION_SIGNALS}
     try:
         yield
     finally:

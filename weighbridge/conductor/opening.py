@@ -72,7 +72,7 @@ def opened(
         layout=deployment.layout.name,
         clients=tuple(deployment.clients[:1] if alone else deployment.clients),
         suite=suite,
-        way=one,
+        load_pass=one,
         prefix=prefix_of(prefix, one),
         log=log,
         settings=settings.get(one.driver),
@@ -85,7 +85,7 @@ def opened(
 
 
 def _cluster(deployment: Deployment) -> ClusterSite | None:
-    below = deployment.standing.below().ceph
+    below = deployment.running_gateway.below().ceph
     if below is None:
         return None
     return ClusterSite(
@@ -101,7 +101,7 @@ def _target(deployment: Deployment, one: Pass) -> tuple[Endpoint, Ring | None]:
 
 def object_servers(deployment: Deployment) -> tuple[Endpoint, Ring]:
     """The object servers below a Swift deployment. Raises DriverError if there are none."""
-    below = deployment.standing.below().swift
+    below = deployment.running_gateway.below().swift
     if below is None:
         raise DriverError(f"{deployment.layout.name} has no Swift object servers")
     disks = tuple(
@@ -119,7 +119,11 @@ def object_servers(deployment: Deployment) -> tuple[Endpoint, Ring]:
 
 
 def _endpoint(deployment: Deployment, one: Pass) -> Endpoint:
-    known = deployment.standing.below().gateway if one.layer == "gateway" else deployment.endpoints
+    known = (
+        deployment.running_gateway.below().gateway
+        if one.layer == "gateway"
+        else deployment.endpoints
+    )
     for endpoint in known:
         if endpoint.api == one.api:
             return endpoint

@@ -86,7 +86,7 @@ class Profiler:
             self._support,
             programs_of(deployment, tiers),
             _disk_of(deployment, tiers),
-            deployment.standing.profile_remark,
+            deployment.running_gateway.profile_remark,
         )
         try:
             yield recording.heard

@@ -84,11 +84,13 @@ class StepRunner:
             machine = LabMachine()
             sources[machine.name] = machine
             limits = (*limits, HostLimits(host=machine.name, tier="machine", cpus=machine.cpus))
-        return Watch(self._store, planned.layout.name, sources, limits, deployment.standing.probes)
+        return Watch(
+            self._store, planned.layout.name, sources, limits, deployment.running_gateway.probes
+        )
 
     def describe(self, deployment: Deployment) -> None:
         """Record a deployment's facts, and the configuration files on its hosts."""
-        name, rendered = deployment.layout.name, deployment.standing.rendered
+        name, rendered = deployment.layout.name, deployment.running_gateway.rendered
         configs = [
             ConfigFile(layout=name, host=one.host, path=one.path, text=one.text) for one in rendered
         ]
@@ -167,7 +169,7 @@ class StepRunner:
         if not leave:
             order = Cleanup(workload=workload, what="written")
             self._cleaned(deployment, driver.cleanup(order, self._display.progress))
-            self.note("settled", deployment, deployment.standing.settle())
+            self.note("settled", deployment, deployment.running_gateway.settle())
         return result
 
     def not_measured(
@@ -275,7 +277,7 @@ class StepRunner:
         self._store.append(result)
         self.order += 1
         self._ended += 1
-        if result.whole:
+        if result.complete:
             self.complete.add(result.key)
         self._written(result)
         self._display.ended(result)
@@ -289,7 +291,7 @@ def gateway_fault(deployment: Deployment, *, doubted: bool = False) -> TargetErr
     try:
         deployment.check()
         if doubted:
-            deployment.standing.check_room()
+            deployment.running_gateway.check_disk_space()
     except TargetError as error:
         return error
     return None
@@ -298,4 +300,4 @@ def gateway_fault(deployment: Deployment, *, doubted: bool = False) -> TargetErr
 def complete_steps(steps: Iterable[StepResult]) -> set[StepKey]:
     """The steps whose latest line says that they are measured, valid or not."""
     latest = {step.key: step for step in steps}
-    return {key for key, step in latest.items() if step.whole}
+    return {key for key, step in latest.items() if step.complete}

@@ -60,7 +60,7 @@ def answer_csv(answer: QueryResult) -> str:
     """CSV with a header; empty cells are NULL."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([csv_text.inert(name) for name in answer.columns])
+    writer.writerow([csv_text.formula_safe(name) for name in answer.columns])
     for line in answer.lines:
         writer.writerow([_cell(_plain(value)) for value in line])
     return out.getvalue()
@@ -70,7 +70,7 @@ def _cell(value: object) -> object:
     """A value as CSV has it."""
     if isinstance(value, (bool, list, dict)):
         return json.dumps(value, ensure_ascii=False)
-    return csv_text.inert(value) if isinstance(value, str) else value
+    return csv_text.formula_safe(value) if isinstance(value, str) else value
 
 
 def answer_json(answer: QueryResult) -> str:

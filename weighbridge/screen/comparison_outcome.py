@@ -154,7 +154,7 @@ def change_words(effect: Effect) -> str:
     """The change of a cell: `+12 %`; `~` if not significant; in brackets if it is no claim."""
     if effect.ratio is None:
         return "×"
-    if effect.verdict == "not shown":
+    if effect.verdict == "not significant":
         return "~"
     change = show_percent(effect.ratio.value)
     return change if effect.verdict in ("better", "worse", "too small to matter") else f"({change})"

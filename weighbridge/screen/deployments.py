@@ -9,7 +9,7 @@ from rich.console import Console
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.screen.terminal import print_line
-from weighbridge.topologies.deployment import Stands, StateFolders, standing
+from weighbridge.topologies.deployment import DeploymentRecord, StateFolders, running_deployments
 from weighbridge.topologies.hardware import HOSTS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def print_running(place: StateFolders, console: Console) -> None:
 
     Raises TargetError if that cannot be found out.
     """
-    found = standing(place)
+    found = running_deployments(place)
     if not found:
         print_line(console, "nothing is running")
     for record in found:
@@ -31,7 +31,7 @@ def print_running(place: StateFolders, console: Console) -> None:
             print_line(console, line)
 
 
-def dead_here(record: Stands, place: StateFolders) -> list[str]:
+def dead_here(record: DeploymentRecord, place: StateFolders) -> list[str]:
     """The lines about dead daemons of a deployment on lab hosts; none if all are running.
 
     Real hosts must be asked, and the file that says how to reach them is not known here.
@@ -54,7 +54,10 @@ def dead_here(record: Stands, place: StateFolders) -> list[str]:
 
 
 def dead_there(
-    found: ClaimedDeployment, record: Stands | None, there: LeftoverReport, hardware: Hardware
+    found: ClaimedDeployment,
+    record: DeploymentRecord | None,
+    there: LeftoverReport,
+    hardware: Hardware,
 ) -> list[str]:
     """The same for a deployment on real hosts, by their answers; names hosts that did not answer.
 
@@ -97,7 +100,7 @@ def _with_remedy(dead: Sequence[str], real: str = "") -> list[str]:
     return [*dead, f"  it is incomplete: `weighbridge down{real}`, and `up` again"]
 
 
-def describe(record: Stands) -> list[str]:
+def describe(record: DeploymentRecord) -> list[str]:
     """The lines about one deployment.
 
     Its network is reached from its client hosts, which see this machine's files.

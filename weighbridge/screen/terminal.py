@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 
 WIDTH_ELSEWHERE = 120
 """Characters in a line where there is no terminal (a pipe, a log) and $COLUMNS is not set."""
@@ -25,7 +25,11 @@ class InertConsole(Console):
     ) -> Iterable[Segment]:
         """As Console does; texts may come from servers, logs and files."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(inert(segment.text), segment.style)
+            yield (
+                segment
+                if segment.control
+                else Segment(escape_controls(segment.text), segment.style)
+            )
 
 
 def console() -> Console:

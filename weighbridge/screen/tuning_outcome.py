@@ -48,7 +48,7 @@ def print_tuning(result: TuningResult, derived: Derived, console: Console) -> No
             console, f"{'▲' if good else '×'} {result.confirmation_words}", "" if good else "yellow"
         )
     _print_without_effect(result, console)
-    for drift in result.ledger.drift:
+    for drift in result.table.drift:
         print_line(console, f"  {drift.words[:1].upper()}{drift.words[1:].rstrip('.')}.", "dim")
     for sentence in derived.hosts:
         print_line(console, f"  {sentence}", "dim")
@@ -63,7 +63,7 @@ def print_tuning(result: TuningResult, derived: Derived, console: Console) -> No
 
 def _print_without_effect(result: TuningResult, console: Console) -> None:
     """Settings that need not be set, each with the smallest effect that would have been found."""
-    none = result.ledger.without_effect
+    none = result.table.without_effect
     if not none:
         return
     print_line(console, result.without_effect_words)

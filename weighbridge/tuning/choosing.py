@@ -20,7 +20,7 @@ TUNED = "-tuned"
 def choose(
     prepared: PreparedTuning,
     candidates: Mapping[str, Candidate],
-    ledger: SettingTable,
+    table: SettingTable,
     refusal: Refusal,
 ) -> tuple[Candidate, Winner] | None:
     """The winner of a tuning with its layout; None if nothing is better.
@@ -32,8 +32,10 @@ def choose(
     better = sorted(
         (
             entry
-            for entry in ledger.entries
-            if entry.verdict == "better" and entry.gain is not None and entry.arm.name in candidates
+            for entry in table.entries
+            if entry.verdict == "better"
+            and entry.gain is not None
+            and entry.variant.name in candidates
         ),
         key=lambda entry: entry.gain or 0.0,
         reverse=True,
@@ -43,14 +45,14 @@ def choose(
     if prepared.tuning.strategy == "screen":
         one, chosen, reason = _together(prepared, candidates, better, refusal)
     else:
-        one, chosen = candidates[better[0].arm.name], better[:1]
+        one, chosen = candidates[better[0].variant.name], better[:1]
         others = f" of the {len(better)} that were better" if len(better) > 1 else ""
         reason = f"{better[0].name}: the largest gain{others}"
     evidence = [effect.text for entry in chosen for effect in entry.effects]
     where, before, after = prepared.hardware.sites, prepared.baseline.planned, one.planned
     pasted = fragments(before.gateway.render(where), after.gateway.render(where), evidence)
     return one, Winner(
-        arm=one.arm,
+        arm=one.variant,
         reason=reason,
         fragments=tuple(Fragment(name=part.name, text=part.text) for part in pasted),
     )
@@ -66,7 +68,7 @@ def _together(
     best: dict[int, tuple[SettingEntry, Choice]] = {}
     weaker = []
     for entry in better:
-        choice = candidates[entry.arm.name].choices[0]
+        choice = candidates[entry.variant.name].choices[0]
         if choice.parameter in best:
             weaker.append(entry.name)
         else:
@@ -75,13 +77,13 @@ def _together(
     others = f"; {', '.join(weaker)} gained less" if weaker else ""
     if len(best) == 1:
         return (
-            candidates[entries[0].arm.name],
+            candidates[entries[0].variant.name],
             entries,
             f"{entries[0].name}: the only setting that was better{others}",
         )
     why = ""
     try:
-        name = f"{prepared.baseline.arm.name[: LONGEST_NAME - len(TUNED)]}{TUNED}"
+        name = f"{prepared.baseline.variant.name[: LONGEST_NAME - len(TUNED)]}{TUNED}"
         one = prepared.space.candidate([choice for _, choice in best.values()], name=name)
         why = refusal(one)
     except DocumentError as error:
@@ -89,7 +91,7 @@ def _together(
     if why:
         with_ = ", ".join(entry.name for entry in entries[1:])
         text = f"{entries[0].name}: the largest gain; it cannot be combined with {with_}"
-        return candidates[entries[0].arm.name], entries[:1], f"{text} ({why.splitlines()[0]})"
+        return candidates[entries[0].variant.name], entries[:1], f"{text} ({why.splitlines()[0]})"
     names = ", ".join(entry.name for entry in entries)
     return (
         one,

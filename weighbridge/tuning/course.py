@@ -105,7 +105,7 @@ class Course:
         """Seconds of changing settings in `least` trials."""
         prepared = self._prepared
         each = [
-            self._guess_s(scope_between(prepared.baseline.arm, one.arm, prepared.scopes))
+            self._guess_s(scope_between(prepared.baseline.variant, one.variant, prepared.scopes))
             for one in prepared.candidates or prepared.singles
         ]
         return self.least * sum(each) / len(each) if each else 0.0
@@ -152,4 +152,6 @@ class Course:
 
 
 def _visits(prepared: PreparedTuning, many: int) -> tuple[Visit, ...]:
-    return tuple(Visit(layout=prepared.baseline.arm.name, repeat=number) for number in range(many))
+    return tuple(
+        Visit(layout=prepared.baseline.variant.name, repeat=number) for number in range(many)
+    )

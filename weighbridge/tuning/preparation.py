@@ -54,8 +54,8 @@ class PreparedTuning:
             tuning=self.tuning,
             suite=self.suite,
             objectives=tuple(one.resolved(self.suite) for one in self.tuning.objectives),
-            baseline=self.baseline.arm.name,
-            arms=tuple(one.arm for one in self.candidates),
+            baseline=self.baseline.variant.name,
+            arms=tuple(one.variant for one in self.candidates),
             scopes=dict(self.scopes),
             layout_settings=dict(self.space.layout_settings),
             release=self.baseline.planned.gateway.release,
@@ -261,7 +261,7 @@ def check(found: PreparedTuning, place: StateFolders, say: Say, *, attest: bool)
     Raises UsageError with what they refuse of all candidates, CommandFailed.
     """
     tools = wants_tools(found.suite) or bool(asked_of_hosts(found.suite, sameness=attest))
-    tried = {one.arm.name: one for one in (found.baseline, *found.candidates, *found.singles)}
+    tried = {one.variant.name: one for one in (found.baseline, *found.candidates, *found.singles)}
     refused = preflight_all(
         [one.planned for one in tried.values()], found.hardware, place, say, attest=tools
     )

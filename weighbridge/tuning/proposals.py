@@ -42,7 +42,7 @@ class OptunaSearch:
         self._learn = learn
         self._note = note
         self._tried: dict[str, TrialCount] = {}
-        self._gains: dict[str, float | None] = {space.baseline.arm.name: 1.0}
+        self._gains: dict[str, float | None] = {space.baseline.variant.name: 1.0}
         """How many times better than the baseline each candidate was; None if it may not be chosen.
         """
 
@@ -61,12 +61,12 @@ class OptunaSearch:
                 self._note(f"proposal {count} is not tried: {faults}")
                 study.tell(asked, state=TrialState.FAIL)
                 continue
-            name = one.arm.name
+            name = one.variant.name
             if name in self._gains:
                 self._note(f"proposal {count} is {name}, which was tried before")
             else:
                 self._learn(one)
-                self._gains[name] = yield from self._proposal(one.arm, number)
+                self._gains[name] = yield from self._proposal(one.variant, number)
                 number += 1
             gain = self._gains[name]
             if gain is None:
@@ -74,24 +74,24 @@ class OptunaSearch:
             else:
                 study.tell(asked, math.log(gain))
         yield from rounds(
-            self._finalists(), self._tuning, self._space.baseline.arm, self._judge, number
+            self._finalists(), self._tuning, self._space.baseline.variant, self._judge, number
         )
 
     def _proposal(
-        self, arm: LayoutVariant, number: int
+        self, variant: LayoutVariant, number: int
     ) -> Generator[TrialTurn, Trial, float | None]:
         """Try one in its own round; returns its gain, None if it may not be chosen."""
-        baseline = self._space.baseline.arm
-        found = self._tried[arm.name] = TrialCount(arm)
+        baseline = self._space.baseline.variant
+        found = self._tried[variant.name] = TrialCount(variant)
         entry: SettingEntry | None = None
         yield TrialTurn(baseline, number)
         for _ in range(self._tuning.search.trials):
-            found.add((yield TrialTurn(arm, number)))
+            found.add((yield TrialTurn(variant, number)))
             if not found.started:
                 return None
             yield TrialTurn(baseline, number)
-            ledger = self._judge()
-            entry = ledger.entry(arm)
+            table = self._judge()
+            entry = table.entry(variant)
             if found.hopeless or (
                 entry is not None
                 and entry.verdict in ("not allowed", "failed")
@@ -119,11 +119,11 @@ class OptunaSearch:
         chosen = [self._tried[name] for name in best[: self._tuning.search.finalists]]
         if not any(one.trials >= self._tuning.trials.least for one in chosen):
             return chosen
-        ledger = self._judge()
+        table = self._judge()
         return [
             one
             for one in chosen
-            if one.trials < self._tuning.trials.least or not settled(ledger, one.arm)
+            if one.trials < self._tuning.trials.least or not settled(table, one.variant)
         ]
 
     def _suggested(self, asked: optuna.Trial) -> list[Choice]:
@@ -139,7 +139,7 @@ class OptunaSearch:
             low, high = parameter.range.ends
             log = parameter.range.scale == "log"
             value: int | float
-            if parameter.range.whole:
+            if parameter.range.is_integral:
                 value = asked.suggest_int(parameter.key, round(low), round(high), log=log)
             else:
                 value = asked.suggest_float(parameter.key, low, high, log=log)

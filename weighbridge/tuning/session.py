@@ -56,10 +56,10 @@ _LEAST_TRIALS: Final = 3
 
 @dataclass(frozen=True)
 class TuningOutcome:
-    """The results of a tuning; `ledger` is None if nothing was left to do."""
+    """The results of a tuning; `table` is None if nothing was left to do."""
 
     derived: Derived
-    ledger: SettingTable | None = None
+    table: SettingTable | None = None
 
 
 def tune(prepared: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> TuningOutcome:
@@ -91,8 +91,8 @@ def tune(prepared: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> 
             TuningStore(store.folder).begin(prepared.run())
             for remark in prepared.remarks:
                 store.event(LEFT_OUT, remark)
-            ledger = _conduct(prepared, store, doing, allowance, attest=attest)
-    return TuningOutcome(derive(store.folder, pictures=False), ledger)
+            table = _conduct(prepared, store, doing, allowance, attest=attest)
+    return TuningOutcome(derive(store.folder, pictures=False), table)
 
 
 def resume(
@@ -142,10 +142,10 @@ def resume(
         allowance = None if given_s is None else TimeAllowance(given_s, spent_s=spent_s)
         store.set_state("running")
         doing.say(f"resuming {folder}: {many} trials are made")
-        ledger = _conduct(
+        table = _conduct(
             prepared, store, doing, allowance, attest=left.plan.attest, despite=despite
         )
-    return TuningOutcome(derive(folder, pictures=False), ledger)
+    return TuningOutcome(derive(folder, pictures=False), table)
 
 
 def unfinished(tuning: Tuning, out: Path) -> Path:
@@ -274,7 +274,7 @@ def _run_trials(
 
     def refusal(one: Candidate) -> str:
         refused = preflight_all([one.planned], prepared.hardware, doing.where, doing.say)
-        return refused.get(one.arm.name, "")
+        return refused.get(one.variant.name, "")
 
     found = tuner.judge()
     chosen = choose(prepared, tuner.candidates, found, refusal)
@@ -313,8 +313,8 @@ def confirm(
             _draw(derived, doing)
             return
     repeats = prepared.tuning.confirm
-    baseline = prepared.baseline.arm.name
-    doing.say(f"confirming {winner.arm.name} vs {baseline}, {repeats} repeats each")
+    baseline = prepared.baseline.variant.name
+    doing.say(f"confirming {winner.variant.name} vs {baseline}, {repeats} repeats each")
     suite = prepared.suite.changed(repeats=repeats)
     plan = make_plan(suite, prepared.hardware, planned, order_seed=secrets.randbelow(2**32))
     derived, _ = run.run(

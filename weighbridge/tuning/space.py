@@ -40,14 +40,14 @@ class Choice:
 class Candidate:
     """Settings that can be tried, as a checked layout, and the choices that they come from."""
 
-    arm: LayoutVariant
+    variant: LayoutVariant
     planned: Planned
     choices: tuple[Choice, ...] = ()
 
     @property
     def words(self) -> str:
         """As `speed=2, threads=16`, or `the baseline`."""
-        settings = (f"{key}={value}" for key, value in self.arm.settings.items())
+        settings = (f"{key}={value}" for key, value in self.variant.settings.items())
         return ", ".join(settings) or "the baseline"
 
 
@@ -158,9 +158,9 @@ class Space:
                 except DocumentError as error:
                     wrong += error.faults
                     continue
-                if one.arm.is_baseline:
+                if one.variant.is_baseline:
                     words.append(
-                        f"{parameter.key}: {one.arm.name} already has "
+                        f"{parameter.key}: {one.variant.name} already has "
                         f"{show_setting(choice.level.value)}: not tried"
                     )
                 else:
@@ -203,8 +203,8 @@ class Space:
             except DocumentError as error:
                 faults += error.faults
                 continue
-            if not one.arm.is_baseline:
-                found.setdefault(one.arm.name, one)
+            if not one.variant.is_baseline:
+                found.setdefault(one.variant.name, one)
         if faults:
             raise DocumentError(_once(faults))
         return tuple(found.values())
@@ -232,7 +232,7 @@ class Space:
     def _name(self, settings: Settings) -> str:
         """A name for the layout with these settings: the last word of each key, with its value."""
         words = [f"{key.rpartition('.')[2]}-{value}" for key, value in settings.items()]
-        return slug([self.baseline.arm.name, *words], repr(sorted(settings.items())))
+        return slug([self.baseline.variant.name, *words], repr(sorted(settings.items())))
 
     def _with_unique_name(self, planned: Planned, settings: Settings) -> Planned:
         """The same under a unique name: values that differ only in signs have the same name."""

@@ -67,7 +67,7 @@ class TrialDeployment:
         self._next = number
         self._stack = ExitStack()
         self._deployment: Deployment | None = None
-        self._arm: LayoutVariant | None = None
+        self._variant: LayoutVariant | None = None
         self._doubt: tuple[Scope, ...] = ()
         """What must be restarted before the running settings are certain."""
         self._driving = ExitStack()
@@ -81,11 +81,11 @@ class TrialDeployment:
         """The number of the running deployment, or of the next one."""
         return self._next - 1 if self._deployment is not None else self._next
 
-    def scope_to(self, arm: LayoutVariant) -> Scope:
+    def scope_to(self, variant: LayoutVariant) -> Scope:
         """What must be restarted for a setting."""
-        if self._arm is None:
+        if self._variant is None:
             return "cluster"
-        scope = widest([scope_between(self._arm, arm, self._tuning.scopes), *self._doubt])
+        scope = widest([scope_between(self._variant, variant, self._tuning.scopes), *self._doubt])
         # Buckets that no driver knows any more cannot be emptied.
         return "cluster" if scope == "buckets" and self._driver is None and self._opened else scope
 
@@ -95,30 +95,30 @@ class TrialDeployment:
         Raises what `deploy` and `Deployment.change` raise, and DriverError; then the running
         settings are uncertain.
         """
-        scope, deployment = self.scope_to(wanted.arm), self._deployment
+        scope, deployment = self.scope_to(wanted.variant), self._deployment
         if deployment is None or scope == "cluster":
             self.tear_down()
             return Switched("cluster", (self._start(wanted),))
-        if self._arm == wanted.arm and not self._doubt:
+        if self._variant == wanted.variant and not self._doubt:
             return Switched("nothing")
-        self._display.say(f"changing to {wanted.arm.name}")
+        self._display.say(f"changing to {wanted.variant.name}")
         if scope == "buckets":
             self._empty(deployment)
         self._doubt = (*self._doubt, scope)
         done = deployment.change(wanted.planned, scope, self._display.say)
-        self._arm, self._doubt = wanted.arm, ()
+        self._variant, self._doubt = wanted.variant, ()
         self._describe(deployment)
         self._runner.note("changed", deployment, done)
         return Switched(scope, done)
 
     def refusals(self, candidates: Sequence[Candidate]) -> list[str]:
         """Why the deployment cannot be changed to these candidates, one line for each."""
-        deployment, arm = self._deployment, self._arm
+        deployment, variant = self._deployment, self._variant
         assert deployment is not None  # noqa: S101 - `switch_to` was called
-        assert arm is not None  # noqa: S101 - as above
+        assert variant is not None  # noqa: S101 - as above
         found = []
         for one in candidates:
-            scope = scope_between(arm, one.arm, self._tuning.scopes)
+            scope = scope_between(variant, one.variant, self._tuning.scopes)
             if scope != "cluster":  # which starts a new deployment
                 try:
                     deployment.may_change(one.planned, scope)
@@ -134,11 +134,11 @@ class TrialDeployment:
         """
         deployment = self._deployment
         assert deployment is not None  # noqa: S101 - `switch_to` was called
-        assert self._arm == one.arm  # noqa: S101 - as above
+        assert self._variant == one.variant  # noqa: S101 - as above
         keys = [
             (workload, key)
             for workload in self._way.workloads
-            for key in keys_of(Visit(layout=one.arm.name, repeat=repeat), self._way, workload)
+            for key in keys_of(Visit(layout=one.variant.name, repeat=repeat), self._way, workload)
         ]
         began: float | None = None
         try:
@@ -159,9 +159,9 @@ class TrialDeployment:
         assert began is not None  # noqa: S101 - a suite has steps
         return began
 
-    def not_measured(self, arm: LayoutVariant, repeat: int, error: WeighbridgeError) -> None:
+    def not_measured(self, variant: LayoutVariant, repeat: int, error: WeighbridgeError) -> None:
         """Record the steps of a trial for which the gateway did not start."""
-        visit = Visit(layout=arm.name, repeat=repeat)
+        visit = Visit(layout=variant.name, repeat=repeat)
         keys = [
             key for workload in self._way.workloads for key in keys_of(visit, self._way, workload)
         ]
@@ -179,7 +179,7 @@ class TrialDeployment:
             self._store.event(
                 "failed",
                 f"the baseline did not start again: {error}",
-                layout=self._tuning.baseline.arm.name,
+                layout=self._tuning.baseline.variant.name,
             )
             self.tear_down()
 
@@ -198,7 +198,7 @@ class TrialDeployment:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        deployment, self._deployment, self._arm, self._doubt = self._deployment, None, None, ()
+        deployment, self._deployment, self._variant, self._doubt = self._deployment, None, None, ()
         stack, self._stack = self._stack, ExitStack()
         with stack:
             self._close_driver(kind, error, trace)
@@ -209,7 +209,7 @@ class TrialDeployment:
 
     def _start(self, wanted: Candidate) -> str:
         tuning, say, number = self._tuning, self._display.say, self._next
-        say(f"starting {wanted.arm.name}")
+        say(f"starting {wanted.variant.name}")
         self._next += 1
         self._opened = 0
         deployment = self._stack.enter_context(
@@ -218,17 +218,17 @@ class TrialDeployment:
                 tuning.hardware,
                 self._place,
                 say,
-                logs=self._store.logs / f"{tuning.baseline.arm.name}-{number}",
+                logs=self._store.logs / f"{tuning.baseline.variant.name}-{number}",
                 attest=asked_of_hosts(tuning.suite, sameness=self._attest),
                 tools=wants_tools(tuning.suite),
             )
         )
         text = f"{deployment.label} is running after {deployment.took_s:.2f} s"
         say(text)
-        self._store.event("up", text, layout=wanted.arm.name)
+        self._store.event("up", text, layout=wanted.variant.name)
         if deployment.attestation is not None:
-            self._runner.attested(tuning.baseline.arm.name, number, deployment.attestation)
-        self._deployment, self._arm = deployment, wanted.arm
+            self._runner.attested(tuning.baseline.variant.name, number, deployment.attestation)
+        self._deployment, self._variant = deployment, wanted.variant
         self._describe(deployment)
         return text
 
@@ -241,7 +241,7 @@ class TrialDeployment:
     def _open(self, deployment: Deployment) -> Driver:
         if self._driver is None:
             self._opened += 1
-            baseline = self._tuning.baseline.arm.name
+            baseline = self._tuning.baseline.variant.name
             log = f"driver-{baseline}-{self._next - 1}-{self._opened}.log"
             opening = opened(
                 deployment,

@@ -16,7 +16,7 @@ from weighbridge.conductor.conductor import BUDGET
 from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.results.analysis.steps.visit import JudgedStep
-from weighbridge.results.analysis.tuning.setting_table import SettingTable, ledger
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import Trial, TuningStore
@@ -57,7 +57,9 @@ class Tuner:
         self._course = course
         self._visits = visits
         self._attest = attest
-        self._candidates = {one.arm.name: one for one in (prepared.baseline, *prepared.candidates)}
+        self._candidates = {
+            one.variant.name: one for one in (prepared.baseline, *prepared.candidates)
+        }
         self._planned = {layout.name for layout in store.plan().layouts}
         self._before = deque(self._book.trials())
         self._trials: list[Trial] = []
@@ -70,7 +72,7 @@ class Tuner:
 
     def judge(self) -> SettingTable:
         """The results of all trials so far."""
-        return ledger(self._run, self._trials, self._visits)
+        return setting_table(self._run, self._trials, self._visits)
 
     def run(self) -> str:
         """Run all trials, or as many as fit into the budget; returns why not all, or empty.
@@ -102,15 +104,15 @@ class Tuner:
         prepared = self._tuning
         if prepared.tuning.strategy == "search":
             return OptunaSearch(prepared.space, self.judge, self._learn, self._note).turns()
-        counts = [TrialCount(one.arm) for one in prepared.candidates]
-        return rounds(counts, prepared.tuning, prepared.baseline.arm, self.judge)
+        counts = [TrialCount(one.variant) for one in prepared.candidates]
+        return rounds(counts, prepared.tuning, prepared.baseline.variant, self.judge)
 
     def _learn(self, one: Candidate) -> None:
-        self._candidates[one.arm.name] = one
-        if one.arm.name not in self._planned:
-            known = tuple(one for one in self._candidates.values() if not one.arm.is_baseline)
+        self._candidates[one.variant.name] = one
+        if one.variant.name not in self._planned:
+            known = tuple(one for one in self._candidates.values() if not one.variant.is_baseline)
             self._book.replan(self._tuning.plan(known, attest=self._attest))
-            self._planned.add(one.arm.name)
+            self._planned.add(one.variant.name)
 
     def _note(self, text: str) -> None:
         if not self._before:  # otherwise it was noted when it happened
@@ -124,7 +126,7 @@ class Tuner:
         while self._before:
             trial = self._before.popleft()
             self._trials.append(trial)
-            if (trial.arm, trial.round) == (turn.arm, turn.round):
+            if (trial.arm, trial.round) == (turn.variant, turn.round):
                 return trial
             # A trial of the baseline that no strategy asked for: the first on a deployment, or the
             # last of a budget.
@@ -133,7 +135,7 @@ class Tuner:
         return None
 
     def _other(self, trial: Trial, turn: TrialTurn | None) -> UsageError:
-        now = "none" if turn is None else f"{turn.arm.name} in round {turn.round + 1}"
+        now = "none" if turn is None else f"{turn.variant.name} in round {turn.round + 1}"
         was = f"trial {trial.number + 1} was of {trial.arm.name} in round {trial.round + 1}"
         made_by = self._store.manifest.weighbridge_version or "of an unknown version"
         return UsageError(
@@ -144,16 +146,17 @@ class Tuner:
     # ---- new trials
 
     def _made(self, turn: TrialTurn) -> Trial:
-        one = self._candidates[turn.arm.name]
-        if not turn.arm.is_baseline and not self._anchored(turn):
+        one = self._candidates[turn.variant.name]
+        if not turn.variant.is_baseline and not self._anchored(turn):
             self._try(self._tuning.baseline, turn.round)
         return self._try(one, turn.round)
 
     def _anchored(self, turn: TrialTurn) -> bool:
         """Whether the baseline was tried in this round on this deployment, if it can be."""
-        if self._deployment.scope_to(turn.arm) == "cluster":
+        if self._deployment.scope_to(turn.variant) == "cluster":
             return (
-                scope_between(self._tuning.baseline.arm, turn.arm, self._tuning.scopes) == "cluster"
+                scope_between(self._tuning.baseline.variant, turn.variant, self._tuning.scopes)
+                == "cluster"
             )
         return any(
             trial.arm.is_baseline
@@ -164,11 +167,11 @@ class Tuner:
 
     def _try(self, one: Candidate, number: int) -> Trial:
         """One trial, from switching to the candidate to the record of the trial."""
-        repeat = sum(trial.arm.name == one.arm.name for trial in self._trials)
+        repeat = sum(trial.arm.name == one.variant.name for trial in self._trials)
         self._store.event(
             "trial",
             f"trial {len(self._trials) + 1}: round {number + 1}: {one.words}",
-            layout=one.arm.name,
+            layout=one.variant.name,
         )
         at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         switched, error, started_up = self._switched(one)
@@ -177,7 +180,7 @@ class Tuner:
         changed_s = time.monotonic() - began
         started = time.monotonic()
         if error is not None:
-            self._deployment.not_measured(one.arm, repeat, error)
+            self._deployment.not_measured(one.variant, repeat, error)
         else:
             try:
                 started = self._deployment.measure(one, repeat)
@@ -187,7 +190,7 @@ class Tuner:
             self._began = started
         trial = Trial(
             number=len(self._trials),
-            arm=one.arm,
+            arm=one.variant,
             repeat=repeat,
             round=number,
             scope=switched.scope,
@@ -203,7 +206,7 @@ class Tuner:
         self._trials.append(trial)
         if error is None:
             self._course.made(switched.scope, time.monotonic() - began)
-        elif one.arm.is_baseline:
+        elif one.variant.is_baseline:
             raise error
         else:
             self._deployment.recover()
@@ -228,19 +231,19 @@ class Tuner:
         try:
             return self._deployment.switch_to(one), None, True
         except (TargetError, DriverError, UsageError) as error:
-            self._store.event("failed", str(error), layout=one.arm.name)
+            self._store.event("failed", str(error), layout=one.variant.name)
             self._display.say(error.message)
-        if one.arm.is_baseline:
+        if one.variant.is_baseline:
             self._deployment.tear_down()
         else:
             self._deployment.recover()
-        scope = self._deployment.scope_to(one.arm)
+        scope = self._deployment.scope_to(one.variant)
         try:
             return self._deployment.switch_to(one), None, True
         except (TargetError, DriverError, UsageError) as error:
-            if one.arm.is_baseline:
+            if one.variant.is_baseline:
                 raise
-            self._store.event("failed", str(error), layout=one.arm.name)
+            self._store.event("failed", str(error), layout=one.variant.name)
             return Switched(scope), error, False
 
     # ---- the budget
@@ -262,10 +265,10 @@ class Tuner:
     def _needed_s(self, turn: TrialTurn) -> float:
         """Seconds for a turn with what must follow it; 0 for the baseline within a round."""
         there_s, back_s = (
-            self._course.trial_s(self._deployment.scope_to(arm))
-            for arm in (turn.arm, self._tuning.baseline.arm)
+            self._course.trial_s(self._deployment.scope_to(variant))
+            for variant in (turn.variant, self._tuning.baseline.variant)
         )
-        if not turn.arm.is_baseline:
+        if not turn.variant.is_baseline:
             return there_s + back_s
         opens = not self._trials or self._trials[-1].round != turn.round
         # A round has at least one setting.

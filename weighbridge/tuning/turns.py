@@ -1,7 +1,7 @@
 """Turns: what is tried next, in which round. A strategy is a generator of turns that is sent the
 trial of each.
 
-It decides only by these trials and the ledger so far, so that a resumed run can be replayed from
+It decides only by these trials and the table so far, so that a resumed run can be replayed from
 what was measured before to where it was.
 """
 
@@ -17,14 +17,14 @@ from weighbridge.results.record.trial import LayoutVariant, Trial
 from weighbridge.suites.tuning import Tuning
 
 Judge = Callable[[], SettingTable]
-"""The ledger of all trials so far."""
+"""The table of settings from all trials so far."""
 
 
 @dataclass(frozen=True)
 class TrialTurn:
     """A setting to try in a round, counted from 0."""
 
-    arm: LayoutVariant
+    variant: LayoutVariant
     round: int
 
 
@@ -38,7 +38,7 @@ _FAILURES = 2
 class TrialCount:
     """How often a setting was tried, and in how many of these trials a step failed."""
 
-    arm: LayoutVariant
+    variant: LayoutVariant
     trials: int = 0
     failures: int = 0
     started: bool = True
@@ -77,20 +77,22 @@ def rounds(
         yield TrialTurn(baseline, number)
         for part in parts(order, trials.baseline_every):
             for one in part:
-                one.add((yield TrialTurn(one.arm, number)))
+                one.add((yield TrialTurn(one.variant, number)))
             yield TrialTurn(baseline, number)
         number += 1
         waiting = [one for one in waiting if not one.hopeless and one.trials < trials.most]
         if any(one.trials >= trials.least for one in waiting):
-            ledger = judge()
+            table = judge()
             waiting = [
-                one for one in waiting if one.trials < trials.least or not settled(ledger, one.arm)
+                one
+                for one in waiting
+                if one.trials < trials.least or not settled(table, one.variant)
             ]
 
 
-def settled(ledger: SettingTable, arm: LayoutVariant) -> bool:
+def settled(table: SettingTable, variant: LayoutVariant) -> bool:
     """Whether a setting needs no more trials: it is clear, or may not be chosen anyway."""
-    entry = ledger.entry(arm)
+    entry = table.entry(variant)
     return entry is not None and (entry.clear or entry.verdict in ("not allowed", "failed"))
 
 

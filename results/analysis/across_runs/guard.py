@@ -386,7 +386,7 @@ class ComparedRun(Record):
         return {name: text for sheet in sheets for name, text in sheet.facts.items()}
 
 
-def weighed(folder: Path) -> ComparedRun:
+def read_compared_run(folder: Path) -> ComparedRun:
     """Read a run, finished or not. Raises UsageError or InvalidMeasurement if it cannot be read."""
     data = RunData(folder)
     return ComparedRun(

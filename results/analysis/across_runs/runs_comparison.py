@@ -43,7 +43,7 @@ from weighbridge.results.analysis.contrast import (
 )
 from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.noise import floors
-from weighbridge.results.analysis.sameness import between
+from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, graves
 from weighbridge.results.figures import counted
@@ -192,7 +192,7 @@ def _hosts(
         # host.
         if figure.kind != "osd"
     ]
-    found = between(attested, list(dict.fromkeys(name for names in sides for name in names)))
+    found = host_doubts(attested, list(dict.fromkeys(name for names in sides for name in names)))
     return tuple(doubt for doubt in found if any(doubt.about(*names) for names in sides))
 
 

@@ -26,7 +26,7 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
         return str(figure.within)
     if figure.value is None:
         return UNKNOWN
-    if metric.whole:
+    if metric.is_integer:
         return f"{figure.value:,.0f}"
     least = "≥ " * figure.at_least
     # The interval is that of a geometric mean: other figures, such as the highest maximum, have

@@ -79,7 +79,7 @@ class Row(Figures):
     """Medians over the repeats; empty without telemetry."""
     aside: str = ""
     """Where requests queued, and what else ran on the hosts' machine, in words."""
-    told: str = ""
+    daemon_words: str = ""
     """What the gateway's daemons reported about themselves, in words."""
     valid: bool
     steady: bool | None = None
@@ -270,7 +270,7 @@ def _row(
             )
             if words
         ),
-        told=figure_words([use.daemons for use in known]),
+        daemon_words=figure_words([use.daemons for use in known]),
         valid=any(point.valid for point in points),
         steady=steady,
     )

@@ -270,7 +270,7 @@ def _seen(
         doubted = ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
         return _undecided(
             f"{of} and {than}",
-            doubted or (_NOT_SHOWN if effect.verdict == "not shown" else effect.verdict),
+            doubted or (_NOT_SHOWN if effect.verdict == "not significant" else effect.verdict),
         )
     text = f"{of} has {show_ratio(effect.ratio.value)} the {_FIGURES[check.metric]} of {than}"
     agrees = _agrees(check, effect)

@@ -37,7 +37,7 @@ from weighbridge.suites import Bounds
 class Pairs:
     """One variant's trials, each with the baseline next to it, for one objective."""
 
-    arm: LayoutVariant
+    variant: LayoutVariant
     objective: int
     found: tuple[Reading, ...]
     """Those that have both figures."""
@@ -82,7 +82,7 @@ def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> 
         own = [one for one in found if one.objective == objective and one.trial in numbers]
         made.append(
             Pairs(
-                arm=trials[0].arm,
+                variant=trials[0].arm,
                 objective=objective,
                 found=tuple(one for one in own if one.log_ratio is not None),
                 lacking=tuple(one.why for one in own if one.log_ratio is None),
@@ -162,7 +162,7 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
         workers=objective.workers,
         metric=objective.of,
         baseline=run.baseline,
-        subject=one.arm.name,
+        subject=one.variant.name,
         baseline_value=_median([pair.reference for pair in one.found]),
         subject_value=_median([pair.value for pair in one.found]),
         ratio=ratio,
@@ -177,7 +177,7 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
         tests=tests,
     )
     return made.model_copy(
-        update={"text": effect_words(variant_words(run, one.arm), objective, made)}
+        update={"text": effect_words(variant_words(run, one.variant), objective, made)}
     )
 
 
@@ -189,7 +189,7 @@ def _verdict(ratio: Ratio | None, q: float | None, bound: float, metric: Metric)
     if _within(ratio, bound):
         return "too small to matter"
     if q is None or q > LEVEL:
-        return "not shown"
+        return "not significant"
     if ratio.either_way < bound:
         return "too small to matter"
     return "better" if metric.better_at(ratio.value) else "worse"

@@ -26,7 +26,7 @@ SIGNS: Final[dict[EntryVerdict, str]] = {
     "worse": "▼",
     "trade-off": "◆",
     "too small to matter": "=",
-    "no effect shown": "~",
+    "not significant": "~",
     "provisional": "?",
     "not allowed": "!",
     "failed": "×",
@@ -64,7 +64,7 @@ class ObjectiveChange(Record):
 class SettingLine(Record):
     """One setting."""
 
-    arm: str
+    variant: str
     name: str
     trials: int
     changes: tuple[ObjectiveChange, ...]
@@ -85,7 +85,7 @@ class SettingLine(Record):
 
 def setting_lines(result: TuningResult) -> tuple[SettingLine, ...]:
     """The lines by gain, largest first; settings with unknown gain last."""
-    entries = sorted(result.ledger.entries, key=lambda one: -(one.gain or 0.0))
+    entries = sorted(result.table.entries, key=lambda one: -(one.gain or 0.0))
     return tuple(_line(result, one) for one in entries)
 
 
@@ -105,15 +105,15 @@ def change_figure(effect: Effect) -> str:
         f"({change})"
         if effect.verdict == "provisional"
         else f"{change} ~"
-        if effect.verdict == "not shown"
+        if effect.verdict == "not significant"
         else change
     )
 
 
 def _line(result: TuningResult, entry: SettingEntry) -> SettingLine:
-    scope = result.scope(entry.arm)
+    scope = result.scope(entry.variant)
     return SettingLine(
-        arm=entry.arm.name,
+        variant=entry.variant.name,
         name=entry.name,
         trials=entry.trials,
         changes=tuple(_change(one) for one in entry.effects),

@@ -39,7 +39,7 @@ from weighbridge.results.record import EntryVerdict, LayoutVariant, StepKey, Tri
 from weighbridge.results.statistics import Ratio, one_sample
 from weighbridge.suites.tuning import Objective
 
-__all__ = ["Drift", "Reading", "SettingEntry", "SettingTable", "ledger"]
+__all__ = ["Drift", "Reading", "SettingEntry", "SettingTable", "setting_table"]
 
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
@@ -49,7 +49,7 @@ class SettingEntry(Record):
     order.
     """
 
-    arm: LayoutVariant
+    variant: LayoutVariant
     name: str
     """The settings in words: `radosgw.threads 512 → 64`."""
     trials: NonNegativeInt
@@ -95,15 +95,15 @@ class SettingTable(Record):
     def without_effect(self) -> tuple[SettingEntry, ...]:
         """Settings with enough trials and no effect that matters."""
         return tuple(
-            one for one in self.entries if one.verdict in ("no effect shown", "too small to matter")
+            one for one in self.entries if one.verdict in ("not significant", "too small to matter")
         )
 
     def entry(self, variant: LayoutVariant) -> SettingEntry | None:
         """The entry of a variant; None if it has no trial."""
-        return next((one for one in self.entries if one.arm.name == variant.name), None)
+        return next((one for one in self.entries if one.variant.name == variant.name), None)
 
 
-def ledger(
+def setting_table(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
 ) -> SettingTable:
     """The table of the trials so far; `visits` are their steps. A pure function, called after each
@@ -112,15 +112,15 @@ def ledger(
     Settings with unknown gain come last, in the order in which they were first tried.
     """
     found = readings(run, trials, visits)
-    by_arm: dict[str, list[Trial]] = {}
+    by_variant: dict[str, list[Trial]] = {}
     for trial in trials:
         if not trial.arm.is_baseline:
-            by_arm.setdefault(trial.arm.name, []).append(trial)
-    paired = {name: pairs(run, own, found) for name, own in by_arm.items()}
+            by_variant.setdefault(trial.arm.name, []).append(trial)
+    paired = {name: pairs(run, own, found) for name, own in by_variant.items()}
     judged = iter(effects(run, [one for each in paired.values() for one in each]))
     gateway, storage = costs(run, trials, visits, "gateway"), costs(run, trials, visits, "storage")
     entries = []
-    for name, own in by_arm.items():
+    for name, own in by_variant.items():
         entry = _entry(
             run,
             own,
@@ -128,7 +128,7 @@ def ledger(
             tuple(next(judged) for _ in paired[name]),
             breaches(run, own, visits),
         )
-        variant = entry.arm
+        variant = entry.variant
         entries.append(
             entry.model_copy(
                 update={
@@ -158,7 +158,7 @@ def _entry(
     own: tuple[Effect, ...],
     broken: tuple[str, ...],
 ) -> SettingEntry:
-    arm = trials[0].arm
+    variant = trials[0].arm
     counted = [trial for trial in trials if not trial.failed]
     better = gains(run, {one.objective: one.found for one in paired})
     tested = one_sample(better).ratio if len(better) >= 2 else None
@@ -181,8 +181,8 @@ def _entry(
     if verdict == "not comparable" and len(unknown) < len(own):
         notes.append("an objective cannot be judged, so the others claim nothing")
     return SettingEntry(
-        arm=arm,
-        name=variant_words(run, arm),
+        variant=variant,
+        name=variant_words(run, variant),
         trials=len(counted),
         effects=own,
         verdict=verdict,
@@ -217,7 +217,7 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
         return "provisional"
     if "better" in has:
         return "better"
-    return "no effect shown" if "not shown" in has else "too small to matter"
+    return "not significant" if "not significant" in has else "too small to matter"
 
 
 def _rank(one: SettingEntry) -> tuple[bool, float]:

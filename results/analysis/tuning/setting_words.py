@@ -63,7 +63,7 @@ def effect_words(name: str, objective: Objective, one: Effect) -> str:
         )
     ends = _ends(metric, one.ratio)
     repeats = f"n = {one.ratio.repeats}"
-    if one.verdict == "not shown":
+    if one.verdict == "not significant":
         kind = f"the {of}{one.about}" if of else one.about
         found = f"{_why(one)}{f': {ends}' if ends else ''}"
         return f"{name}: no effect on {kind} {where} found{found}, {repeats}"

@@ -65,7 +65,7 @@ def _confirmed(result: TuningResult) -> Iterator[FigureCard]:
 
 
 def _without(result: TuningResult) -> Iterator[FigureCard]:
-    entries, none = result.ledger.entries, result.ledger.without_effect
+    entries, none = result.table.entries, result.table.without_effect
     if entries:
         yield FigureCard(
             figure=f"{len(none)} of {len(entries)}",
@@ -77,7 +77,7 @@ def _without(result: TuningResult) -> Iterator[FigureCard]:
 
 
 def _harmful(result: TuningResult) -> Iterator[FigureCard]:
-    verdicts = [one.verdict for one in result.ledger.entries]
+    verdicts = [one.verdict for one in result.table.entries]
     counts = {
         kind: verdicts.count(kind) for kind in ("worse", "trade-off", "not allowed", "failed")
     }

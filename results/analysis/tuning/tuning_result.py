@@ -23,7 +23,7 @@ class TuningResult(Record):
 
     run: TuningRun
     trials: tuple[Trial, ...]
-    ledger: SettingTable
+    table: SettingTable
     winner: Winner | None = None
     confirmation: Confirmation | None = None
     state: State = "done"
@@ -33,12 +33,12 @@ class TuningResult(Record):
     @property
     def better(self) -> tuple[SettingEntry, ...]:
         """Settings that are better, largest gain first."""
-        return tuple(one for one in self.ledger.entries if one.verdict == "better")
+        return tuple(one for one in self.table.entries if one.verdict == "better")
 
     @property
     def refused(self) -> tuple[SettingEntry, ...]:
         """Settings that are not allowed or could not be tried."""
-        return tuple(one for one in self.ledger.entries if one.verdict in ("not allowed", "failed"))
+        return tuple(one for one in self.table.entries if one.verdict in ("not allowed", "failed"))
 
     @property
     def rounds(self) -> int:
@@ -77,7 +77,7 @@ class TuningResult(Record):
     @property
     def headline(self) -> str:
         """The result in one sentence without a full stop."""
-        entries = self.ledger.entries
+        entries = self.table.entries
         settings = counted(len(entries), "setting")
         if not entries:
             return "No setting has been tried yet"
@@ -157,23 +157,23 @@ class TuningResult(Record):
         if effect.ratio is None:
             return effect.text.rstrip(".")
         interval, values = interval_words(effect), value_words(effect)
-        doubt = ", no difference found" if effect.verdict == "not shown" else ""
+        doubt = ", no difference found" if effect.verdict == "not significant" else ""
         change = f"{show_percent(effect.ratio.value)}{f' ({interval})' if interval else ''}{doubt}"
         return f"{self.called(number)} {change}{f', {values}' if values else ''}"
 
     @property
     def without_effect_words(self) -> str:
         """How many settings have no effect that matters."""
-        none = self.ledger.without_effect
+        none = self.table.without_effect
         if not none:
             return (
                 "Every setting that was tried often enough has an effect."
-                if self.ledger.entries
+                if self.table.entries
                 else ""
             )
         verb = "has" if len(none) == 1 else "have"
         return (
-            f"{len(none)} of {counted(len(self.ledger.entries), 'setting')} {verb} no effect "
+            f"{len(none)} of {counted(len(self.table.entries), 'setting')} {verb} no effect "
             "that matters."
         )
 

@@ -11,7 +11,7 @@ from tests.gateways.stage import HAPROXY, MON, NAMES, STORES
 from tests.gateways.stub_host import PORTS, StubHost
 from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import Scope
-from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.rgw.options import effective
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
@@ -111,7 +111,9 @@ class RunningStage:
         for stub in self.stubs.values():
             stub.daemons = {}
         self.hosts: dict[str, Host] = dict(self.stubs)
-        self.running: Standing = rgw(**settings).bring_up(self.hosts, self.hosts["client-1"], print)
+        self.running: RunningGateway = rgw(**settings).bring_up(
+            self.hosts, self.hosts["client-1"], print
+        )
         self.events.clear()
 
     @property

@@ -10,7 +10,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Front
-from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.rgw import Rgw
@@ -91,7 +91,7 @@ class Fronted:
         )
         return Rgw("ceph-16", place, RgwSettings.model_validate(settings))
 
-    def up(self, settings: dict[str, object], front: str = "haproxy") -> Standing:
+    def up(self, settings: dict[str, object], front: str = "haproxy") -> RunningGateway:
         return self.gateway(settings, front).bring_up(
             self.stage.hosts, self.stage.hosts["client-1"], print
         )

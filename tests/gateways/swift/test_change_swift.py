@@ -16,7 +16,7 @@ from tests.gateways.stub_host import PORTS, StubHost
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
 from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import SCOPES, Scope, differing
-from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
 from weighbridge.gateways.swift.ask_servers import silent
@@ -89,7 +89,7 @@ class Stage:
         digest = hashlib.sha256((content + self.spoilt).encode()).hexdigest()
         return {"sha256": digest, "age_s": 2.0, "processes": self.process}
 
-    def start(self, **settings: Any) -> Standing:
+    def start(self, **settings: Any) -> RunningGateway:
         running = swift(**settings).bring_up(self.hosts, self.hosts["client-1"], print)
         self.events.clear()
         return running

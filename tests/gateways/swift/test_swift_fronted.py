@@ -10,7 +10,7 @@ from tests.gateways.stage import HAPROXY
 from tests.gateways.stub_host import PORTS, StubHost
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.common.host import Host
-from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 
@@ -61,7 +61,7 @@ class Stage:
             raise CommandFailed("balancer-1", argv, self.haproxy_code, REFUSED)
         return "0"
 
-    def start(self, settings: SwiftSettings) -> Standing:
+    def start(self, settings: SwiftSettings) -> RunningGateway:
         return Swift("swift-2.35", PLACE, settings).bring_up(
             self.hosts, self.hosts["client-1"], print
         )

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.results.analysis.sameness import (
-    between,
     compare,
+    host_doubts,
     lines,
     sameness,
     show,
@@ -87,7 +87,7 @@ def test_a_layout_without_attestation_has_unknown_hosts() -> None:
     assert sameness(of, ("rgw-beast", "again"), controls={"again": "rgw-beast"}).verdict.endswith(
         "in all 5 deployments (1 figure)"
     )
-    (one,) = between(of, ("rgw-beast", "swift"))
+    (one,) = host_doubts(of, ("rgw-beast", "swift"))
     assert (one.layouts, one.doubt.what, one.doubt.grade) == (
         ("rgw-beast", "swift"),
         "hosts not attested",
@@ -96,8 +96,8 @@ def test_a_layout_without_attestation_has_unknown_hosts() -> None:
     assert one.doubt.words == unknown
     # If neither was attested nobody claimed that they are equal, and if both were there is a
     # figure.
-    assert between(of, ("a", "b")) == ()
-    assert between((*of, figure("swift", 200e6)), ("rgw-beast", "swift")) == ()
+    assert host_doubts(of, ("a", "b")) == ()
+    assert host_doubts((*of, figure("swift", 200e6)), ("rgw-beast", "swift")) == ()
 
 
 def test_figures_without_a_limit_have_a_wider_bound() -> None:
@@ -270,7 +270,7 @@ def test_hosts_that_differ_beyond_their_bound_are_a_grave_doubt_about_two_layout
         }.items()
         for repeat, value in enumerate(values)
     ]
-    found = {frozenset(one.layouts): one.doubt for one in between(figures)}
+    found = {frozenset(one.layouts): one.doubt for one in host_doubts(figures)}
     assert set(found) == {frozenset(("swift", "rgw-beast")), frozenset(("swift", "rgw-civetweb"))}
     doubt = found[frozenset(("swift", "rgw-beast"))]
     assert (doubt.what, doubt.grade) == ("hosts differ", "grave")

@@ -37,12 +37,12 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         ),
         (
             [(20, 30)] * 5,
-            "not shown",
+            "not significant",
             "not distinguishable: in (10, 20] and (20, 30] ms; n = 5: no difference found.",
         ),
         (
             [(10, 20)] * 5,
-            "not shown",
+            "not significant",
             "not distinguishable: both in (10, 20] ms; n = 5: no difference found.",
         ),
         (
@@ -52,7 +52,7 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         ),
         (
             [(20, 30), (20, 30), (30, 40), (30, 40), (30, 40)],
-            "not shown",
+            "not significant",
             "in (10, 20] vs (30, 40] ms; n = 5: no difference found.",
         ),
         (
@@ -85,7 +85,7 @@ def test_the_test_of_bins_is_the_worst_that_latencies_within_them_allow() -> Non
 
 def test_a_gap_between_bins_that_may_be_too_small_to_matter_is_not_claimed() -> None:
     found = cell(compare([binned("a", *[(500, 510)] * 5), binned("b", *[(520, 530)] * 5)]), "p90")
-    assert found.verdict == "not shown"
+    assert found.verdict == "not significant"
     assert found.ratio is not None
     assert (found.ratio.low, found.ratio.high) == pytest.approx((520 / 510, 530 / 500))
 

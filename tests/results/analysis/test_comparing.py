@@ -27,9 +27,9 @@ ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disk
         (row("b", rates=times(2.0)), "better", "better"),
         (row("b", rates=times(0.5)), "worse", "worse"),
         (row("b", rates=times(1.03)), "too small to matter", "too small to matter"),
-        (row("b", rates=times(1.05)), "not shown", "too small to matter"),
+        (row("b", rates=times(1.05)), "not significant", "too small to matter"),
         (row("b", rates=times(1.07)), "better", "too small to matter"),
-        (row("b", rates=times(1.1, WIDE)), "not shown", "not shown"),
+        (row("b", rates=times(1.1, WIDE)), "not significant", "not significant"),
         (row("b", rates=times(2.0)[:4]), "provisional", "provisional"),
         (row("b", rates=()), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), valid=False), "not comparable", "not comparable"),
@@ -107,7 +107,7 @@ def test_a_difference_lost_by_correction_is_not_claimed() -> None:
     assert found.p is not None
     assert found.q is not None
     assert found.p < 0.05 < found.q
-    assert found.verdict == "not shown"
+    assert found.verdict == "not significant"
     assert "no difference found after correction for 48 comparisons" in found.text
     assert cell(compare(rows[:2]), workers=1).verdict == "better"
     assert compare(rows).tests == 48
@@ -242,7 +242,7 @@ def test_a_drift_not_ruled_out_raises_the_bar_for_a_claim() -> None:
     # 0.75.
     rows = [row("a", drift=0.5), row("b", rates=times(1.7), drift=0.5)]
     open_one = cell(compare(rows))
-    assert open_one.verdict == "not shown"
+    assert open_one.verdict == "not significant"
     assert "no difference found (drift within the windows could account for 1.7×)" in open_one.text
     assert cell(compare([rows[0], row("b", rates=times(1.8), drift=0.5)])).verdict == "better"
 

@@ -28,7 +28,7 @@ def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> 
     assert (
         throughput.metric,
         throughput.layout,
-        throughput.twin,
+        throughput.control,
         throughput.cells,
         throughput.repeats,
     ) == (
@@ -57,7 +57,7 @@ def test_a_difference_within_the_noise_floor_is_no_claim() -> None:
     found = cell(
         compare([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})
     )
-    assert found.verdict == "not shown"
+    assert found.verdict == "not significant"
     assert (
         "no difference found beyond the noise floor of this machine; "
         "the noise floor of this machine is 2.0×" in found.text

@@ -55,7 +55,7 @@ def test_texts_that_differ_in_their_numbers_alone_are_one_reason_with_their_rang
 
 def test_digits_in_names_are_not_numbers() -> None:
     differ = [
-        Doubt(what="not whole", grade="mild", words=f"{host} was lost")
+        Doubt(what="incomplete", grade="mild", words=f"{host} was lost")
         for host in ("client-1", "client-2")
     ]
     assert len(reasons([row("a", 1, differ[0]), row("a", 4, differ[1])], NONE)) == 2
@@ -67,7 +67,7 @@ def test_reasons_have_letters_by_gravity_and_rows_have_theirs() -> None:
     )
     rows = [row("a", 1, busy(12)), row("b", 1, busy(12), grave), row("b", 4)]
     found = reasons(rows, NONE)
-    assert [(one.mark, one.standing) for one in found] == [
+    assert [(one.mark, one.status) for one in found] == [
         ("a", "not comparable"),
         ("b", "provisional"),
     ]
@@ -92,4 +92,4 @@ def test_an_invalid_row_has_a_reason() -> None:
     (found,) = reasons(
         [row("a", 1, valid=False, notes=("not valid", "3 % failed")), row("b", 1)], NONE
     )
-    assert (found.standing, found.words, found.where) == ("not valid", "3 % failed", "all of a")
+    assert (found.status, found.words, found.where) == ("not valid", "3 % failed", "all of a")

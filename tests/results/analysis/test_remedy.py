@@ -83,7 +83,7 @@ def test_an_insignificant_difference_needs_repeats_by_its_spread(
     # times as many.
     ratio = Ratio(value=1.05 * math.exp(0.05), low=0.99, high=1.24, repeats=5)
     found = remedy(
-        comparison("not shown", ratio=ratio, smallest=1.05 * math.exp(0.1)), plan, ARGV[:4]
+        comparison("not significant", ratio=ratio, smallest=1.05 * math.exp(0.1)), plan, ARGV[:4]
     )
     assert found is not None
     assert found.command == "weighbridge compare --layouts a,b --repeats 20"
@@ -93,7 +93,7 @@ def test_a_difference_that_needs_too_many_repeats_is_not_chased(
     plan: ResolvedPlan,
 ) -> None:
     ratio = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
-    found = remedy(comparison("not shown", ratio=ratio, smallest=1.3), plan, ARGV[:4])
+    found = remedy(comparison("not significant", ratio=ratio, smallest=1.3), plan, ARGV[:4])
     assert found is not None
     assert not found.command
     assert found.says.endswith(

@@ -87,7 +87,7 @@ def test_only_significant_changes_have_a_colour() -> None:
     found = cells(
         comparison(
             effect(1.4, "better", workers=1),
-            effect(1.4, "not shown", workers=2),
+            effect(1.4, "not significant", workers=2),
             effect(1.03, "too small to matter", workers=4),
             effect(1.4, "provisional", workers=8, repeats=2),
         )
@@ -186,14 +186,14 @@ def test_the_title_counts_cells_and_claims_only_significant_changes() -> None:
     many = (
         effect(1.5, "better", workers=1),
         effect(0.5, "worse", workers=2),
-        effect(1.5, "not shown", workers=4),
+        effect(1.5, "not significant", workers=4),
     )
     assert (
         title(*many)
         == "Compared with rgw-beast, swift is faster in 1 of 3 cells and slower in 1 of 3 cells"
     )
     assert (
-        title(effect(1.5, "not shown"))
+        title(effect(1.5, "not significant"))
         == "No significant difference of throughput from rgw-beast in the only comparable cell"
     )
     assert title(effect(1.5, "provisional", repeats=2)).startswith(
@@ -232,7 +232,7 @@ def test_the_noise_floor_of_the_test_bed_is_in_the_caption() -> None:
     floor = NoiseFloor(
         metric="throughput",
         layout="a",
-        twin="a-again",
+        control="a-again",
         ratio=1.043,
         low=1.03,
         high=1.06,

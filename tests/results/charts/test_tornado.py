@@ -60,7 +60,7 @@ def layout(
 
 MANY = (
     SettingChange(setting="threads 512 → 64", effect=effect("a", 0.62, "worse")),
-    SettingChange(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not shown")),
+    SettingChange(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not significant")),
     SettingChange(setting="shards 11 → 32", effect=effect("c", 1.9, "better")),
     SettingChange(setting="gc on → off", effect=effect("d", None, "not comparable")),
 )
@@ -171,7 +171,7 @@ def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
     overall, at_1, at_8 = (
         effect("a", 1.1, "better"),
         effect("a", 1.2, "better", workers=1),
-        effect("a", 1.0, "not shown", workers=8),
+        effect("a", 1.0, "not significant", workers=8),
     )
 
     def shown(*effects: Effect) -> list[tuple[str, int | None]]:
@@ -193,7 +193,7 @@ def test_a_tuning_has_a_figure_for_each_objective_with_colours_by_its_direction(
     assert result is not None
     throughput, p90 = tornados(result)
     assert [one.name for one in (throughput, p90)] == ["tornado", "tornado-p90"]
-    best = result.ledger.entries[0].name
+    best = result.table.entries[0].name
     colours = []
     for figure in (throughput, p90):
         (bar,) = [one for one in bars_of(figure, look) if one["y"] == best]
@@ -208,7 +208,7 @@ def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
 ) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
-    entries = [one for one in result.ledger.entries if one.effects[0].ratio is not None]
+    entries = [one for one in result.table.entries if one.effects[0].ratio is not None]
     many = [
         entry.model_copy(update={"name": f"{entry.name} {turn}"})
         for turn in range(3)
@@ -216,7 +216,7 @@ def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
     ]
     figure = tornados(
         result.model_copy(
-            update={"ledger": result.ledger.model_copy(update={"entries": tuple(many)})}
+            update={"table": result.table.model_copy(update={"entries": tuple(many)})}
         )
     )[0]
     assert len({bar["y"] for bar in bars_of(figure)}) == MOST
@@ -229,14 +229,14 @@ def test_combinations_with_long_names_have_shortened_keys(
 ) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
-    first = result.ledger.entries[0].model_copy(
+    first = result.table.entries[0].model_copy(
         update={
             "name": "options.client.rgw_max_concurrent_requests 1024 → 64, "
             "options.client.objecter_inflight_ops unset → 4096"
         }
     )
     figure = tornados(
-        result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": (first,)})})
+        result.model_copy(update={"table": result.table.model_copy(update={"entries": (first,)})})
     )[0]
     (bar,) = bars_of(figure)
     assert bar["y"] == "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"

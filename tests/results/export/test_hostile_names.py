@@ -21,7 +21,7 @@ from rich.console import Console
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common import csv_text
 from weighbridge.common.csv_text import plain
-from weighbridge.common.escaping import inert
+from weighbridge.common.escaping import escape_controls
 from weighbridge.results import derive
 from weighbridge.results.export.export import export
 from weighbridge.results.record.manifest import ConfigFile, Sheet
@@ -168,11 +168,11 @@ def test_a_report_shows_hostile_names_only_as_text(run: RunStore) -> None:
 
 def test_formulas_are_texts_in_csv_and_can_be_restored() -> None:
     for text in FORMULAS:
-        assert csv_text.inert(text).startswith("'")
+        assert csv_text.formula_safe(text).startswith("'")
     for text in PLAIN:
-        assert csv_text.inert(text) == text
+        assert csv_text.formula_safe(text) == text
     for text in (*FORMULAS, *PLAIN, REASON):
-        assert plain(csv_text.inert(text)) == text
+        assert plain(csv_text.formula_safe(text)) == text
 
 
 def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(
@@ -228,5 +228,5 @@ def test_a_terminal_gets_no_control_characters() -> None:
     screen.print(REASON, markup=False, highlight=False, soft_wrap=True)
     assert not {"\x1b", "\x07", "\x00", "\x0b", "\u202e", "\u2028"} & set(out.getvalue())
     assert "[red]bold[/red]" in out.getvalue()
-    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(inert(REASON + "\x9b31m"))
-    assert inert("a\tb\nä – …\u00a0\u2009\u202f") == "a\tb\nä – …\u00a0\u2009\u202f"
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(escape_controls(REASON + "\x9b31m"))
+    assert escape_controls("a\tb\nä – …\u00a0\u2009\u202f") == "a\tb\nä – …\u00a0\u2009\u202f"

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_influx import Answer, FakeInflux
+from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.common.errors import TargetError
 from weighbridge.results.influx import export as influx_export
@@ -66,10 +66,10 @@ def test_a_server_that_is_away_is_tried_again_with_growing_waits_or_when_it_asks
 ) -> None:
     waits = Waits()
     answers = [
-        Answer(503),
-        Answer(503, fields=(("Retry-After", "9"),)),
-        Answer(how="torn"),
-        Answer(429, fields=(("Retry-After", "900"),)),
+        InfluxReply(503),
+        InfluxReply(503, fields=(("Retry-After", "9"),)),
+        InfluxReply(how="torn"),
+        InfluxReply(429, fields=(("Retry-After", "900"),)),
     ]
     with FakeInflux(*answers) as influx:
         send_run(store, server(influx), wait=waits)
@@ -84,7 +84,7 @@ def test_a_server_that_stays_away_is_an_error_with_the_number_of_points_sent(
     Cursor(server="http://other").keep(store.folder)
     waits = Waits()
     with (
-        FakeInflux(Answer(), otherwise=Answer(503)) as influx,
+        FakeInflux(InfluxReply(), otherwise=InfluxReply(503)) as influx,
         pytest.raises(TargetError, match="\n7 points were sent") as at,
     ):
         send_run(store, server(influx), wait=waits)
@@ -96,7 +96,7 @@ def test_a_server_that_stays_away_is_an_error_with_the_number_of_points_sent(
 def test_a_refusal_is_an_error_at_once(store: RunStore) -> None:
     waits = Waits()
     with (
-        FakeInflux(Answer(401, '{"error":"authorization failed"}')) as influx,
+        FakeInflux(InfluxReply(401, '{"error":"authorization failed"}')) as influx,
         pytest.raises(WriteRefused, match="authorization failed"),
     ):
         send_run(store, server(influx), wait=waits)
@@ -108,9 +108,9 @@ def test_refused_lines_do_not_block_others_and_are_an_error(
     store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(influx_export, "BATCH", 7)
-    conflict = Answer(400, '{"error":"partial write: field type conflict"}')
+    conflict = InfluxReply(400, '{"error":"partial write: field type conflict"}')
     with (
-        FakeInflux(Answer(), conflict) as influx,
+        FakeInflux(InfluxReply(), conflict) as influx,
         pytest.raises(TargetError, match="partial write") as at,
     ):
         send_run(store, server(influx))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fake_influx import Answer, FakeInflux
+from fake_influx import FakeInflux, InfluxReply
 from weighbridge.common.errors import UsageError
 from weighbridge.results.influx.server import Away, InfluxConnection, InfluxServer, WriteRefused
 
@@ -43,7 +43,7 @@ def test_with_an_empty_token_no_header_is_sent() -> None:
 def test_a_server_that_cannot_write_now_is_away_for_as_long_as_it_asks(
     status: int,
 ) -> None:
-    answer = Answer(
+    answer = InfluxReply(
         status, '{"code":"unavailable","message":"busy\\nnow"}', (("Retry-After", "7"),)
     )
     with (
@@ -57,7 +57,7 @@ def test_a_server_that_cannot_write_now_is_away_for_as_long_as_it_asks(
 
 
 def test_only_the_reason_of_a_proxys_page_is_shown() -> None:
-    page = Answer(503, "\n<html><body><h1>503 Service Unavailable</h1></body></html>")
+    page = InfluxReply(503, "\n<html><body><h1>503 Service Unavailable</h1></body></html>")
     with (
         FakeInflux(page) as influx,
         connect(influx.url) as connection,
@@ -67,7 +67,7 @@ def test_only_the_reason_of_a_proxys_page_is_shown() -> None:
 
 
 def test_a_date_to_retry_at_is_ignored() -> None:
-    answer = Answer(503, "", (("Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT"),))
+    answer = InfluxReply(503, "", (("Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT"),))
     with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(Away) as at:
         connection.write(LINES)
     assert at.value.after_s is None
@@ -78,7 +78,7 @@ def test_a_date_to_retry_at_is_ignored() -> None:
     [(401, "WEIGHBRIDGE_INFLUX_TOKEN"), (403, "right to "), (404, r"\?bucket=NAME")],
 )
 def test_a_server_that_refuses_to_write_is_an_error_with_advice(status: int, advice: str) -> None:
-    answer = Answer(status, '{"error":"no"}')
+    answer = InfluxReply(status, '{"error":"no"}')
     with (
         FakeInflux(answer) as influx,
         connect(influx.url) as connection,
@@ -91,7 +91,7 @@ def test_a_server_that_refuses_to_write_is_an_error_with_advice(status: int, adv
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_lines_that_a_server_refuses_have_its_reason(status: int) -> None:
-    answer = Answer(
+    answer = InfluxReply(
         status, '{"error":"partial write: field type conflict: input field \\"ops\\" dropped=1"}'
     )
     with (
@@ -105,7 +105,7 @@ def test_lines_that_a_server_refuses_have_its_reason(status: int) -> None:
 
 @pytest.mark.parametrize("status", [200, 301])
 def test_an_answer_with_another_status_is_no_success(status: int) -> None:
-    page = Answer(status, "<html>welcome</html>", (("Location", "http://127.0.0.1:1/"),))
+    page = InfluxReply(status, "<html>welcome</html>", (("Location", "http://127.0.0.1:1/"),))
     with (
         FakeInflux(page) as influx,
         connect(influx.url) as connection,
@@ -116,7 +116,7 @@ def test_an_answer_with_another_status_is_no_success(status: int) -> None:
 
 def test_a_server_that_does_not_answer_is_away_after_the_deadline() -> None:
     with (
-        FakeInflux(Answer(how="hang")) as influx,
+        FakeInflux(InfluxReply(how="hang")) as influx,
         connect(influx.url, 0.2) as connection,
         pytest.raises(Away, match="timed out"),
     ):
@@ -125,7 +125,7 @@ def test_a_server_that_does_not_answer_is_away_after_the_deadline() -> None:
 
 def test_an_answer_that_breaks_off_is_no_success() -> None:
     with (
-        FakeInflux(Answer(how="torn")) as influx,
+        FakeInflux(InfluxReply(how="torn")) as influx,
         connect(influx.url) as connection,
         pytest.raises(Away),
     ):
@@ -185,10 +185,10 @@ def test_a_token_is_in_no_error_no_text_and_no_log(
     caplog.set_level(logging.DEBUG)
     said: list[str] = []
     answers = [
-        Answer(401, f"no such user: {TOKEN}"),
-        Answer(503, f'{{"message":"{TOKEN}"}}'),
-        Answer(how="torn"),
-        Answer(),
+        InfluxReply(401, f"no such user: {TOKEN}"),
+        InfluxReply(503, f'{{"message":"{TOKEN}"}}'),
+        InfluxReply(how="torn"),
+        InfluxReply(),
     ]
     with FakeInflux(*answers) as influx, connect(influx.url) as connection:
         said += [

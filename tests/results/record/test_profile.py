@@ -22,7 +22,7 @@ from weighbridge.results.record.profile import (
     unfolded,
     unresolved,
 )
-from weighbridge.results.report.profile_section import shown
+from weighbridge.results.report.profile_section import profile_sections
 from weighbridge.suites import Suite
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "perf"
@@ -235,14 +235,14 @@ def test_profiles_are_read_back_and_shown_with_what_is_missing(tmp_path: Path) -
     (folder / "profile.json").write_text(kept.model_dump_json())
     (one,) = read_profiles(tmp_path)
     assert one.profile == kept
-    (page,) = shown([one])
+    (page,) = profile_sections([one])
     assert page.caption == "No stacks were taken."
     assert page.svg == ""
     assert page.remarks == ("no stacks: perf said no",)
     assert [line[0] for line in page.disk_lines] == ["read", "write"]
     assert all(len(line) == len(page.disk_titles) for line in page.disk_lines)
     (folder / "stacks.folded").write_text(folded(recorded()))
-    (with_stacks,) = shown(read_profiles(tmp_path))
+    (with_stacks,) = profile_sections(read_profiles(tmp_path))
     assert "BlueStore::KVSyncThread::entry" in with_stacks.svg
     (folder / "profile.json").write_text("{}")
     with pytest.raises(InvalidMeasurement, match="cannot be read"):

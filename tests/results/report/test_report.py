@@ -14,7 +14,7 @@ from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.study_section import study_2014
-from weighbridge.results.report.tables import table
+from weighbridge.results.report.tables import results_table
 
 SHORT = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
 HOSTILE = (
@@ -215,7 +215,7 @@ def test_steps_not_measured_or_left_out_are_listed_with_the_reason(page: Page) -
 
 
 def test_every_column_of_the_table_is_defined(page: Page, run: RunStore) -> None:
-    columns = table(()).columns
+    columns = results_table(()).columns
     assert all(column.about for column in columns)
     assert {
         f"{column.title}, {column.unit}" if column.unit else column.title for column in columns

@@ -50,7 +50,7 @@ def test_an_unknown_value_is_shown_as_a_dash_and_sorted_as_empty() -> None:
     [
         ("better", False),
         ("worse", False),
-        ("not shown", True),
+        ("not significant", True),
         ("provisional", True),
         ("too small to matter", True),
     ],

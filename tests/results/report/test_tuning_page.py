@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, Course, fake_tuning
+from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, FakeCourse, fake_tuning
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.derivation import WINNERS, derive
@@ -62,7 +62,7 @@ def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trial
 ) -> None:
     result = tuned(
         fake_tuning(
-            tmp_path, Course(confirmed=2.0), objectives=OBJECTIVES[:1], workloads=WORKLOADS[:1]
+            tmp_path, FakeCourse(confirmed=2.0), objectives=OBJECTIVES[:1], workloads=WORKLOADS[:1]
         )
     )
     assert result.confirmation is not None
@@ -75,7 +75,7 @@ def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trial
 def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
     tmp_path: Path,
 ) -> None:
-    run = fake_tuning(tmp_path, Course(confirmed=1.0))
+    run = fake_tuning(tmp_path, FakeCourse(confirmed=1.0))
     result, page = tuned(run), page_of(run)
     assert result.headline.endswith("but the winner was not confirmed")
     assert result.confirmation_words.startswith(
@@ -86,7 +86,7 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
 
 
 def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, Course(confirmed=None))
+    run = fake_tuning(tmp_path, FakeCourse(confirmed=None))
     assert "onfirmed" not in tuned(run).headline
     assert "not compared with the baseline on fresh deployments" in section(
         page_of(run), "confirmation"
@@ -116,7 +116,7 @@ def test_without_a_better_setting_the_page_says_so_and_has_no_winner(tmp_path: P
         for knob in KNOBS
         if all(0.95 < factor < 1.05 for factor in knob.faster.values()) and not knob.fails
     ]
-    run = fake_tuning(tmp_path, Course(choose=False), knobs=dull)
+    run = fake_tuning(tmp_path, FakeCourse(choose=False), knobs=dull)
     page = page_of(run)
     assert (
         tuned(run).headline
@@ -130,10 +130,10 @@ def test_without_a_better_setting_the_page_says_so_and_has_no_winner(tmp_path: P
 def test_the_page_of_an_incomplete_tuning_claims_nothing(
     tmp_path: Path, rounds: int, state: str
 ) -> None:
-    run = fake_tuning(tmp_path, Course(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
+    run = fake_tuning(tmp_path, FakeCourse(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
     page = page_of(run)
     assert f"This tuning is not complete: {state}." in page
-    assert {one.verdict for one in tuned(run).ledger.entries} <= {
+    assert {one.verdict for one in tuned(run).table.entries} <= {
         "provisional",
         "failed",
         "not allowed",
@@ -143,7 +143,7 @@ def test_the_page_of_an_incomplete_tuning_claims_nothing(
 
 
 def test_a_trial_that_was_cut_off_is_not_counted(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, Course(rounds=2, choose=False))
+    run = fake_tuning(tmp_path, FakeCourse(rounds=2, choose=False))
     before = RunData(run.folder).rows
     lines = (run.folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (run.folder / "trials.jsonl").write_text("".join(lines[:-1]))
@@ -160,9 +160,9 @@ def test_every_setting_is_in_the_table_with_a_sign_and_not_a_colour_alone(
     tuned_run: RunStore, page: str
 ) -> None:
     text = section(page, "trials")
-    for entry in tuned(tuned_run).ledger.entries:
+    for entry in tuned(tuned_run).table.entries:
         assert entry.name in text
-    for verdict in ("▲ better", "▼ worse", "~ no effect shown", "× failed", "! not allowed"):
+    for verdict in ("▲ better", "▼ worse", "~ not significant", "× failed", "! not allowed"):
         assert verdict in text
 
 
@@ -170,7 +170,7 @@ def test_settings_without_effect_are_listed_with_the_detectable_effect(
     tuned_run: RunStore, page: str
 ) -> None:
     text = section(page, "no-effect")
-    none = tuned(tuned_run).ledger.without_effect
+    none = tuned(tuned_run).table.without_effect
     assert len(none) >= 5
     for entry in none:
         smallest = entry.effects[0].smallest
@@ -200,7 +200,7 @@ def test_fragments_are_on_the_page_and_in_files_exactly_as_chosen(
 
 
 def test_texts_of_a_tuning_cannot_become_a_script(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, Course(rounds=2))
+    run = fake_tuning(tmp_path, FakeCourse(rounds=2))
     book = TuningStore(run.folder)
     winner, tuning = book.winner(), book.run()
     assert winner is not None
@@ -221,15 +221,15 @@ def test_the_csv_files_have_the_same_results_as_the_page(tuned_run: RunStore, pa
     assert page
     result = tuned(tuned_run)
     lines = table(tuned_run, "ledger.csv")
-    assert len(lines) == 2 * len(result.ledger.entries)
+    assert len(lines) == 2 * len(result.table.entries)
     best = lines[0]
-    ratio = result.ledger.entries[0].effects[0].ratio
+    ratio = result.table.entries[0].effects[0].ratio
     assert ratio is not None
     assert float(best["ratio"]) == ratio.value
     assert (best["verdict"], best["chosen"], best["scope"]) == ("better", "true", "restart")
     effects = table(tuned_run, "effects.csv")
     assert [one["verdict"] for one in effects] == [
-        effect.verdict for entry in result.ledger.entries for effect in entry.effects
+        effect.verdict for entry in result.table.entries for effect in entry.effects
     ]
     assert len(table(tuned_run, "trials.csv")) == 2 * len(result.trials)
 
@@ -237,7 +237,7 @@ def test_the_csv_files_have_the_same_results_as_the_page(tuned_run: RunStore, pa
 def test_the_drift_chart_shows_each_trial_in_time_order(tuned_run: RunStore, page: str) -> None:
     text = section(page, "drift")
     assert "the baseline fell by" in text
-    counted = [one for one in tuned(tuned_run).ledger.readings if one.objective == 0]
+    counted = [one for one in tuned(tuned_run).table.readings if one.objective == 0]
     assert (
         len(re.findall(r"\n\s*\d+\s+\d+\s+(?:baseline|radosgw|options)", text)) >= len(counted) // 2
     )
@@ -245,11 +245,11 @@ def test_the_drift_chart_shows_each_trial_in_time_order(tuned_run: RunStore, pag
 
 def test_an_ordinary_run_is_not_a_tuning(run: RunStore) -> None:
     data = RunData(run.folder)
-    assert (data.tuning, data.trials, data.ledger, data.tuned) == (None, (), None, None)
+    assert (data.tuning, data.trials, data.setting_table, data.tuned) == (None, (), None, None)
 
 
 def test_fragments_of_an_earlier_winner_are_removed(tmp_path: Path) -> None:
-    store = fake_tuning(tmp_path, Course())
+    store = fake_tuning(tmp_path, FakeCourse())
     derive(store.folder, pictures=False)
     assert [path.name for path in (store.derived / "winner").iterdir()]
     TuningStore(store.folder).forget()

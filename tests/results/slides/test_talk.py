@@ -95,7 +95,7 @@ def test_two_layouts_with_wide_intervals_are_not_called_alike(compared: Evidence
     said = (
         "1 MB reads by rgw-beast and swift: no difference found (0.59× to 1.7×) at 1 to 16 workers"
     )
-    assert title("not shown") == said
+    assert title("not significant") == said
     assert title("provisional") == f"Provisional: {said}"
     assert title("too small to matter").endswith(
         "serve 1 MB reads within 1 % of each other at 1 to 16 workers"

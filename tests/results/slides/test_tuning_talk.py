@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_tuning import Course, fake_tuning
+from fake_tuning import FakeCourse, fake_tuning
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, size_for
@@ -56,7 +56,7 @@ def test_bars_are_the_effects_of_the_ledger(tuned: Evidence, deck: Deck) -> None
     assert tuned.tuned is not None
     chart = slide(deck, "tornado-1").chart
     assert isinstance(chart, BarChart)
-    ratios = [one.effects[0].ratio for one in tuned.tuned.ledger.entries]
+    ratios = [one.effects[0].ratio for one in tuned.tuned.table.entries]
     known = sorted((one for one in ratios if one is not None), key=lambda one: -one.either_way)
     assert [bar.value for bar in chart.bars] == pytest.approx(
         [(one.value - 1) * 100 for one in known[: len(chart.bars)]]
@@ -69,7 +69,7 @@ def test_the_notes_have_the_files_to_paste_and_every_figure(tuned: Evidence, dec
     notes = "\n".join(note for one in deck.slides for note in one.notes)
     for fragment in tuned.tuned.winner.fragments:
         assert fragment.text in notes
-    for entry in tuned.tuned.ledger.entries:
+    for entry in tuned.tuned.table.entries:
         for effect in entry.effects:
             assert effect.text in notes
 
@@ -82,7 +82,9 @@ def test_the_same_talk_is_powerpoint_and_markdown(deck: Deck) -> None:
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: int) -> None:
     deck = talk(
-        evidence(fake_tuning(tmp_path, Course(rounds=rounds, state="interrupted", choose=False)))
+        evidence(
+            fake_tuning(tmp_path, FakeCourse(rounds=rounds, state="interrupted", choose=False))
+        )
     )
     assert any("not complete: interrupted" in line for line in slide(deck, "answer").lines)
     assert slide(deck, "limits").title.startswith("The tuning is not complete")
@@ -91,6 +93,6 @@ def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: i
 
 
 def test_a_winner_that_was_not_confirmed_is_not_praised(tmp_path: Path) -> None:
-    deck = talk(evidence(fake_tuning(tmp_path, Course(confirmed=1.0))))
+    deck = talk(evidence(fake_tuning(tmp_path, FakeCourse(confirmed=1.0))))
     assert slide(deck, "confirmation").title == "The winner was not confirmed on fresh deployments"
     assert deck.title.endswith("the winner was not confirmed")

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from weighbridge.gateways.counter_loop import tell
+from weighbridge.gateways.counter_loop import print_every_second
 
 if __name__ == "__main__":
-    tell(lambda: json.loads(Path(sys.argv[1]).read_text()), "toy front")
+    print_every_second(lambda: json.loads(Path(sys.argv[1]).read_text()), "toy front")

@@ -26,7 +26,15 @@ from weighbridge.gateways.front import (
     refuse_unfit,
     with_fronts,
 )
-from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
+from weighbridge.gateways.gateway import (
+    Gateway,
+    HostNeed,
+    Rendered,
+    RootImage,
+    RunningGateway,
+    Say,
+    Site,
+)
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.verify import verify
@@ -47,7 +55,7 @@ class ToySettings(FrontedSettings):
     """The server's port."""
 
 
-class RunningToy(Standing):
+class RunningToy(RunningGateway):
     """The verified server, with its front if it has one."""
 
     def __init__(
@@ -135,7 +143,7 @@ class Toy(Gateway):
         for one in self.render(hosts):
             hosts[one.host].put(one.path, one.text)
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         key, host, port = secrets.token_hex(16), hosts[self.place.server], self.settings.port
         program = str(Path(__file__).with_name("toy_server.py"))
         server = Service(

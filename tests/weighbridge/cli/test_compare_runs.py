@@ -63,7 +63,7 @@ def test_a_run_compared_with_itself_has_no_difference_and_passes(
     ]
     assert re.search(
         r"Of \d+ cells compared with A: "
-        r"(\d+ (too small to matter|not shown|not comparable)(, )?)+\.",
+        r"(\d+ (too small to matter|not significant|not comparable)(, )?)+\.",
         done.output,
     )
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from fake_influx import Answer, FakeInflux
+from fake_influx import FakeInflux, InfluxReply
 from stub_run import SUITE, Run, StubGateway, fake_driver_settings
 from weighbridge import run as running
 from weighbridge.cli import compare, resume, study
@@ -62,8 +62,8 @@ def test_a_run_is_sent_as_it_is_measured_and_reports_that(run: Run) -> None:
     assert f"points sent to {influx.url}" in text
 
 
-@pytest.mark.parametrize("answer", [Answer(503), Answer(401), Answer(400)])
-def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [InfluxReply(503), InfluxReply(401), InfluxReply(400)])
+def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: InfluxReply) -> None:
     with FakeInflux(otherwise=answer) as influx:
         store, text = compared(run, influx)
     assert store.manifest.state == "done"

@@ -6,7 +6,7 @@ import pytest
 
 from stub_run import Run
 from tests.weighbridge.command_line import weighbridge
-from weighbridge.topologies.deployment import Stands
+from weighbridge.topologies.deployment import DeploymentRecord
 from weighbridge.topologies.lab.daemons import keep
 from weighbridge.topologies.lab.program import LabProcess
 
@@ -24,7 +24,7 @@ def test_status_names_dead_daemons(
     folder = run.place.deployments / "rgw-a-1"
     bundle = folder / "bundles" / "gateway-1"
     bundle.mkdir(parents=True)
-    stands = Stands(
+    record = DeploymentRecord(
         label="rgw-a-1",
         layout="rgw-a",
         hardware="lab-small",
@@ -33,7 +33,7 @@ def test_status_names_dead_daemons(
         clients=("client-1",),
         endpoints=(),
     )
-    (folder / "deployment.json").write_text(stands.model_dump_json())
+    (folder / "deployment.json").write_text(record.model_dump_json())
     mine = LabProcess.of(os.getpid())
     keep(bundle, "gateway-1", {"radosgw": mine})
     assert "dead" not in run_cli("status")[1]

@@ -10,11 +10,11 @@ from weighbridge.conductor import aging
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.step_runner import Display
 from weighbridge.drivers.protocol import Aged, AgeRound
-from weighbridge.gateways.gateway import Room
+from weighbridge.gateways.gateway import DiskSpace
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
 
-ROOM = Room(bytes=3_000_000, free_bytes=2_900_000, replicas=3)
+ROOM = DiskSpace(bytes=3_000_000, free_bytes=2_900_000, replicas=3)
 
 
 def suite(**age: Any) -> Suite:
@@ -44,14 +44,14 @@ def test_aging_that_does_not_fit_is_refused_with_the_free_space(
     free: int, lab_free: int | None, whose: str
 ) -> None:
     # 100 objects of 1 kB and twice 50 more, three times each: 600 kB.
-    room = Room(bytes=ROOM.bytes, free_bytes=free, replicas=3)
+    room = DiskSpace(bytes=ROOM.bytes, free_bytes=free, replicas=3)
     with pytest.raises(TargetError, match=f"600 kB in 3 replicas; 500 kB {whose}"):
         aging.order_of(suite(), room, lab_free)
     assert aging.order_of(suite(churn=1), room, lab_free).objects == 100
 
 
 def test_too_many_objects_are_refused_with_the_limit() -> None:
-    room = Room(bytes=3 * 10**15, free_bytes=3 * 10**15, replicas=3)
+    room = DiskSpace(bytes=3 * 10**15, free_bytes=3 * 10**15, replicas=3)
     with pytest.raises(
         TargetError,
         match="aging: these are 200,000,000,000 objects; at most 100,000,000 are written",

@@ -24,7 +24,7 @@ class Kept:
         return (f"deleted {', '.join(buckets)}",)
 
     def through(self, error: BaseException | None = None) -> None:
-        deployment: Any = SimpleNamespace(standing=self)
+        deployment: Any = SimpleNamespace(running_gateway=self)
         with clearing(deployment, ["wb-1-small-0"], self.said.append):
             if error is not None:
                 raise error

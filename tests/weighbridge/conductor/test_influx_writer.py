@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_influx import Answer, FakeInflux
+from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, fake_run
 from tests.weighbridge.displays import Seen
 from tests.weighbridge.sent_runs import Sending, acknowledged, measured, until
@@ -62,17 +62,17 @@ def test_the_server_is_tried_before_anything_is_measured(
 @pytest.mark.parametrize(
     ("trouble", "outages"),
     [
-        ([Answer(503), Answer(503)], 1),
-        ([Answer(503, fields=(("Retry-After", "0"),))], 1),
-        ([Answer(429), Answer(), Answer(500)], 2),
-        ([Answer(how="torn"), Answer(), Answer(how="torn"), Answer(503)], 2),
+        ([InfluxReply(503), InfluxReply(503)], 1),
+        ([InfluxReply(503, fields=(("Retry-After", "0"),))], 1),
+        ([InfluxReply(429), InfluxReply(), InfluxReply(500)], 2),
+        ([InfluxReply(how="torn"), InfluxReply(), InfluxReply(how="torn"), InfluxReply(503)], 2),
     ],
 )
 def test_a_server_that_comes_back_gets_everything_once_in_order_and_each_outage_is_reported_once(
     store: RunStore,
     steps: tuple[StepResult, ...],
     lines: list[str],
-    trouble: list[Answer],
+    trouble: list[InfluxReply],
     outages: int,
 ) -> None:
     with FakeInflux(*trouble) as influx:
@@ -131,7 +131,7 @@ def test_for_a_server_that_stays_away_the_run_prints_how_to_send_the_rest(
 def test_a_wrong_token_is_reported_once_and_not_tried_again_before_the_end(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
-    with FakeInflux(otherwise=Answer(401, '{"error":"authorization failed"}')) as influx:
+    with FakeInflux(otherwise=InfluxReply(401, '{"error":"authorization failed"}')) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
             measured(store, writer, *steps)
@@ -151,7 +151,7 @@ def test_a_wrong_token_is_reported_once_and_not_tried_again_before_the_end(
 def test_a_bucket_made_during_the_run_gets_everything_at_the_end(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
-    with FakeInflux(Answer(404, '{"error":"database not found"}')) as influx:
+    with FakeInflux(InfluxReply(404, '{"error":"database not found"}')) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
             measured(store, writer, *steps)
@@ -166,8 +166,10 @@ def test_refused_lines_are_kept_with_the_reason_and_others_are_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(influx_writer, "BATCH", 5)
-    conflict = Answer(400, '{"error":"partial write: field type conflict: input field \\"ops\\""}')
-    with FakeInflux(Answer(), conflict) as influx:
+    conflict = InfluxReply(
+        400, '{"error":"partial write: field type conflict: input field \\"ops\\""}'
+    )
+    with FakeInflux(InfluxReply(), conflict) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
             measured(store, writer, *steps)
@@ -182,7 +184,7 @@ def test_refused_lines_are_kept_with_the_reason_and_others_are_sent(
 def test_a_server_that_hangs_delays_neither_a_step_nor_the_end(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
-    with FakeInflux(otherwise=Answer(how="hang")) as influx:
+    with FakeInflux(otherwise=InfluxReply(how="hang")) as influx:
         sending = Sending(store, influx, deadline_s=0.2)
         with sending.writer as writer:
             measured(store, writer, *steps)
@@ -193,7 +195,7 @@ def test_a_server_that_hangs_delays_neither_a_step_nor_the_end(
 def test_a_server_that_never_ends_its_answer_is_abandoned_and_the_steps_are_reported(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
-    with FakeInflux(Answer(), otherwise=Answer(how="hang")) as influx:
+    with FakeInflux(InfluxReply(), otherwise=InfluxReply(how="hang")) as influx:
         sending = Sending(store, influx, deadline_s=60.0)
         with sending.writer as writer:
             first, *others = steps
@@ -242,7 +244,7 @@ def test_after_a_kill_only_what_the_server_has_not_acknowledged_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(influx_writer, "BATCH", 5)
-    with FakeInflux(Answer(), Answer(), otherwise=Answer(503)) as influx:
+    with FakeInflux(InfluxReply(), InfluxReply(), otherwise=InfluxReply(503)) as influx:
         child = os.fork()
         if not child:
             try:
@@ -256,7 +258,7 @@ def test_after_a_kill_only_what_the_server_has_not_acknowledged_is_sent(
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         assert influx.taken == lines[:6]
         assert acknowledged(store, influx) == 6
-        influx.otherwise = Answer()
+        influx.otherwise = InfluxReply()
         with Sending(store, influx).writer:
             pass
     assert influx.taken == lines

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from fake_tuning import OBJECTIVES, Course, fake_tuning
+from fake_tuning import OBJECTIVES, FakeCourse, fake_tuning
 from fake_tuning import WORKLOADS as STEPS
 from weighbridge.command import weighbridge
 from weighbridge.results.derivation import Derived, derive
@@ -37,7 +37,7 @@ def test_the_table_of_trials_fits_a_terminal_of_100_columns(derived: Derived) ->
     assert max(map(len, table)) <= 100
     assert "…" not in text
     assert derived.tuned is not None
-    for entry in derived.tuned.ledger.entries:
+    for entry in derived.tuned.table.entries:
         assert entry.verdict in text
 
 
@@ -61,7 +61,7 @@ def test_a_wide_terminal_shows_intervals_and_restarts(derived: Derived) -> None:
 
 
 def test_one_objective_has_its_interval_on_any_terminal(tmp_path: Path) -> None:
-    course = Course(rounds=5, choose=False)
+    course = FakeCourse(rounds=5, choose=False)
     one = fake_tuning(tmp_path, course, objectives=OBJECTIVES[:1], workloads=STEPS[:1])
     text = printed(derive(one.folder, pictures=False))
     assert "(+" in text
@@ -69,7 +69,7 @@ def test_one_objective_has_its_interval_on_any_terminal(tmp_path: Path) -> None:
 
 
 def test_a_tuning_that_was_cut_off_chose_nothing_yet(tmp_path: Path) -> None:
-    cut = fake_tuning(tmp_path, Course(rounds=1, state="interrupted", choose=False))
+    cut = fake_tuning(tmp_path, FakeCourse(rounds=1, state="interrupted", choose=False))
     assert "No setting has been chosen yet." in printed(derive(cut.folder, pictures=False))
 
 

@@ -48,7 +48,7 @@ def test_each_level_is_a_candidate_with_the_settings_it_changes(tmp_path: Path) 
     ready = TuningFixture(
         tmp_path, {"threads": 4}, parameters=parameters(speed=[2.0, 3.0], threads=[16])
     ).ready()
-    assert [one.arm.settings for one in ready.candidates] == [
+    assert [one.variant.settings for one in ready.candidates] == [
         {"speed": 2.0},
         {"speed": 3.0},
         {"threads": 16},
@@ -60,13 +60,13 @@ def test_each_level_is_a_candidate_with_the_settings_it_changes(tmp_path: Path) 
     ]
     assert ready.space.layout_settings == {"speed": 1.0, "threads": 4}
     assert [one.planned.layout.name for one in ready.candidates] == [
-        one.arm.name for one in ready.candidates
+        one.variant.name for one in ready.candidates
     ]
 
 
 def test_a_value_that_the_layout_has_already_is_not_tried_and_reported(tmp_path: Path) -> None:
     ready = TuningFixture(tmp_path, parameters=parameters(speed=[1, 2.0])).ready()
-    assert [one.arm.settings for one in ready.candidates] == [{"speed": 2.0}]
+    assert [one.variant.settings for one in ready.candidates] == [{"speed": 2.0}]
     assert ready.remarks == ("speed: tunable already has 1: not tried",)
 
 
@@ -82,7 +82,7 @@ def test_what_a_level_sets_besides_is_part_of_its_candidate_unless_the_layout_ha
 ) -> None:
     levels = [{"value": 2.0, "also": {"threads": 16, "dummy": 0}}]
     ready = TuningFixture(tmp_path, parameters=parameters(speed=levels)).ready()
-    assert ready.candidates[0].arm.settings == {"speed": 2.0, "threads": 16}
+    assert ready.candidates[0].variant.settings == {"speed": 2.0, "threads": 16}
     assert ready.scopes == {"speed": "restart", "threads": "restart", "dummy": "restart"}
 
 
@@ -122,8 +122,8 @@ def test_a_change_needs_the_widest_scope_of_what_differs(tmp_path: Path) -> None
     ready = TuningFixture(
         tmp_path, parameters=parameters(speed=[2.0], live=[1], shards=[2])
     ).ready()
-    speed, live, shards = (one.arm for one in ready.candidates)
-    base = ready.baseline.arm
+    speed, live, shards = (one.variant for one in ready.candidates)
+    base = ready.baseline.variant
     assert scope_between(base, base, ready.scopes) == "nothing"
     assert scope_between(base, live, ready.scopes) == "nothing"
     assert scope_between(live, speed, ready.scopes) == "restart"
@@ -138,7 +138,7 @@ def test_a_grid_has_every_combination_that_is_not_the_layout_itself(tmp_path: Pa
         parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[0, 1]),
     ).ready()
     assert len(ready.candidates) == 3 * 2 * 2 - 1
-    assert len({one.arm.name for one in ready.candidates}) == len(ready.candidates)
+    assert len({one.variant.name for one in ready.candidates}) == len(ready.candidates)
 
 
 def test_a_grid_with_too_many_combinations_is_refused_with_their_number(tmp_path: Path) -> None:
@@ -175,11 +175,11 @@ def test_checks_of_more_than_a_second_report_progress(
 
 def test_candidates_have_unique_names(tmp_path: Path) -> None:
     ready = TuningFixture(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
-    names = [one.arm.name for one in ready.candidates]
+    names = [one.variant.name for one in ready.candidates]
     assert names[0] == "tunable-dummy-1"
     assert len(set(names)) == 2
     again = TuningFixture(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
-    assert [one.arm.name for one in again.candidates] == names
+    assert [one.variant.name for one in again.candidates] == names
 
 
 def test_a_value_of_two_levels_is_the_parameters_own_or_the_larger_number(
@@ -192,7 +192,7 @@ def test_a_value_of_two_levels_is_the_parameters_own_or_the_larger_number(
     ]
     ready = TuningFixture(tmp_path, parameters=wanted).ready()
     together = ready.space.candidate([one.choices[0] for one in ready.candidates])
-    assert together.arm.settings == {"speed": 2.0, "live": 1, "threads": 16, "dummy": 6}
+    assert together.variant.settings == {"speed": 2.0, "live": 1, "threads": 16, "dummy": 6}
 
 
 def test_options_of_the_command_change_the_tuning(tmp_path: Path) -> None:

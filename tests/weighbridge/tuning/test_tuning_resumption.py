@@ -67,15 +67,15 @@ def test_a_killed_tuning_loses_only_its_last_trial(tmp_path: Path, what: str, at
     bed = TuningFixture(tmp_path)
     killed(bed, what, at)
     before = trials(bed)
-    ledger = session.resume(bed.run_folder(), bed.doing()).ledger
-    assert ledger is not None
+    table = session.resume(bed.run_folder(), bed.doing()).table
+    assert table is not None
     after = trials(bed)
     assert after[: len(before)] == before
     assert [trial.number for trial in after] == list(range(len(after)))
     assert {trial.deployment for trial in after[len(before) :]} == {
         max((one.deployment for one in before), default=-1) + 1
     }
-    assert entry(ledger, "speed", 2.0).verdict == "better"
+    assert entry(table, "speed", 2.0).verdict == "better"
     assert RunStore.open(bed.run_folder()).manifest.state == "done"
 
 
@@ -119,7 +119,7 @@ def test_a_complete_tuning_has_nothing_left_to_do(tmp_path: Path) -> None:
     bed = TuningFixture(tmp_path)
     done(bed)
     before = trials(bed)
-    assert session.resume(bed.run_folder(), bed.doing()).ledger is None
+    assert session.resume(bed.run_folder(), bed.doing()).table is None
     assert trials(bed) == before
     assert "nothing is left to do" in bed.screen.getvalue()
 

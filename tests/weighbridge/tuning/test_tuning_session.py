@@ -28,12 +28,12 @@ pytestmark = pytest.mark.usefixtures("made_up_gateway")
 def test_a_screen_finds_the_setting_that_matters_and_says_that_the_dummy_does_not(
     tmp_path: Path, seed: int
 ) -> None:
-    ledger = done(TuningFixture(tmp_path, seed=seed))
-    assert entry(ledger, "speed", 2.0).verdict == "better"
-    gain = entry(ledger, "speed", 2.0).gain
+    table = done(TuningFixture(tmp_path, seed=seed))
+    assert entry(table, "speed", 2.0).verdict == "better"
+    gain = entry(table, "speed", 2.0).gain
     assert gain is not None
     assert 1.9 < gain < 2.1
-    assert entry(ledger, "dummy", 1).verdict in ("no effect shown", "too small to matter")
+    assert entry(table, "dummy", 1).verdict in ("not significant", "too small to matter")
 
 
 def test_every_step_of_a_trial_is_on_the_disk_before_the_trial(tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_a_setting_of_the_cluster_is_tried_on_a_new_cluster(tmp_path: Path) -> N
     bed = TuningFixture(
         tmp_path, parameters=values(pools=[2]), trials={"least": 2, "most": 2, "baseline_every": 3}
     )
-    ledger = done(bed)
+    table = done(bed)
     found = trials(bed)
-    assert entry(ledger, "pools", 2).gain == pytest.approx(1, abs=0.15)
+    assert entry(table, "pools", 2).gain == pytest.approx(1, abs=0.15)
     assert [trial.deployment for trial in found] == [0, 1, 2, 2, 3, 4]
     assert [trial.scope for trial in found] == [
         "cluster",
@@ -123,8 +123,8 @@ def test_the_same_seed_and_outcomes_make_the_same_trials(tmp_path: Path) -> None
 
 def test_a_grid_tries_every_combination_and_chooses_the_best(tmp_path: Path) -> None:
     bed = TuningFixture(tmp_path, strategy="grid", parameters=values(speed=[1.5], threads=[16]))
-    ledger = done(bed)
-    assert {tuple(one.arm.settings.items()) for one in ledger.entries} == {
+    table = done(bed)
+    assert {tuple(one.variant.settings.items()) for one in table.entries} == {
         (("speed", 1.5),),
         (("threads", 16),),
         (("speed", 1.5), ("threads", 16)),
@@ -138,10 +138,10 @@ def test_a_search_finds_a_good_combination_and_tries_the_best_often_enough_for_a
     tmp_path: Path,
 ) -> None:
     bed = TuningFixture(tmp_path, **SEARCH)
-    ledger = done(bed)
+    table = done(bed)
     winner = TuningStore(bed.run_folder()).winner()
     assert winner is not None
-    best = ledger.entry(winner.arm)
+    best = table.entry(winner.arm)
     assert best is not None
     assert best.verdict == "better"
     assert best.trials >= 5
@@ -154,8 +154,8 @@ def test_a_proposal_that_is_beaten_is_given_up_before_its_last_trial(tmp_path: P
     bed = TuningFixture(tmp_path, **SEARCH)
     done(bed)
     counts = [
-        sum(trial.arm == arm for trial in trials(bed))
-        for arm in {one.arm.name: one.arm for one in trials(bed)}.values()
+        sum(trial.arm == variant for trial in trials(bed))
+        for variant in {one.arm.name: one.arm for one in trials(bed)}.values()
     ]
     assert 2 in counts
 
@@ -180,13 +180,13 @@ def test_a_setting_with_which_the_gateway_does_not_start_is_tried_once(
     tmp_path: Path,
 ) -> None:
     bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], starts=[False]))
-    ledger = done(bed)
-    broken = entry(ledger, "starts", value=False)
+    table = done(bed)
+    broken = entry(table, "starts", value=False)
     assert broken.verdict == "failed"
     [trial] = [trial for trial in trials(bed) if "starts" in trial.arm.settings]
     assert "did not come up" in trial.failed
     assert not trial.stood
-    assert entry(ledger, "speed", 2.0).verdict == "better"
+    assert entry(table, "speed", 2.0).verdict == "better"
     [step] = [
         step
         for key, step in RunStore.open(bed.run_folder()).latest().items()
@@ -200,11 +200,11 @@ def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_recovers(
     tmp_path: Path,
 ) -> None:
     bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], answers=[False]))
-    ledger = done(bed)
-    assert entry(ledger, "answers", value=False).verdict == "failed"
+    table = done(bed)
+    assert entry(table, "answers", value=False).verdict == "failed"
     assert sum("answers" in trial.arm.settings for trial in trials(bed)) == 2
     assert not any(trial.failed for trial in trials(bed) if trial.arm.is_baseline)
-    assert entry(ledger, "speed", 2.0).verdict == "better"
+    assert entry(table, "speed", 2.0).verdict == "better"
 
 
 def test_a_baseline_that_does_not_start_again_gets_a_new_deployment(
@@ -219,8 +219,8 @@ def test_a_baseline_that_does_not_start_again_gets_a_new_deployment(
 
     monkeypatch.setattr(TunableGateway, "change", stuck)
     bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], starts=[False]))
-    ledger = done(bed)
-    assert entry(ledger, "speed", 2.0).verdict == "better"
+    table = done(bed)
+    assert entry(table, "speed", 2.0).verdict == "better"
     found = trials(bed)
     assert max(trial.deployment for trial in found) >= 1
     for trial in found:
@@ -282,10 +282,10 @@ def test_a_spent_budget_ends_the_trials_with_the_baseline_and_a_new_one_continue
     assert "the budget ends the trials after 10" in bed.screen.getvalue()
     assert RunStore.open(bed.run_folder()).manifest.state == "done"
     monkeypatch.setattr(Course, "room_s", lambda _: 1000.0)
-    ledger = session.resume(bed.run_folder(), bed.doing(), budget_s=1000).ledger
-    assert ledger is not None
+    table = session.resume(bed.run_folder(), bed.doing(), budget_s=1000).table
+    assert table is not None
     assert trials(bed)[: len(before)] == before
-    assert entry(ledger, "speed", 2.0).verdict == "better"
+    assert entry(table, "speed", 2.0).verdict == "better"
 
 
 def test_a_budget_too_short_for_one_setting_is_refused_before_anything_starts(

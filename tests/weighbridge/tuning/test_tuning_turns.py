@@ -30,11 +30,11 @@ def judged(
     def judge() -> SettingTable:
         entries = tuple(
             SettingEntry(
-                arm=one,
+                variant=one,
                 name=one.name,
                 trials=5,
                 effects=(),
-                verdict=(verdicts or {}).get(one.name, "no effect shown"),
+                verdict=(verdicts or {}).get(one.name, "not significant"),
                 clear=one.name in clear,
                 gain=1.0,
             )
@@ -69,7 +69,7 @@ def played(
         trial = Trial.model_validate(
             {
                 "number": len(found),
-                "arm": turn.arm,
+                "arm": turn.variant,
                 "repeat": 0,
                 "round": turn.round,
                 "scope": "restart",
@@ -84,7 +84,7 @@ def played(
 
 
 def names(found: Sequence[TrialTurn], number: int) -> list[str]:
-    return [turn.arm.name for turn in found if turn.round == number]
+    return [turn.variant.name for turn in found if turn.round == number]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_order_is_drawn_again_in_each_round_and_fixed_by_the_seed() -> None:
 
 def test_a_clear_setting_is_tried_often_enough_for_a_claim_and_others_to_the_limit() -> None:
     found = played(tuning(least=3, most=5), 3, judged(clear=["setting-1"]))
-    tried = [turn.arm.name for turn in found]
+    tried = [turn.variant.name for turn in found]
     assert [tried.count(one.name) for one in settings(3)] == [5, 3, 5]
 
 
@@ -133,7 +133,7 @@ def test_nothing_is_judged_before_the_least_number_of_trials() -> None:
 @pytest.mark.parametrize("verdict", ["not allowed", "failed"])
 def test_a_setting_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> None:
     tried = [
-        turn.arm.name
+        turn.variant.name
         for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"setting-0": verdict}))
     ]
     assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
@@ -141,17 +141,21 @@ def test_a_setting_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> No
 
 def test_a_setting_with_which_the_gateway_does_not_start_is_not_tried_again() -> None:
     def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        return {"stood": False, "failed": "did not come up"} if turn.arm.name == "setting-0" else {}
+        return (
+            {"stood": False, "failed": "did not come up"}
+            if turn.variant.name == "setting-0"
+            else {}
+        )
 
-    tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
+    tried = [turn.variant.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
     assert [tried.count("setting-0"), tried.count("setting-1")] == [1, 4]
 
 
 def test_a_setting_whose_steps_fail_gets_a_second_chance_and_no_third() -> None:
     def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        return {"failed": "the driver gave up"} if turn.arm.name == "setting-0" else {}
+        return {"failed": "the driver gave up"} if turn.variant.name == "setting-0" else {}
 
-    tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
+    tried = [turn.variant.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
     assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
 
 

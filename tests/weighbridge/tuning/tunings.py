@@ -10,13 +10,13 @@ from weighbridge.results.record.trial import Trial, TuningStore
 
 
 def done(bed: TuningFixture) -> SettingTable:
-    found = bed.tune().ledger
+    found = bed.tune().table
     assert found is not None
     return found
 
 
-def entry(ledger: SettingTable, key: str, value: object) -> SettingEntry:
-    [found] = [one for one in ledger.entries if one.arm.settings == {key: value}]
+def entry(table: SettingTable, key: str, value: object) -> SettingEntry:
+    [found] = [one for one in table.entries if one.variant.settings == {key: value}]
     return found
 
 

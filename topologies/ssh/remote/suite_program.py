@@ -31,10 +31,10 @@ def look(folder: Path) -> dict[str, Any]:
     }
 
 
-def sweep(folder: Path, *, whole: bool) -> None:
+def sweep(folder: Path, *, include_suites: bool) -> None:
     """Remove the unfinished suites below a folder, or all."""
     for path in folder.glob("suite-*"):
-        if whole or path.name.endswith(".partial"):
+        if include_suites or path.name.endswith(".partial"):
             shutil.rmtree(path)
 
 
@@ -43,5 +43,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "look":
         json.dump(look(below), sys.stdout)
     else:
-        sweep(below, whole=sys.argv[3] == "all")
+        sweep(below, include_suites=sys.argv[3] == "all")
         json.dump(None, sys.stdout)

@@ -14,7 +14,7 @@ from weighbridge.results.analysis.across_runs.guard import (
     ComparedRun,
     differences_csv,
     guard,
-    weighed,
+    read_compared_run,
 )
 from weighbridge.results.analysis.across_runs.runs_comparison import match
 from weighbridge.results.record.manifest import Sheet
@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     store.add_facts(
         [Sheet(title="machine", facts=MACHINE), Sheet(title="driver", facts={"locust": "2.47"})]
     )
-    found = weighed(store.folder)
+    found = read_compared_run(store.folder)
     hosts = found.plan.hardware.hosts
     disk = {"bandwidth": 2e8}
     data = {
@@ -261,4 +261,4 @@ def test_runs_without_a_common_layout_are_refused_with_their_layouts(run: Compar
 
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"manifest\.json"):
-        weighed(tmp_path)
+        read_compared_run(tmp_path)

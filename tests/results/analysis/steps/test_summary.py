@@ -15,7 +15,7 @@ from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.report.tables import table
+from weighbridge.results.report.tables import results_table
 from weighbridge.suites import Objects, Suite, Uniform, Workload
 
 
@@ -336,7 +336,7 @@ def test_the_csv_has_separate_columns_for_the_ends_of_intervals() -> None:
 
 
 def test_the_table_shows_intervals_and_sorts_them_by_their_upper_end() -> None:
-    shown = table(summarize(binned_plan(1), binned_steps(14.5)))
+    shown = results_table(summarize(binned_plan(1), binned_steps(14.5)))
     titles = [column.title for column in shown.columns]
     (line,) = shown.lines
     assert {len(line.cells), len(line.values)} == {len(titles)}

@@ -155,7 +155,7 @@ def test_cells_without_claims_neither_support_nor_contradict(
 
 
 @pytest.mark.parametrize(
-    "verdict", ["provisional", "not comparable", "not shown", "no such word yet"]
+    "verdict", ["provisional", "not comparable", "not significant", "no such word yet"]
 )
 def test_a_verdict_without_a_claim_decides_nothing_whatever_the_ratio(
     monkeypatch: pytest.MonkeyPatch, verdict: str

@@ -8,20 +8,20 @@ import random
 import pytest
 from scipy.stats import linregress
 
-from fake_trials import TRIAL_S, TrialMaker, arm, tuning_run
+from fake_trials import TRIAL_S, TrialMaker, fake_variant, tuning_run
 from weighbridge.results.analysis.tuning.drift import Drift
-from weighbridge.results.analysis.tuning.setting_table import ledger
+from weighbridge.results.analysis.tuning.setting_table import setting_table
 from weighbridge.suites.tuning import Objective
 
 
-def drift(rig: TrialMaker) -> Drift:
-    return ledger(rig.run, rig.trials, rig.visits).drift[0]
+def drift(maker: TrialMaker) -> Drift:
+    return setting_table(maker.run, maker.trials, maker.visits).drift[0]
 
 
-def baselines(rig: TrialMaker, count: int, **more: int) -> TrialMaker:
+def baselines(maker: TrialMaker, count: int, **more: int) -> TrialMaker:
     for _ in range(count):
-        rig.visit(rig.baseline, **more)
-    return rig
+        maker.visit(maker.baseline, **more)
+    return maker
 
 
 def test_a_baseline_that_falls_by_3_percent_an_hour_is_reported() -> None:
@@ -42,21 +42,21 @@ def test_a_baseline_that_falls_by_3_percent_an_hour_is_reported() -> None:
 
 
 def test_the_line_is_least_squares_with_students_p() -> None:
-    rig = baselines(
+    maker = baselines(
         TrialMaker(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20
     )
-    found = drift(rig)
-    logs = [math.log(visit.points["read"].ops_s) for visit in rig.visits.values()]
-    line = linregress([trial.started_s / 3600 for trial in rig.trials], logs)
+    found = drift(maker)
+    logs = [math.log(visit.points["read"].ops_s) for visit in maker.visits.values()]
+    line = linregress([trial.started_s / 3600 for trial in maker.trials], logs)
     assert found.per_hour == pytest.approx(math.exp(line.slope))
     assert found.p == pytest.approx(line.pvalue)
 
 
 def test_each_deployment_has_its_own_height_so_a_new_one_is_no_drift() -> None:
-    rig = TrialMaker(
+    maker = TrialMaker(
         tuning_run(), level=lambda at_s: 1000.0 if at_s < 20 * TRIAL_S else 2000.0, scatter=0.01
     )
-    found = drift(baselines(baselines(rig, 20), 20, deployment=1))
+    found = drift(baselines(baselines(maker, 20), 20, deployment=1))
     assert found.p is not None
     assert found.p > 0.05
     assert found.range == pytest.approx(2.0, rel=0.1)
@@ -70,13 +70,13 @@ def test_the_spread_is_that_of_neighbours_unaffected_by_drift() -> None:
 
 
 def test_other_variants_and_trials_that_do_not_count_are_left_out() -> None:
-    rig = TrialMaker(tuning_run())
-    rig.visit(rig.baseline)
-    rig.visit(arm(64), 5.0)
-    rig.visit(rig.baseline, steady=False)
-    rig.fail(rig.baseline, "the gateway did not come up")
-    rig.visit(rig.baseline)
-    found = drift(rig)
+    maker = TrialMaker(tuning_run())
+    maker.visit(maker.baseline)
+    maker.visit(fake_variant(64), 5.0)
+    maker.visit(maker.baseline, steady=False)
+    maker.fail(maker.baseline, "the gateway did not come up")
+    maker.visit(maker.baseline)
+    found = drift(maker)
     assert (found.trials, found.range) == (2, 1.0)
 
 
@@ -94,12 +94,12 @@ def test_too_few_trials_or_too_short_a_time_show_no_drift() -> None:
 
 
 def test_a_p90_has_its_own_drift() -> None:
-    rig = TrialMaker(
+    maker = TrialMaker(
         tuning_run(Objective(of="p90", workload="small-read")),
         level=lambda at_s: 1000 * 0.5 ** (at_s / 3600),
         scatter=0.001,
     )
-    found = drift(baselines(rig, 50))
+    found = drift(baselines(maker, 50))
     assert found.per_hour == pytest.approx(2.0, rel=0.01)
     assert found.words.startswith(
         "p90 of 64 kB reads at 16 workers: the baseline rose by 100 % an hour"

@@ -12,86 +12,86 @@ from weighbridge.suites.tuning import Objective
 
 
 def test_a_trial_is_compared_with_the_baseline_interpolated_in_time_on_logarithms() -> None:
-    rig = TrialMaker(tuning_run(), level=lambda at_s: 1000 * 4 ** (at_s / (4 * TRIAL_S)))
-    for who in (rig.baseline, FEW, MANY, MANY, rig.baseline):
-        rig.visit(who)
-    [(value, reference, why)] = values(rig)
+    maker = TrialMaker(tuning_run(), level=lambda at_s: 1000 * 4 ** (at_s / (4 * TRIAL_S)))
+    for who in (maker.baseline, FEW, MANY, MANY, maker.baseline):
+        maker.visit(who)
+    [(value, reference, why)] = values(maker)
     assert (value, reference, why) == (
         pytest.approx(1000 * 4**0.25),
         pytest.approx(1000 * 4**0.25),
         "",
     )
-    assert values(rig, rig.baseline) == [(1000, None, ""), (pytest.approx(4000), None, "")]
+    assert values(maker, maker.baseline) == [(1000, None, ""), (pytest.approx(4000), None, "")]
 
 
 def test_a_late_trial_is_compared_with_the_baseline_of_that_time() -> None:
-    rig = TrialMaker(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
-    rig.visit(rig.baseline)
-    rig.visit(FEW)
-    rig.visit(rig.baseline)
-    rig.trials[1] = rig.trials[1].model_copy(update={"started_s": 0.75 * 2 * TRIAL_S})
-    assert values(rig)[0][1] == pytest.approx(1000 * 2**0.75)
+    maker = TrialMaker(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
+    maker.visit(maker.baseline)
+    maker.visit(FEW)
+    maker.visit(maker.baseline)
+    maker.trials[1] = maker.trials[1].model_copy(update={"started_s": 0.75 * 2 * TRIAL_S})
+    assert values(maker)[0][1] == pytest.approx(1000 * 2**0.75)
 
 
 def test_a_useless_clock_is_replaced_by_the_count_of_trials() -> None:
-    rig = TrialMaker(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
-    for who in (rig.baseline, FEW, MANY, rig.baseline):
-        rig.visit(who)
-    rig.trials = [trial.model_copy(update={"started_s": 5.0}) for trial in rig.trials]
-    assert values(rig)[0][1] == pytest.approx(1000 * 2 ** (1 / 3))
+    maker = TrialMaker(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
+    for who in (maker.baseline, FEW, MANY, maker.baseline):
+        maker.visit(who)
+    maker.trials = [trial.model_copy(update={"started_s": 5.0}) for trial in maker.trials]
+    assert values(maker)[0][1] == pytest.approx(1000 * 2 ** (1 / 3))
 
 
 def test_a_trial_with_the_baseline_on_one_side_is_compared_with_that() -> None:
-    rig = TrialMaker(tuning_run())
-    rig.visit(rig.baseline)
-    rig.visit(FEW, 1.5)
-    assert values(rig) == [(1500, 1000, "")]
+    maker = TrialMaker(tuning_run())
+    maker.visit(maker.baseline)
+    maker.visit(FEW, 1.5)
+    assert values(maker) == [(1500, 1000, "")]
 
 
 def test_baselines_of_another_round_or_deployment_are_not_used() -> None:
-    rig = TrialMaker(tuning_run())
-    rig.visit(rig.baseline, round=0)
-    rig.visit(FEW, round=1)
-    rig.visit(rig.baseline, round=1, deployment=1)
-    assert values(rig) == [(1000, None, NO_BASELINE)]
-    assert entry(rig).verdict == "not comparable"
-    assert NO_BASELINE in entry(rig).effects[0].text
+    maker = TrialMaker(tuning_run())
+    maker.visit(maker.baseline, round=0)
+    maker.visit(FEW, round=1)
+    maker.visit(maker.baseline, round=1, deployment=1)
+    assert values(maker) == [(1000, None, NO_BASELINE)]
+    assert entry(maker).verdict == "not comparable"
+    assert NO_BASELINE in entry(maker).effects[0].text
 
 
 def test_an_unsteady_baseline_is_skipped_for_the_next_one() -> None:
-    rig = TrialMaker(tuning_run(), level=lambda at_s: 1000 + at_s)
-    rig.visit(rig.baseline)
-    rig.visit(rig.baseline, steady=False)
-    rig.visit(FEW)
-    assert values(rig)[0][1] == 1000
+    maker = TrialMaker(tuning_run(), level=lambda at_s: 1000 + at_s)
+    maker.visit(maker.baseline)
+    maker.visit(maker.baseline, steady=False)
+    maker.visit(FEW)
+    assert values(maker)[0][1] == 1000
 
 
 def test_a_trial_with_an_invalid_or_unsteady_step_has_no_figure_and_says_why() -> None:
-    rig = TrialMaker(tuning_run())
-    rig.visit(rig.baseline)
-    rig.visit(FEW, valid=False, notes=("the driver used 92% of its CPU limit",))
-    rig.visit(FEW, steady=False)
-    rig.visit(FEW)
-    assert [(value, why) for value, _, why in values(rig)] == [
+    maker = TrialMaker(tuning_run())
+    maker.visit(maker.baseline)
+    maker.visit(FEW, valid=False, notes=("the driver used 92% of its CPU limit",))
+    maker.visit(FEW, steady=False)
+    maker.visit(FEW)
+    assert [(value, why) for value, _, why in values(maker)] == [
         (None, "small-read at 16 workers: the driver used 92% of its CPU limit"),
         (None, "small-read at 16 workers: not steady"),
         (1000, ""),
     ]
-    effect = entry(rig).effects[0]
+    effect = entry(maker).effects[0]
     assert effect.ratio is not None
     assert effect.ratio.repeats == 1
     assert any(
         note.startswith("1 of 3 trials have no figure: small-read at 16 workers: not steady")
-        for note in entry(rig).notes
+        for note in entry(maker).notes
     )
 
 
 def test_reasons_that_differ_in_a_number_alone_are_given_once() -> None:
-    rig = TrialMaker(tuning_run())
+    maker = TrialMaker(tuning_run())
     for used in (91, 93, 95):
-        rig.visit(FEW, valid=False, notes=(f"the driver used {used}% of its CPU limit",))
-    rig.visit(FEW, steady=False)
-    assert entry(rig).notes == (
+        maker.visit(FEW, valid=False, notes=(f"the driver used {used}% of its CPU limit",))
+    maker.visit(FEW, steady=False)
+    assert entry(maker).notes == (
         (
             "3 of 4 trials have no figure: small-read at 16 workers: the driver used 91% of its "
             "CPU limit"
@@ -101,50 +101,52 @@ def test_reasons_that_differ_in_a_number_alone_are_given_once() -> None:
 
 
 def test_a_trial_with_a_missing_step_has_no_figure() -> None:
-    rig = TrialMaker(tuning_run())
-    rig.visit(FEW)
-    rig.visits.clear()
-    assert values(rig) == [(None, None, "small-read at 16 workers: not measured")]
+    maker = TrialMaker(tuning_run())
+    maker.visit(FEW)
+    maker.visits.clear()
+    assert values(maker) == [(None, None, "small-read at 16 workers: not measured")]
 
 
 def test_failed_trials_have_no_readings_and_make_a_setting_failed() -> None:
-    rig = rounds(TrialMaker(tuning_run()), (MANY, 1.0), count=2)
-    rig.fail(FEW, "radosgw did not come up in 60 s")
-    rig.fail(FEW, "radosgw did not come up in 60 s")
-    assert values(rig) == []
-    found = entry(rig)
+    maker = rounds(TrialMaker(tuning_run()), (MANY, 1.0), count=2)
+    maker.fail(FEW, "radosgw did not come up in 60 s")
+    maker.fail(FEW, "radosgw did not come up in 60 s")
+    assert values(maker) == []
+    found = entry(maker)
     assert (found.verdict, found.trials, found.gain, found.clear) == ("failed", 0, None, False)
     assert "2 of 2 trials could not be made: radosgw did not come up in 60 s" in found.notes
     assert found.effects[0].text.endswith(
         "64 kB reads at 16 workers cannot be compared (radosgw did not come up in 60 s)"
     )
-    assert book(rig).entries[-1].arm == FEW
+    assert book(maker).entries[-1].variant == FEW
 
 
 def test_a_setting_that_failed_once_is_judged_by_its_other_trials() -> None:
-    rig = rounds(TrialMaker(tuning_run(), scatter=0.01), (FEW, 1.3))
-    rig.fail(FEW, "radosgw did not come up in 60 s")
-    assert (entry(rig).verdict, entry(rig).trials) == ("better", 6)
-    assert any(note.startswith("1 of 7 trials could not be made") for note in entry(rig).notes)
+    maker = rounds(TrialMaker(tuning_run(), scatter=0.01), (FEW, 1.3))
+    maker.fail(FEW, "radosgw did not come up in 60 s")
+    assert (entry(maker).verdict, entry(maker).trials) == ("better", 6)
+    assert any(note.startswith("1 of 7 trials could not be made") for note in entry(maker).notes)
 
 
 def within(
     *, steady: dict[int, bool] | None = None, p90_ms: dict[int, float | None] | None = None
 ) -> tuple[float | None, str]:
     run = tuning_run(Objective(workload="small-read", p90_within=0.05), workers=(4, 8, 16))
-    rig = TrialMaker(run)
-    rig.visit(rig.baseline)
-    rig.visit(FEW)
-    for key, visit in [(key, visit) for key, visit in rig.visits.items() if key.layout == FEW.name]:
+    maker = TrialMaker(run)
+    maker.visit(maker.baseline)
+    maker.visit(FEW)
+    for key, visit in [
+        (key, visit) for key, visit in maker.visits.items() if key.layout == FEW.name
+    ]:
         given = {
             "p90_ms": (p90_ms or {}).get(key.workers, 20.0),
             "steady": (steady or {}).get(key.workers, True),
         }
         point = changed(visit.points["read"], **given)
-        rig.visits[key] = visit.model_copy(
+        maker.visits[key] = visit.model_copy(
             update={"points": {"read": point}, "steady": given["steady"]}
         )
-    [(value, _, why)] = values(rig)
+    [(value, _, why)] = values(maker)
     return value, why
 
 

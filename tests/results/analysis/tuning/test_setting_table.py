@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fake_trials import TrialMaker, arm, tuning_run
+from fake_trials import TrialMaker, fake_variant, tuning_run
 from made_rows import changed
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds
 from weighbridge.suites import Bounds
@@ -14,23 +14,23 @@ from weighbridge.suites.tuning import Constraints, Objective, Trials
 
 
 def test_a_linear_drift_is_removed_completely() -> None:
-    rig = rounds(
+    maker = rounds(
         TrialMaker(tuning_run(), level=lambda at_s: 1000 * 1.2 ** (at_s / 3600)),
         (MANY, 1.0),
         (FEW, 1.2),
     )
-    effect = entry(rig).effects[0]
+    effect = entry(maker).effects[0]
     assert effect.ratio is not None
     assert (effect.ratio.low, effect.ratio.value, effect.ratio.high) == pytest.approx(
         (1.2, 1.2, 1.2)
     )
-    assert entry(rig).verdict == "better"
-    assert entry(rig, MANY).verdict == "too small to matter"
+    assert entry(maker).verdict == "better"
+    assert entry(maker, MANY).verdict == "too small to matter"
 
 
 def test_trials_without_spread_are_judged() -> None:
-    rig = rounds(TrialMaker(tuning_run()), (FEW, 1.0), (MANY, 2.0))
-    few, many = entry(rig), entry(rig, MANY)
+    maker = rounds(TrialMaker(tuning_run()), (FEW, 1.0), (MANY, 2.0))
+    few, many = entry(maker), entry(maker, MANY)
     assert (few.verdict, few.clear, few.effects[0].p, few.effects[0].rank_p) == (
         "too small to matter",
         True,
@@ -61,26 +61,26 @@ def test_p_is_multiplied_by_the_number_of_looks_and_the_interval_is_wider() -> N
 
 
 def test_effects_of_all_settings_are_corrected_together_and_too_few_trials_help_no_other() -> None:
-    rig = TrialMaker(tuning_run(), scatter=0.04, seed=5)
-    others = [arm(number) for number in range(1, 13)]
-    rounds(rig, (FEW, 1.2), (MANY, 1.0))
-    alone = entry(rig).effects[0]
-    rounds(rig, *((one, 3.0) for one in others), count=3)
-    among = entry(rig).effects[0]
+    maker = TrialMaker(tuning_run(), scatter=0.04, seed=5)
+    others = [fake_variant(number) for number in range(1, 13)]
+    rounds(maker, (FEW, 1.2), (MANY, 1.0))
+    alone = entry(maker).effects[0]
+    rounds(maker, *((one, 3.0) for one in others), count=3)
+    among = entry(maker).effects[0]
     assert alone.p == among.p
     assert alone.p is not None
     assert alone.q == pytest.approx(2 * alone.p)
     assert among.q == pytest.approx(14 * alone.p)
-    assert {entry(rig, one).verdict for one in others} == {"provisional"}
-    assert {entry(rig, one).effects[0].q for one in others} == {None}
+    assert {entry(maker, one).verdict for one in others} == {"provisional"}
+    assert {entry(maker, one).effects[0].q for one in others} == {None}
 
 
 def test_values_are_medians_and_delta_is_the_share_higher_minus_the_share_lower() -> None:
-    rig = TrialMaker(tuning_run())
+    maker = TrialMaker(tuning_run())
     for number, factor in enumerate((0.9, 1.1, 1.2, 1.3, 5.0)):
-        rig.visit(rig.baseline, round=number)
-        rig.visit(FEW, factor, round=number)
-    effect = entry(rig).effects[0]
+        maker.visit(maker.baseline, round=number)
+        maker.visit(FEW, factor, round=number)
+    effect = entry(maker).effects[0]
     assert (effect.baseline_value, effect.subject_value) == (1000, pytest.approx(1200))
     assert effect.delta == pytest.approx((4 - 1) / 5)
     assert effect.rank_p == pytest.approx(
@@ -95,21 +95,21 @@ def test_values_are_medians_and_delta_is_the_share_higher_minus_the_share_lower(
 
 
 def test_a_shorter_p90_is_better_and_its_gain_is_inverted() -> None:
-    rig = rounds(TrialMaker(tuning_run(P90), scatter=0.01), (FEW, 1.25), (MANY, 0.8))
-    few, many = entry(rig), entry(rig, MANY)
+    maker = rounds(TrialMaker(tuning_run(P90), scatter=0.01), (FEW, 1.25), (MANY, 0.8))
+    few, many = entry(maker), entry(maker, MANY)
     assert (few.verdict, many.verdict) == ("better", "worse")
     assert few.gain == pytest.approx(1.25, rel=0.02)
     assert few.effects[0].ratio is not None
     assert few.effects[0].ratio.value == pytest.approx(0.8, rel=0.02)
-    assert [one.arm for one in book(rig).entries] == [FEW, MANY]
+    assert [one.variant for one in book(maker).entries] == [FEW, MANY]
 
 
 def test_a_gain_is_the_geometric_mean_over_objectives_with_the_interval_of_one_look() -> None:
-    rig = TrialMaker(tuning_run(READ, P90))
+    maker = TrialMaker(tuning_run(READ, P90))
     for number, (factor, p90_ms) in enumerate(((2.0, 8.0), (1.0, 16.0), (1.5, 12.0))):
-        rig.visit(rig.baseline, round=number)
-        rig.visit(FEW, factor, round=number, p90_ms=p90_ms)
-    found = entry(rig)
+        maker.visit(maker.baseline, round=number)
+        maker.visit(FEW, factor, round=number, p90_ms=p90_ms)
+    found = entry(maker)
     logs = [
         (math.log(factor) - math.log(p90_ms / 16)) / 2
         for factor, p90_ms in ((2.0, 8.0), (1.0, 16.0), (1.5, 12.0))
@@ -122,8 +122,8 @@ def test_a_gain_is_the_geometric_mean_over_objectives_with_the_interval_of_one_l
 
 
 def test_one_trial_has_a_gain_without_an_interval_and_makes_no_claim() -> None:
-    rig = rounds(TrialMaker(tuning_run()), (FEW, 2.0), count=1)
-    found = entry(rig)
+    maker = rounds(TrialMaker(tuning_run()), (FEW, 2.0), count=1)
+    found = entry(maker)
     assert found.gain == pytest.approx(2.0)
     assert (found.gain_low, found.gain_high, found.verdict, found.clear) == (
         None,
@@ -139,32 +139,32 @@ def test_one_trial_has_a_gain_without_an_interval_and_makes_no_claim() -> None:
 
 
 def test_cpu_is_compared_with_the_baseline_next_to_each_trial_too() -> None:
-    rig = TrialMaker(tuning_run())
+    maker = TrialMaker(tuning_run())
     for number in range(3):
-        rig.visit(rig.baseline, round=number, gateway_cpu_s_per_1000_ops=2.0 + number)
-        rig.visit(FEW, round=number, gateway_cpu_s_per_1000_ops=(2.0 + number) * 0.5)
-    found = entry(rig)
+        maker.visit(maker.baseline, round=number, gateway_cpu_s_per_1000_ops=2.0 + number)
+        maker.visit(FEW, round=number, gateway_cpu_s_per_1000_ops=(2.0 + number) * 0.5)
+    found = entry(maker)
     assert found.gateway_cpu is not None
     assert (found.gateway_cpu.value, found.gateway_cpu.repeats) == (pytest.approx(0.5), 3)
     assert found.storage_cpu is None
 
 
 def test_settings_clear_of_the_threshold_are_recognized() -> None:
-    rig = rounds(
+    maker = rounds(
         TrialMaker(tuning_run(threshold=Bounds(throughput_ratio=1.1)), scatter=0.02, seed=4),
         (FEW, 1.4),
         (MANY, 1.0),
-        (arm(1), 1.11),
+        (fake_variant(1), 1.11),
     )
-    assert (entry(rig).verdict, entry(rig).clear) == ("better", True)
-    assert (entry(rig, MANY).verdict, entry(rig, MANY).clear) == ("too small to matter", True)
-    assert entry(rig, arm(1)).clear is False
+    assert (entry(maker).verdict, entry(maker).clear) == ("better", True)
+    assert (entry(maker, MANY).verdict, entry(maker, MANY).clear) == ("too small to matter", True)
+    assert entry(maker, fake_variant(1)).clear is False
 
 
 def test_an_interval_beyond_the_threshold_is_not_too_small_to_matter() -> None:
     found = entry(rounds(TrialMaker(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0)))
-    assert (found.verdict, found.clear) == ("no effect shown", False)
-    assert found.effects[0].verdict == "not shown"
+    assert (found.verdict, found.clear) == ("not significant", False)
+    assert found.effects[0].verdict == "not significant"
 
 
 def test_four_trials_without_spread_are_neither_clear_nor_a_claim() -> None:
@@ -173,24 +173,24 @@ def test_four_trials_without_spread_are_neither_clear_nor_a_claim() -> None:
 
 
 def test_a_setting_that_is_better_in_one_objective_and_worse_in_another_is_a_trade_off() -> None:
-    rig = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=40.0)
-    assert [effect.verdict for effect in entry(rig).effects] == ["better", "worse"]
-    assert entry(rig).verdict == "trade-off"
+    maker = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=40.0)
+    assert [effect.verdict for effect in entry(maker).effects] == ["better", "worse"]
+    assert entry(maker).verdict == "trade-off"
 
 
 def test_better_in_one_objective_and_not_worse_in_the_other_is_better() -> None:
-    rig = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=16.0)
-    assert entry(rig).effects[1].verdict == "too small to matter"
-    assert entry(rig).verdict == "better"
+    maker = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=16.0)
+    assert entry(maker).effects[1].verdict == "too small to matter"
+    assert entry(maker).verdict == "better"
 
 
 def test_an_unknown_objective_prevents_any_claim() -> None:
-    rig = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3))
-    own = {key for key in rig.visits if key.layout == FEW.name}
+    maker = rounds(TrialMaker(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3))
+    own = {key for key in maker.visits if key.layout == FEW.name}
     for key in own:
-        point = changed(rig.visits[key].points["read"], p90_ms=None)
-        rig.visits[key] = rig.visits[key].model_copy(update={"points": {"read": point}})
-    found = entry(rig)
+        point = changed(maker.visits[key].points["read"], p90_ms=None)
+        maker.visits[key] = maker.visits[key].model_copy(update={"points": {"read": point}})
+    found = entry(maker)
     assert [effect.verdict for effect in found.effects] == ["better", "not comparable"]
     assert (found.verdict, found.gain, found.clear) == ("not comparable", None, False)
     assert "an objective cannot be judged, so the others claim nothing" in found.notes
@@ -200,16 +200,16 @@ def test_an_unknown_objective_prevents_any_claim() -> None:
 
 
 def test_a_setting_under_which_too_many_requests_fail_is_not_allowed_whatever_it_gains() -> None:
-    rig = TrialMaker(tuning_run(), scatter=0.01)
+    maker = TrialMaker(tuning_run(), scatter=0.01)
     rounds(
-        rig,
+        maker,
         (FEW, 1.5),
         errors=600,
         samples=29_400,
         valid=False,
         notes=("2.00% of operations failed: beyond the bound",),
     )
-    found = entry(rig)
+    found = entry(maker)
     assert found.verdict == "not allowed"
     assert (
         "small-read at 16 workers: 2.00% of operations failed, beyond the bound of 0.10%"
@@ -218,10 +218,10 @@ def test_a_setting_under_which_too_many_requests_fail_is_not_allowed_whatever_it
 
 
 def test_failures_are_pooled_over_trials_and_compared_with_the_tunings_bound() -> None:
-    rig = TrialMaker(tuning_run(), scatter=0.01)
-    rounds(rig, (FEW, 1.5), count=5)
-    rig.visit(FEW, 1.5, round=4, errors=100, samples=29_900, valid=False)
-    assert entry(rig).verdict == "better"  # 100 of some 255,000
+    maker = TrialMaker(tuning_run(), scatter=0.01)
+    rounds(maker, (FEW, 1.5), count=5)
+    maker.visit(FEW, 1.5, round=4, errors=100, samples=29_900, valid=False)
+    assert entry(maker).verdict == "better"  # 100 of some 255,000
     loose = TrialMaker(tuning_run(constraints=Constraints(error_share=0.05)), scatter=0.01)
     assert entry(rounds(loose, (FEW, 1.5), errors=600, samples=29_400)).verdict == "better"
 
@@ -238,28 +238,28 @@ def test_a_setting_with_too_long_a_p90_is_not_allowed() -> None:
 
 
 def test_no_trials_or_only_the_baselines_give_no_entries() -> None:
-    rig = TrialMaker(tuning_run())
-    assert book(rig).entries == ()
-    rig.visit(rig.baseline)
-    found = book(rig)
-    assert (found.entries, found.trials, found.looks, found.baseline) == ((), 1, 4, rig.baseline)
+    maker = TrialMaker(tuning_run())
+    assert book(maker).entries == ()
+    maker.visit(maker.baseline)
+    found = book(maker)
+    assert (found.entries, found.trials, found.looks, found.baseline) == ((), 1, 4, maker.baseline)
     assert found.entry(FEW) is None
 
 
 def test_settings_without_effect_have_enough_trials() -> None:
-    rig = rounds(TrialMaker(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0), (MANY, 3.0))
-    rounds(rig, (arm(1), 1.0), count=2)
-    assert [one.arm for one in book(rig).without_effect] == [FEW]
+    maker = rounds(TrialMaker(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0), (MANY, 3.0))
+    rounds(maker, (fake_variant(1), 1.0), count=2)
+    assert [one.variant for one in book(maker).without_effect] == [FEW]
 
 
 def test_any_compared_metric_can_be_an_objective() -> None:
-    rig = TrialMaker(tuning_run(Objective(of="max", workload="small-read")))
+    maker = TrialMaker(tuning_run(Objective(of="max", workload="small-read")))
     for number in range(6):
-        rig.visit(rig.baseline, round=number, max_ms=100.0)
-        rig.visit(FEW, round=number, max_ms=70.0)
-        rig.visit(MANY, round=number, max_ms=85.0)
-        rig.visit(rig.baseline, round=number, max_ms=100.0)
-    (few,), (many,) = entry(rig).effects, entry(rig, MANY).effects
+        maker.visit(maker.baseline, round=number, max_ms=100.0)
+        maker.visit(FEW, round=number, max_ms=70.0)
+        maker.visit(MANY, round=number, max_ms=85.0)
+        maker.visit(maker.baseline, round=number, max_ms=100.0)
+    (few,), (many,) = entry(maker).effects, entry(maker, MANY).effects
     assert (few.metric, few.verdict, few.subject_value, few.ratio and few.ratio.value) == (
         "max",
         "better",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fake_trials import TrialMaker, arm, tuning_run
+from fake_trials import TrialMaker, fake_variant, tuning_run
 from trial_rounds import FEW, P90, READ, entry, rounds
 from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.record.trial import LayoutVariant, TuningRun
@@ -24,15 +24,15 @@ def test_requests_at_a_rate_are_named_with_it() -> None:
 
 
 def named(run: TuningRun, **settings: object) -> str:
-    rig = TrialMaker(run)
+    maker = TrialMaker(run)
     who = LayoutVariant.model_validate(
         {
             "name": "x",
             "settings": {key.replace("__", "."): value for key, value in settings.items()},
         }
     )
-    rig.visit(who)
-    return entry(rig, who).name
+    maker.visit(who)
+    return entry(maker, who).name
 
 
 def test_a_variant_is_named_by_its_changes() -> None:
@@ -114,17 +114,17 @@ def test_an_objective_within_a_p90_is_named_by_its_bound() -> None:
 
 
 def test_huge_spreads_have_short_numbers() -> None:
-    rig = TrialMaker(tuning_run())
+    maker = TrialMaker(tuning_run())
     for number, factor in enumerate((1e-5, 1e5)):
-        rig.visit(rig.baseline, round=number)
-        rig.visit(FEW, factor, round=number)
-    assert "100 % fewer to over 1,000 times as many" in entry(rig).effects[0].text
+        maker.visit(maker.baseline, round=number)
+        maker.visit(FEW, factor, round=number)
+    assert "100 % fewer to over 1,000 times as many" in entry(maker).effects[0].text
 
 
 def test_a_setting_insignificant_only_by_correction_says_so() -> None:
-    rig = TrialMaker(tuning_run(), scatter=0.05, seed=21)
-    rounds(rig, (FEW, 1.1), *((arm(number), 1.0) for number in range(1, 30)))
-    effect = entry(rig).effects[0]
+    maker = TrialMaker(tuning_run(), scatter=0.05, seed=21)
+    rounds(maker, (FEW, 1.1), *((fake_variant(number), 1.0) for number in range(1, 30)))
+    effect = entry(maker).effects[0]
     assert effect.p is not None
     assert effect.q is not None
     assert effect.p <= 0.05 < effect.q

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fake_trials import THREADS, TRIAL_S, TrialMaker, arm, tuning_run
+from fake_trials import THREADS, TRIAL_S, TrialMaker, fake_variant, tuning_run
 from trial_rounds import book
 from weighbridge.results.analysis.tuning.setting_table import SettingTable
 from weighbridge.results.record.trial import LayoutVariant
@@ -22,20 +22,20 @@ def screen(
 
     def level(at_s: float) -> float:
         while len(steps) <= at_s / TRIAL_S:
-            steps.append(steps[-1] + rig.draw.gauss(0, walk))
+            steps.append(steps[-1] + maker.draw.gauss(0, walk))
         return 1000 * 1.2 ** (at_s / 3600) * math.exp(steps[int(at_s / TRIAL_S)])
 
-    rig = TrialMaker(tuning_run(), level, scatter, seed)
-    arms = [arm(number + 1) for number in range(len(factors))]
-    going = list(zip(arms, factors, strict=True))
+    maker = TrialMaker(tuning_run(), level, scatter, seed)
+    variants = [fake_variant(number + 1) for number in range(len(factors))]
+    going = list(zip(variants, factors, strict=True))
     for number in range(8):
-        rig.go_round(going, number)
+        maker.go_round(going, number)
         if number >= 4:
-            clear = {one.arm.name for one in book(rig).entries if one.clear}
+            clear = {one.variant.name for one in book(maker).entries if one.clear}
             going = [one for one in going if one[0].name not in clear]
         if not going:
             break
-    return book(rig), arms
+    return book(maker), variants
 
 
 @pytest.mark.parametrize(("scatter", "walk"), [(0.03, 0.0), (0.08, 0.01)])
@@ -56,8 +56,8 @@ def test_tunings_without_effects_rarely_claim_one_however_often_they_look(
 def test_a_setting_with_20_percent_is_found_among_fourteen_without_effect() -> None:
     found = 0
     for seed in range(40):
-        made, arms = screen(seed, [1.2, *[1.0] * 14], 0.04, 0.005)
-        entry_of = made.entry(arms[0])
+        made, variants = screen(seed, [1.2, *[1.0] * 14], 0.04, 0.005)
+        entry_of = made.entry(variants[0])
         assert entry_of is not None
         found += entry_of.verdict == "better"
     assert found >= 34

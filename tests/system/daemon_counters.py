@@ -1,4 +1,4 @@
-"""What a probe of a deployment tells."""
+"""What a probe of a deployment reports."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from weighbridge.gateways import program
 from weighbridge.topologies.deployment import Deployment
 
 
-def told(deployment: Deployment, name: str) -> dict[str, float]:
+def counters(deployment: Deployment, name: str) -> dict[str, float]:
     """The first line of a probe."""
-    probe = next(one for one in deployment.standing.probes() if one.name == name)
+    probe = next(one for one in deployment.running_gateway.probes() if one.name == name)
     process = probe.host.spawn(probe.argv, stderr=probe.host.log("probe.err"), env=probe.env)
     assert process.stdout is not None
     try:

@@ -1,4 +1,4 @@
-"""A layout that stands on lab hosts, with changes to its file, for tests."""
+"""A layout deployed on lab hosts, with changes to its file, for tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LARGE = Path(__file__).with_name("large_object.py")
 
 
 @contextmanager
-def standing(
+def deployed(
     layout: str,
     folder: Path,
     change: Callable[[str], str] = str,
@@ -47,7 +47,7 @@ def standing(
     *,
     tools: bool = False,
 ) -> Iterator[Deployment]:
-    """The shipped layout `layout` standing on the shipped hardware until the block ends; the texts
+    """The shipped layout `layout` deployed on the shipped hardware until the block ends; the texts
     of both may be changed.
 
     `tools`: with fio and the other tools on its hosts.

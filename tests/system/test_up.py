@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import left_over
+from deployed_layouts import left_over
 
 pytestmark = pytest.mark.system
 
@@ -34,7 +34,7 @@ def weighbridge(*arguments: str, stdin: str = "") -> str:
 
 
 @pytest.fixture(scope="module")
-def told() -> Iterator[list[str]]:
+def printed() -> Iterator[list[str]]:
     """What `up` says of a real radosgw that answers both APIs."""
     try:
         yield weighbridge("up", "rgw-beast").splitlines()
@@ -43,28 +43,30 @@ def told() -> Iterator[list[str]]:
         assert left_over() == []
 
 
-def pasted(told: list[str], title: str) -> str:
+def pasted(printed: list[str], title: str) -> str:
     """The lines that stand below a title, deeper than it."""
-    at = next(index for index, line in enumerate(told) if line.strip() == title)
-    deep = len(told[at]) - len(told[at].lstrip())
+    at = next(index for index, line in enumerate(printed) if line.strip() == title)
+    deep = len(printed[at]) - len(printed[at].lstrip())
     lines = []
-    for line in told[at + 1 :]:
+    for line in printed[at + 1 :]:
         if len(line) - len(line.lstrip()) <= deep:
             break
         lines.append(line.strip())
     return "\n".join(lines)
 
 
-def test_the_line_for_swifts_own_client_finds_the_client_and_the_account(told: list[str]) -> None:
-    line = pasted(told, "swift client:")
+def test_the_line_for_swifts_own_client_finds_the_client_and_the_account(
+    printed: list[str],
+) -> None:
+    line = pasted(printed, "swift client:")
     assert "swift stat" in line
     assert "Account:" in weighbridge(*ON_CLIENT, stdin=line)
 
 
-def test_the_lines_for_boto3_are_a_client_that_lists_buckets(told: list[str]) -> None:
+def test_the_lines_for_boto3_are_a_client_that_lists_buckets(printed: list[str]) -> None:
     script = (
         "import boto3\ns3 = "
-        f"{pasted(told, 'boto3:')}\ns3.create_bucket(Bucket='pasted')\n"
+        f"{pasted(printed, 'boto3:')}\ns3.create_bucket(Bucket='pasted')\n"
         "print(s3.list_buckets()['Buckets'])"
     )
     assert "'Name': 'pasted'" in weighbridge("exec", "client-1", "--", "python", "-", stdin=script)
@@ -73,18 +75,20 @@ def test_the_lines_for_boto3_are_a_client_that_lists_buckets(told: list[str]) ->
 @pytest.mark.parametrize(
     ("title", "answer"), [("s3", "ListAllMyBucketsResult"), ("swift", "X-Auth-Token")]
 )
-def test_the_lines_for_curl_are_let_in(told: list[str], title: str, answer: str) -> None:
-    at = next(index for index, line in enumerate(told) if line.strip().startswith(f"{title}: http"))
-    assert answer in weighbridge(*ON_CLIENT, stdin=pasted(told[at:], "curl:"))
+def test_the_lines_for_curl_are_let_in(printed: list[str], title: str, answer: str) -> None:
+    at = next(
+        index for index, line in enumerate(printed) if line.strip().startswith(f"{title}: http")
+    )
+    assert answer in weighbridge(*ON_CLIENT, stdin=pasted(printed[at:], "curl:"))
 
 
-def test_no_curl_that_is_pasted_has_a_key_among_its_words(told: list[str]) -> None:
+def test_no_curl_that_is_pasted_has_a_key_among_its_words(printed: list[str]) -> None:
     keys = [
         line.split()[-1]
-        for line in told
+        for line in printed
         if "secret key" in line or line.strip().startswith("user ")
     ]
-    lines = [line for line in told if line.strip().startswith("curl ")]
+    lines = [line for line in printed if line.strip().startswith("curl ")]
     assert len(keys) == len(lines) == 2
     for key, line in zip(keys, lines, strict=True):
         words, given = line.split("<<<")
@@ -92,9 +96,9 @@ def test_no_curl_that_is_pasted_has_a_key_among_its_words(told: list[str]) -> No
         assert key not in words
 
 
-def test_status_says_which_daemon_has_died_and_where_its_log_is(told: list[str]) -> None:
+def test_status_says_which_daemon_has_died_and_where_its_log_is(printed: list[str]) -> None:
     """The last one: nothing is let in any more."""
-    assert told
+    assert printed
     assert "dead" not in weighbridge("status")
     weighbridge(
         "exec",
