@@ -25,7 +25,7 @@ test: setup-test ## Every check and every test; all of them run, whatever fails
 quick: setup-test ## Lint, types, and the tests affected by changes since the last commit (SINCE=COMMIT: since that one)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	@tests=$$($(BIN)/python tests/touched.py $(or $(SINCE),HEAD)); \
-	  [ -z "$$tests" ] || WEIGHBRIDGE_FUZZ_CASES=1000 $(BIN)/pytest -q -n 2 $$tests
+	  [ -z "$$tests" ] || $(BIN)/pytest -q -n 2 $$tests
 
 check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter, rustfmt, clippy; warnings are errors
 	$(BIN)/ruff check .
@@ -39,11 +39,10 @@ rust: setup-test ## Rust tests of the engine and the FastCGI responder
 	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
 unit: setup-test ## Tests that need no root and no cluster, without the slow ones
-	@# A tenth of the cases of each fuzz test; `make test` runs all.
-	WEIGHBRIDGE_FUZZ_CASES=$${WEIGHBRIDGE_FUZZ_CASES:-1000} $(BIN)/pytest -q tests --ignore=tests/system -m "not long" $(AT_ONCE)
+	$(BIN)/pytest -q tests --ignore=tests/system -m "not long" $(AT_ONCE)
 
-unit-long: setup-test ## All tests that need no root and no cluster
-	$(BIN)/pytest -q tests --ignore=tests/system $(AT_ONCE)
+unit-long: setup-test ## All tests that need no root and no cluster, with 10,000 cases of each fuzz test
+	WEIGHBRIDGE_FUZZ_CASES=$${WEIGHBRIDGE_FUZZ_CASES:-10000} $(BIN)/pytest -q tests --ignore=tests/system $(AT_ONCE)
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 	@# Most tests wait for daemons: four files at a time, each with its own state; then those that need half of the

@@ -1,10 +1,20 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import threaded_driver
 from stub_run import Run
+from weighbridge.topologies.fake import FakeHost
 
 SYSTEM = Path(__file__).parent / "system"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fake_drivers_are_threads() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FakeHost, "spawn", threaded_driver.spawn)
+        yield
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ LONGEST_MESSAGE: Final = 100_000
 """Bytes of an error's text: all faults of a file, each with its line."""
 
 CASES: Final = settings(
-    max_examples=int(os.environ.get("WEIGHBRIDGE_FUZZ_CASES", "10000")),
+    max_examples=int(os.environ.get("WEIGHBRIDGE_FUZZ_CASES", "300")),
     deadline=None,
     derandomize=True,
     database=None,

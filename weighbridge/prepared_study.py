@@ -14,10 +14,11 @@ from weighbridge.common.document import Document, DocumentError, Fault, did_you_
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.drivers.kind import loading
+from weighbridge.results.metrics import METRICS, compared
 from weighbridge.results.record.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite
-from weighbridge.suites.studies import ScaleName, Study, StudyScale, Variant, loader
+from weighbridge.suites.studies import BANDWIDTH, ScaleName, Study, StudyScale, Variant, loader
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
@@ -73,6 +74,7 @@ def prepare(
         raise UsageError(
             f"study {study.name} has no scale {scale}", advice=f"It has {', '.join(study.scales)}."
         )
+    _check_metrics(document, study)
     chosen = study.scales[scale]
     variants = _chosen(study, only)
     hosts = _hardware(study, scale, hardware or chosen.hardware)
@@ -85,6 +87,35 @@ def prepare(
         planned=planned,
         plan=_plan(study, scale, hosts, variants, planned, repeats),
     )
+
+
+def _check_metrics(document: Document, study: Study) -> None:
+    """Raises DocumentError if the study names metrics or columns that do not exist, with all."""
+    columns = [metric.column for metric in METRICS.values()]
+    keys = [*(metric.key for metric in compared()), BANDWIDTH]
+    named: list[tuple[tuple[str | int, ...], str, list[str]]] = [
+        (("conclusions", number, "checks", place, "metric"), check.metric, keys)
+        for number, conclusion in enumerate(study.conclusions)
+        for place, check in enumerate(conclusion.checks)
+    ]
+    named += [
+        (("published", number, "figures", place, "ours"), figure.ours, columns)
+        for number, published in enumerate(study.published)
+        for place, figure in enumerate(published.figures)
+        if figure.ours is not None
+    ]
+    named += [
+        (("tables", number, "cells"), column, columns)
+        for number, table in enumerate(study.tables)
+        for column in table.cells
+    ]
+    faults = [
+        document.fault_at(at, f"no metric {name!r}{did_you_mean(name, known)}")
+        for at, name, known in named
+        if name not in known
+    ]
+    if faults:
+        raise DocumentError(faults)
 
 
 def _chosen(study: Study, only: Sequence[str]) -> tuple[Variant, ...]:

@@ -1,7 +1,7 @@
 """Published studies as plans that can be replayed: layouts, a suite, and the published figures."""
 
-from weighbridge.suites.studies.conclusion import Cells, Compared, Conclusion, ConclusionCheck
-from weighbridge.suites.studies.published import Measured, Published, PublishedColumn, Rule
+from weighbridge.suites.studies.conclusion import BANDWIDTH, Cells, Conclusion, ConclusionCheck
+from weighbridge.suites.studies.published import ColumnName, Published, PublishedColumn, Rule
 from weighbridge.suites.studies.study import (
     FactorComparison,
     ScaleName,
@@ -13,12 +13,12 @@ from weighbridge.suites.studies.study import (
 )
 
 __all__ = [
+    "BANDWIDTH",
     "Cells",
-    "Compared",
+    "ColumnName",
     "Conclusion",
     "ConclusionCheck",
     "FactorComparison",
-    "Measured",
     "Published",
     "PublishedColumn",
     "Rule",

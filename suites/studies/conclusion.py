@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -15,8 +15,8 @@ better: it is better. not-better: it is not better by more than `factor`. alike:
 `factor`.
 """
 
-Compared = Literal["throughput", "bandwidth", "p90", "max"]
-"""Bandwidth is of complete bodies: it also compares requests of different sizes."""
+BANDWIDTH: Final = "bandwidth"
+"""The throughput of complete bodies: it also compares requests of different sizes."""
 
 
 class Cells(Record):
@@ -38,7 +38,8 @@ class ConclusionCheck(Record):
     """
 
     expect: Expectation
-    metric: Compared = "throughput"
+    metric: Annotated[str, Field(pattern=r"^[a-z0-9.-]{1,80}$")] = "throughput"
+    """The key of a metric that is compared (`weighbridge.results.metrics`), or BANDWIDTH."""
     of: Cells
     than: Cells
     factor: Annotated[float, Field(gt=1)] = 1.25

@@ -8,10 +8,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from weighbridge.common.record import Record
 
-Measured = Literal[
-    "throughput_ops_s", "bandwidth_mb_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "mean_ms"
-]
-"""Column names of the result table. MB are 10^6 bytes."""
+ColumnName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$")]
+"""The column of a metric in `summary.csv` (`weighbridge.results.metrics`). MB are 10^6 bytes."""
 
 Where = Literal["variant", "workload", "workers"]
 
@@ -21,7 +19,7 @@ class PublishedColumn(Record):
 
     column: str
     title: str
-    ours: Measured | None = None
+    ours: ColumnName | None = None
     scale: PositiveFloat = 1.0
     """Factor from the published unit to ours: the MB of `rados bench` are MiB (1.048576)."""
 

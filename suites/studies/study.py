@@ -10,7 +10,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.record import Record
 from weighbridge.suites.studies.conclusion import Conclusion
-from weighbridge.suites.studies.published import Measured, Published
+from weighbridge.suites.studies.published import ColumnName, Published
 from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
 
@@ -66,7 +66,7 @@ class TableShape(Record):
     title: str
     down: Annotated[tuple[str, ...], Field(min_length=1)]
     across: tuple[str, ...] = ()
-    cells: dict[Measured, str]
+    cells: dict[ColumnName, str]
     """Title of each figure, in order."""
     where: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Levels of dimensions that the table covers; others are left out."""

@@ -16,6 +16,8 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.store import RunStore
 
+pytestmark = pytest.mark.long  # runs complete comparisons as programs
+
 TOY = Path(__file__).parents[1] / "support" / "toy_metric"
 
 LINES_OF = """

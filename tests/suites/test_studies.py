@@ -108,7 +108,7 @@ def test_the_2012_study_crosses_releases_stores_sizes_and_concurrency() -> None:
             ("    suite:\n", "    suites: [quick]\n    suite:\n"),
             "either a suite or the names of shipped suites",
         ),
-        (("throughput_ops_s", "throughput"), "throughput"),
+        (("throughput_ops_s", "throughput!"), "should match pattern"),
         (("runtime: 1s", "runtime: 1"), "has no unit"),
     ],
 )

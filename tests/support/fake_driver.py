@@ -12,7 +12,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from hdrh.histogram import HdrHistogram
 
@@ -176,21 +176,21 @@ def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> E
     return Cleaned(deleted=0)
 
 
-def main() -> int:
-    """Answer orders on stdin until Quit or end of file."""
+def serve(arguments: Sequence[str], orders: TextIO, events: TextIO) -> int:
+    """Answer orders until Quit or end of file; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.support.fake_driver", description=__doc__
     )
     for flaw in ("--fail", "--end", "--hang"):
         parser.add_argument(flaw, metavar="ORDER", help="kind of order, such as step")
-    flaws = parser.parse_args()
+    flaws = parser.parse_args(arguments)
 
     def say(event: Event) -> None:
-        sys.stdout.write(event.model_dump_json() + "\n")
-        sys.stdout.flush()
+        events.write(event.model_dump_json() + "\n")
+        events.flush()
 
     setup: Setup | None = None
-    for line in sys.stdin:
+    for line in orders:
         order = ORDER.validate_json(line)
         if order.kind in ("quit", flaws.end):
             return 0 if order.kind == "quit" else 1
@@ -209,4 +209,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(sys.argv[1:], sys.stdin, sys.stdout))

@@ -23,6 +23,8 @@ from weighbridge.topologies.ssh import claim, ending, leftovers
 from weighbridge.topologies.ssh.claim import ClaimedHost
 from weighbridge.topologies.ssh.services import HostProcess, Services
 
+pytestmark = pytest.mark.long  # starts an SSH server and programs in every test
+
 SOON_S = 10.0
 LABEL = "rgw-beast-abc123"
 # Processes of a service are found by its name among all processes, here also those of other tests.

@@ -127,6 +127,7 @@ def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(
     )
 
 
+@pytest.mark.long
 def test_the_scatter_is_that_of_the_newest_run_that_has_one(
     tmp_path: Path,
 ) -> None:

@@ -22,6 +22,8 @@ from weighbridge.drivers.cosbench.site import CosbenchSite
 from weighbridge.environment import place
 from weighbridge.topologies.deployment import deploy
 
+pytestmark = pytest.mark.long  # starts the command as a program in every test
+
 
 def test_help_lists_every_verb_and_every_verb_has_help(tmp_path: Path) -> None:
     listed = weighbridge("--help", folder=tmp_path)

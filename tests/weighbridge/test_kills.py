@@ -29,6 +29,8 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import loader
 from weighbridge.topologies.fake import FakeHost, FakeHosts
 
+pytestmark = pytest.mark.long  # kills complete comparisons in many places
+
 SUITE = """
 name: trial
 about: As short as it can be

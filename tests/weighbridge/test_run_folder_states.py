@@ -34,6 +34,8 @@ from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 
+pytestmark = pytest.mark.long  # kills and resumes complete runs
+
 CALLS: Final = ("write", "fsync", "rename", "ftruncate", "mkdir")
 """What of the folder changes by: a process may be killed between any two of them, or in the middle
 of a write.

@@ -179,6 +179,21 @@ def test_the_faults_of_all_variants_are_reported_at_once(tmp_path: Path) -> None
     assert f"{path}:7:30: no layout 'nul' (did you mean 'null'?)" in str(error.value)
 
 
+def test_all_metrics_and_columns_that_do_not_exist_are_reported_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "nulls.yaml"
+    wrong = NULLS.replace("cells: {throughput_ops_s", "cells: {throughput")
+    wrong = wrong.replace("ours: throughput_ops_s", "ours: p90_us")
+    path.write_text(
+        wrong.replace("      - expect: better", "      - metric: p95\n        expect: better")
+    )
+    with pytest.raises(DocumentError) as error:
+        prepare(str(path))
+    said = str(error.value)
+    assert f"{path}:15:13: no metric 'throughput' (did you mean 'throughput_ops_s'?)" in said
+    assert f"{path}:20:17: no metric 'p95' (did you mean 'p99'?)" in said
+    assert f"{path}:30:50: no metric 'p90_us' (did you mean 'p90_ms'?)" in said
+
+
 def test_the_list_names_every_study_with_its_least_time(tmp_path: Path) -> None:
     done = weighbridge("study", "--list", folder=tmp_path)
     assert done.returncode == 0, done.stderr

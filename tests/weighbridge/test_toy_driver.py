@@ -14,6 +14,8 @@ import pytest
 
 from weighbridge.results.record.store import RunStore
 
+pytestmark = pytest.mark.long  # runs complete comparisons as programs
+
 ROOT = Path(__file__).parents[2]
 TOY = ROOT / "tests" / "support" / "toy_driver"
 KEY = "a-planted-secret"

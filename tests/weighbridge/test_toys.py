@@ -11,6 +11,8 @@ from tests.weighbridge import command_line
 from weighbridge.results.analysis.steps.daemons import figure_words, figures
 from weighbridge.results.record.store import RunStore
 
+pytestmark = pytest.mark.long  # runs complete comparisons as programs
+
 SUPPORT = Path(__file__).parents[1] / "support"
 SUITE = """
 name: trial

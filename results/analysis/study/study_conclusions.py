@@ -20,20 +20,21 @@ from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import show_ratio
-from weighbridge.results.metrics import Figures
+from weighbridge.results.metrics import METRICS, Figures
 from weighbridge.suites import Bounds
-from weighbridge.suites.studies import Cells, Conclusion, ConclusionCheck, Study, StudyScale
+from weighbridge.suites.studies import (
+    BANDWIDTH,
+    Cells,
+    Conclusion,
+    ConclusionCheck,
+    Study,
+    StudyScale,
+)
 
 Verdict = Literal["supports", "contradicts", "cannot tell"]
 """A replay's verdict on a conclusion."""
 
 _NOT_SHOWN: Final = "no difference found, which is not the same as there being none"
-_FIGURES: Final = {
-    "throughput": "throughput",
-    "bandwidth": "bandwidth",
-    "p90": "p90",
-    "max": "longest request",
-}
 _OF: Final = "of"
 _THAN: Final = "than"
 
@@ -123,7 +124,7 @@ class _Cells:
             )
             one = self._place(variant, workload, workers)
             for other in product(than.variants, than.workloads, than.workers):
-                yield _Pair(one, self._place(*other), check.metric == "bandwidth")
+                yield _Pair(one, self._place(*other), check.metric == BANDWIDTH)
 
     def _place(self, variant: str, workload: str, workers: int) -> _Place:
         return _Place(variant, workload, self._scale.our_workers(workload, workers))
@@ -262,17 +263,17 @@ def _seen(
 ) -> ConclusionCell:
     of, than = cells.words(pair)
     lack = cells.lacks(pair)
-    metric = "throughput" if check.metric == "bandwidth" else check.metric
+    metric = "throughput" if check.metric == BANDWIDTH else check.metric
     effect = effects.get((pair, metric))
     if lack or effect is None:
-        return _undecided(f"{of} and {than}", lack or f"no {_FIGURES[check.metric]} to compare")
+        return _undecided(f"{of} and {than}", lack or f"no {METRICS[check.metric].name} to compare")
     if not effect.claimed or effect.ratio is None:
         doubted = ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
         return _undecided(
             f"{of} and {than}",
             doubted or (_NOT_SHOWN if effect.verdict == "not significant" else effect.verdict),
         )
-    text = f"{of} has {show_ratio(effect.ratio.value)} the {_FIGURES[check.metric]} of {than}"
+    text = f"{of} has {show_ratio(effect.ratio.value)} the {METRICS[check.metric].name} of {than}"
     agrees = _agrees(check, effect)
     if agrees is None:
         return _undecided(text, f"the interval includes {show_ratio(check.factor)}")

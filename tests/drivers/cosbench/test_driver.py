@@ -26,6 +26,8 @@ from weighbridge.suites import Bounds, Workload
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded_controller import UNKNOWN_STORAGE, Recorded, Take
 
+pytestmark = pytest.mark.long  # starts programs in every test
+
 KEY = "a-planted-secret"
 
 

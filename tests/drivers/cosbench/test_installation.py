@@ -14,6 +14,8 @@ from weighbridge.common.errors import DriverError, MissingPrerequisite, UsageErr
 from weighbridge.drivers.cosbench import installation, installation_java
 from weighbridge.drivers.cosbench.installation import Installation
 
+pytestmark = pytest.mark.long  # starts programs in every test
+
 CONNECTOR = """<Server><Service name="Catalina">
   <Connector port="1" address="0.0.0.0" protocol="HTTP/1.1" redirectPort="8443" />
 </Service></Server>

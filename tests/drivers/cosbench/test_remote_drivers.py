@@ -16,6 +16,8 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.remote_drivers import RemoteDrivers
 from weighbridge.topologies.fake import FakeHost
 
+pytestmark = pytest.mark.long  # starts programs in every test
+
 __all__ = ["home"]
 
 

@@ -14,6 +14,8 @@ from weighbridge.drivers.engine._native import object_sizes
 from weighbridge.drivers.locust.aging import churned, fingerprint
 from weighbridge.drivers.protocol import AgeBuckets, Aged, Progress
 
+pytestmark = pytest.mark.long  # starts Locust in every test
+
 AGE = suites.Age.model_validate(
     {"fill": "1MB", "size": {"uniform": [100, 9000]}, "containers": 3, "churn": 2, "share": "25%"}
 )

@@ -26,6 +26,8 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.suites import Objects
 
+pytestmark = pytest.mark.long  # starts Locust in every test
+
 
 @pytest.mark.parametrize("users", ["engine", "sdk"])
 @pytest.mark.parametrize("api", ["s3", "swift"])

@@ -31,6 +31,8 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.suites import Objects
 
+pytestmark = pytest.mark.long  # starts Locust in every test
+
 
 @pytest.mark.parametrize("users", ["engine", "sdk"])
 def test_failures_are_counted_by_class_and_never_as_successes(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 import zmq
 from locust import __version__
 from locust.rpc import Message
@@ -25,6 +26,8 @@ from tests.drivers.locust.local_driver import (
 )
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import Prepare, Step
+
+pytestmark = pytest.mark.long  # starts Locust in every test
 
 READY = Message("client_ready", __version__, "stranger_1").serialize()
 PING = Message("weighbridge-here", {"number": 1}, "stranger_1").serialize()

@@ -15,7 +15,9 @@ from benchmarks.claims import REGIMES, ClaimTally, add, alone, day, worse
 RUNS = 120
 
 
-@pytest.mark.parametrize("number", [0, 2, 6])
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(number, marks=pytest.mark.long) for number in (2, 6))]
+)
 def test_runs_of_a_layout_vs_itself_rarely_claim_anything(
     number: int,
 ) -> None:
@@ -29,6 +31,7 @@ def test_runs_of_a_layout_vs_itself_rarely_claim_anything(
     assert tally.equivalent <= 0.05 * tally.at_bound, regime.name
 
 
+@pytest.mark.long
 def test_differing_days_are_no_regression_given_earlier_runs() -> None:
     draw, pairs, lone, known, found = np.random.default_rng(8), 60, 0, 0, 0
     for _ in range(pairs):

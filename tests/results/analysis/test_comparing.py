@@ -36,6 +36,7 @@ ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disk
         (row("b", rates=times(2.0), steady=False), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), doubts=(ABOVE,)), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), p90s=[None] * 5), "better", "not comparable"),
+        (row("b", rates=times(2.0), p90s=[5, 5, 5, 5, None], p90_ms=5), "better", "not comparable"),
     ],
 )
 def test_every_verdict_is_reached_as_documented(
@@ -247,7 +248,7 @@ def test_a_drift_not_ruled_out_raises_the_bar_for_a_claim() -> None:
     assert cell(compare([rows[0], row("b", rates=times(1.8), drift=0.5)])).verdict == "better"
 
 
-@pytest.mark.parametrize("repeats", [5, 6])
+@pytest.mark.parametrize("repeats", [5, pytest.param(6, marks=pytest.mark.long)])
 def test_at_most_6_in_100_runs_of_a_layout_vs_itself_make_any_claim(
     repeats: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,8 @@ from weighbridge.results.charts.resource_strips import resources_by_workers
 from weighbridge.results.charts.worker_data import latency_panels, throughput_panels
 from weighbridge.results.record.store import RunStore
 
+pytestmark = pytest.mark.long  # draws every chart of several runs
+
 
 def charts_of(run: RunStore) -> tuple[Figure, ...]:
     source = fake_chart_source(run)

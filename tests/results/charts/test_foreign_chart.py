@@ -18,6 +18,8 @@ from weighbridge.results.charts import gallery as gallery_module
 from weighbridge.results.charts.gallery import CHARTS, OWN, ChartKind, gallery_of
 from weighbridge.results.record.store import RunStore
 
+pytestmark = pytest.mark.long  # draws every chart of several runs
+
 TOY = Path(__file__).parents[2] / "support" / "toy_chart"
 
 

@@ -52,6 +52,7 @@ def page(run: RunStore) -> Page:
     return Page(derive(run.folder, pictures=False).report.read_text())
 
 
+@pytest.mark.long
 def test_all_derived_files_can_be_rebuilt_from_the_run_folder(runs: Path) -> None:
     run = fake_run(runs, workloads=[SHORT], repeats=1)
     derived = derive(run.folder)

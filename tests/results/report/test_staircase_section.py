@@ -15,6 +15,8 @@ from weighbridge.results.derivation import Derived
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Layer
 
+pytestmark = pytest.mark.long  # draws every chart of several runs
+
 LAYERS: tuple[Layer, ...] = (
     *("disk", "network", "rados", "object-server", "gateway"),
     *("rbd", "cephfs"),

@@ -108,6 +108,7 @@ def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
     assert " worse" not in plain.output
 
 
+@pytest.mark.long
 def test_the_scatter_between_runs_is_part_of_every_interval(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:

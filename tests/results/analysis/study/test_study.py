@@ -234,6 +234,7 @@ def replayed_run(folder: Path) -> Path:
     return store.folder
 
 
+@pytest.mark.long
 def test_a_replays_section_chart_and_tables_are_rebuilt_from_its_folder(
     tmp_path: Path,
 ) -> None:

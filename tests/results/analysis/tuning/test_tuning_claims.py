@@ -11,6 +11,8 @@ from trial_rounds import book
 from weighbridge.results.analysis.tuning.setting_table import SettingTable
 from weighbridge.results.record.trial import LayoutVariant
 
+pytestmark = pytest.mark.long  # simulates 60 tunings in every test
+
 
 def screen(
     seed: int, factors: list[float], scatter: float, walk: float

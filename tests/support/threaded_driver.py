@@ -1,0 +1,91 @@
+"""The fake driver as a thread of the test, behind the pipes of a program: a start costs nothing.
+
+Most tests start it for each deployment, and as a program it would take half a second of CPU each
+time. What depends on a real program's end (signals, silence) starts one: `tests/drivers/`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Self
+
+import fake_driver
+from weighbridge.common.piped_process import PipedProcess
+from weighbridge.topologies.fake import FakeHost
+
+MODULE = "tests.support.fake_driver"
+spawn_program = FakeHost.spawn
+
+
+class ThreadedDriver:
+    """A PipedProcess whose program is `fake_driver.serve` in a thread of this process."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        read_orders, write_orders = os.pipe()
+        read_events, write_events = os.pipe()
+        self.stdin: IO[bytes] | None = os.fdopen(write_orders, "wb")
+        self.stdout: IO[bytes] | None = os.fdopen(read_events, "rb")
+        self.returncode: int | None = None
+        self._arguments = arguments
+        self._thread = threading.Thread(
+            target=self._serve, args=(read_orders, write_events), name="fake-driver", daemon=True
+        )
+        self._thread.start()
+
+    def _serve(self, read_orders: int, write_events: int) -> None:
+        status = 1
+        try:
+            with (
+                os.fdopen(read_orders, encoding="utf-8") as orders,
+                os.fdopen(write_events, "w", encoding="utf-8") as events,
+            ):
+                status = fake_driver.serve(self._arguments, orders, events)
+        except BrokenPipeError:
+            status = 141  # 128 + SIGPIPE, as the program would end
+        finally:
+            self.returncode = status
+
+    def poll(self) -> int | None:
+        """Its exit status once it has ended."""
+        return None if self._thread.is_alive() else self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its exit status. Raises subprocess.TimeoutExpired after `timeout` seconds."""
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise subprocess.TimeoutExpired(MODULE, timeout or 0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        """Close its input, at which it ends as soon as it has answered."""
+        if self.stdin is not None and not self.stdin.closed:
+            self.stdin.close()
+
+    def kill(self) -> None:
+        """The same: it takes no more than a moment to answer."""
+        self.send_signal(9)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.wait()
+        if self.stdout is not None:
+            self.stdout.close()
+
+
+def spawn(
+    host: FakeHost, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+) -> PipedProcess:
+    """As FakeHost.spawn, but the fake driver without `--hang` or `--end` is a thread."""
+    arguments = list(argv)[argv.index(MODULE) + 1 :] if MODULE in argv else None
+    if arguments is None or "--hang" in arguments or "--end" in arguments:
+        return spawn_program(host, argv, stderr=stderr, env=env)
+    stderr.touch()
+    return ThreadedDriver(arguments)
