@@ -27,7 +27,7 @@ def test_an_invalid_size_is_refused(text: str) -> None:
 
 
 def test_a_part_of_a_byte_is_refused() -> None:
-    with pytest.raises(ValidationError, match="'1.5B' is not a whole number of bytes"):
+    with pytest.raises(ValidationError, match=r"'1\.5B' is not a whole number of bytes"):
         TypeAdapter(Bytes).validate_python("1.5B")
 
 
