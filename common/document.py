@@ -239,7 +239,7 @@ class Document:
         """The file as a record. Raises DocumentError with every fault at once."""
         if not isinstance(self.data, dict):
             found = "nothing" if self.data is None else f"a {type(self.data).__name__}"
-            message = f"expected a mapping of keys here, such as `name: ...`, not {found}"
+            message = f"expected a mapping of keys here, such as `name: ...`, but found {found}"
             raise DocumentError([self.fault_at((), message)])
         try:
             return model.model_validate(self.data, context=WRITTEN)

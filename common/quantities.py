@@ -35,12 +35,12 @@ def _scale(text: str, units: dict[str, int] | dict[str, float], example: str) ->
 
 
 def parse_bytes(value: object) -> object:
-    """Bytes of `4KiB`, `1MB` or a exact number. Raises ValueError on any other text."""
+    """Bytes of `4KiB`, `1MB` or a whole number. Raises ValueError on any other text."""
     if not isinstance(value, str):
         return value
     scaled = _scale(value, _BYTES, "4KiB or 1MB")
     if scaled != int(scaled):
-        raise ValueError(f"{value[:100]!r} is not a exact number of bytes")
+        raise ValueError(f"{value[:100]!r} is not a whole number of bytes")
     return int(scaled)
 
 

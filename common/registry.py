@@ -84,7 +84,7 @@ class Registry(Mapping[str, T]):
         try:
             self.known(name)
         except ValueError as error:
-            raise UsageError(str(error), advice=f"Known are {', '.join(self)}.") from None
+            raise UsageError(str(error), advice=f"Choose one of {', '.join(self)}.") from None
         return self[name]
 
     def _others(self) -> Mapping[str, EntryPoint]:

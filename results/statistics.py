@@ -44,9 +44,7 @@ FARTHEST: Final = 300.0
 
 
 class Ratio(Record):
-    """How many times `b` `a` is: the ratio of geometric means, with its 95 % interval if both have
-    2 values.
-    """
+    """`a` divided by `b`: the ratio of geometric means; with 2 values each, its 95 % interval."""
 
     value: PositiveFloat
     low: PositiveFloat | None = None
@@ -71,7 +69,7 @@ class Ratio(Record):
 
     @property
     def inverted(self) -> Ratio:
-        """How many times `a` `b` is."""
+        """`b` divided by `a`."""
         low, high = (None if end is None else 1 / end for end in (self.high, self.low))
         return Ratio(value=1 / self.value, low=low, high=high, repeats=self.repeats)
 
@@ -93,7 +91,10 @@ class TTest(Record):
 
     @property
     def p(self) -> float:
-        """The probability of a difference at least this large by chance; 0 or 1 without spread."""
+        """The two-sided probability of a difference at least this large by chance.
+
+        0 or 1 without spread.
+        """
         return self.p_beyond()
 
     def p_beyond(self, bound: float = 1.0) -> float:
@@ -334,8 +335,7 @@ def rank_p_of(wins: int, of_a: int, of_b: int) -> float:
     from scipy.stats import mannwhitneyu  # noqa: PLC0415 - as above
 
     # Any values with this many wins will do: some of the first side above all of the second, one
-    # within,
-    # the others below.
+    # within, the others below.
     above, within = divmod(wins, of_b)
     first = [*[of_b] * above, within - 0.5, *[-1] * of_a][:of_a]
     return float(mannwhitneyu(first, range(of_b), method="exact").pvalue)

@@ -277,8 +277,7 @@ def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
     each = counts[1] / (by_other.workers * by_other.repeats)
     traits, of_first = (traits_of(row.driver) for row in reversed(step[0]))
     fewer = traits.uncounted_requests - of_first.uncounted_requests
-    # If all requests took less than one unit, the reported mean is 0 and nothing bounds the ratio
-    # above.
+    # If all requests took less than one unit, the reported mean is 0: the ratio has no upper bound.
     return (
         (
             first_ms / (other_ms + traits.rounding_us / 1000) * each / (each + fewer),

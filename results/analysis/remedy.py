@@ -116,7 +116,10 @@ def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
 
 
 def _changed(plan: ResolvedPlan, command: Sequence[str], changes: dict[str, str]) -> list[str]:
-    """The command with these options replaced; a comparison for verbs but compare and study."""
+    """The command with these options replaced.
+
+    It is a comparison for verbs other than compare and study.
+    """
     argv = list(command)
     if len(argv) < 2 or argv[1] not in ("compare", "study"):
         layouts = ",".join(layout.name for layout in plan.layouts if layout.name not in plan.twins)

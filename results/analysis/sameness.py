@@ -11,7 +11,7 @@ from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.figures import UNKNOWN, counted, show_figure
+from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure
 from weighbridge.results.record import Attested, Kind, Unit
 
 BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10, "osd": 0.10}
@@ -184,12 +184,8 @@ def _lacking(known: Collection[str], layouts: Sequence[str]) -> list[str]:
 
 def _not_attested(lacking: Sequence[str]) -> str:
     """`b was not attested: whether its hosts were equal is unknown`."""
-    one = len(lacking) == 1
-    names = lacking[0] if one else f"{', '.join(lacking[:-1])} and {lacking[-1]}"
-    return (
-        f"{names} {'was' if one else 'were'} not attested: whether {'its' if one else 'their'} "
-        "hosts were equal is unknown"
-    )
+    were, their = ("was", "its") if len(lacking) == 1 else ("were", "their")
+    return f"{listed(lacking)} {were} not attested: whether {their} hosts were equal is unknown"
 
 
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from weighbridge.results.analysis.baseline import (
     oddities,
 )
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot
+from weighbridge.results.figures import upper
 
 WIDTH: Final = 620
 BAR_PX: Final = 22
@@ -32,7 +33,7 @@ def baseline_chart(baseline: Baseline) -> Figure:
         else ""
     )
     finding = (
-        f"{odd[0][:1].upper()}{odd[0][1:]}{more}"
+        f"{upper(odd[0])}{more}"
         if odd
         else f"The hosts of {baseline.hardware} are equal and reach what is promised"
     )
@@ -50,7 +51,7 @@ def baseline_chart(baseline: Baseline) -> Figure:
 
 
 def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
-    """One group of figures with one unit, on its figures scale."""
+    """One group of figures with one unit, on its own scale."""
     shown = sorted(sorted(figures, key=lambda one: one.value)[:MOST_BARS], key=figures.index)
     left = f" (the lowest {len(shown)} of {len(figures)})" if len(shown) < len(figures) else ""
     words = [

@@ -49,7 +49,7 @@ from weighbridge.results.charts.worker_data import (
     throughput_csv,
     throughput_panels,
 )
-from weighbridge.results.figures import show_figure
+from weighbridge.results.figures import counted, show_figure
 from weighbridge.results.interval import show_latency
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
@@ -158,8 +158,8 @@ def latency_headline(rows: Sequence[Row], findings: Sequence[Finding]) -> str:
     _, low, high = best
     doubted = in_doubt(low, "p90", findings) or in_doubt(high, "p90", findings)
     return (
-        f"{'Provisional: ' * doubted}p90 differs most in {names[kind_of(low)]} at {low.workers} "
-        f"worker{'s' * (low.workers > 1)}: "
+        f"{'Provisional: ' * doubted}p90 differs most in {names[kind_of(low)]} at "
+        f"{counted(low.workers, 'worker')}: "
         f"{shown(low, 'p90', spread=False)} ms on {low.layout}, "
         f"{shown(high, 'p90', spread=False)} ms on {high.layout}"
     )
@@ -187,7 +187,7 @@ def _widest_of_bins(rows: Sequence[Row]) -> str:
             else ""
         )
     _, fast, slow, words = max(pairs, key=lambda pair: pair[0])
-    at = f"{fast.workers} worker{'s' * (fast.workers > 1)}"
+    at = counted(fast.workers, "worker")
     return (
         f"p90 differs most in {names[kind_of(fast)]} at {at}: {words}, {fast.layout} vs "
         f"{slow.layout}"

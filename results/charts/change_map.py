@@ -19,8 +19,8 @@ from weighbridge.results.analysis.findings import NEAR
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.study.recap import Recap, RecapCell, recap_csv
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, upper
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot
+from weighbridge.results.figures import UNKNOWN, show_figure, upper
 from weighbridge.results.metrics import METRICS, MetricKey, compared
 from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
@@ -136,7 +136,7 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
 
 def _upper(name: str) -> str:
     """A metric's name at the beginning of a sentence; `p90` stays as it is."""
-    return name if name[1:2].isdigit() else f"{name[:1].upper()}{name[1:]}"
+    return name if name[1:2].isdigit() else upper(name)
 
 
 def change_csv(effects: Sequence[Effect]) -> str:

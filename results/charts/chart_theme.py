@@ -199,7 +199,6 @@ DARK: Final = Look(
 
 INK: Final = LIGHT.ink
 MUTED: Final = LIGHT.muted
-GRID: Final = LIGHT.grid
 
 
 class Style(Record):

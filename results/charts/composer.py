@@ -44,7 +44,7 @@ def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
     if figure.legend:
         parts.insert(0, _legend(figure, look))
     spec = {"vconcat": parts} if in_rows else {"concat": parts, "columns": columns}
-    named = {"title": title} if figure.finding else {}
+    named = {"title": title} if figure.finding or figure.caption else {}
     return {"$schema": SCHEMA, **spec, **named, "config": config(look)}
 
 

@@ -16,9 +16,9 @@ from weighbridge.results.analysis.findings import reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, at_count, upper
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot
 from weighbridge.results.charts.worker_data import repeats_interval
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, counted, show_figure, upper
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 ROW_PX: Final = 40
@@ -68,12 +68,12 @@ def grouped_bars(source: ChartSource) -> tuple[Figure, ...]:
         else ""
     )
     span = f"{max(repeats)}" if len(repeats) == 1 else f"{min(repeats)} to {max(repeats)}"
-    counted = f"median of {span} repeats{whiskers}" if max(repeats) > 1 else "one repeat"
+    bars = f"median of {span} repeats{whiskers}" if max(repeats) > 1 else "one repeat"
     figure = Figure(
         name="throughput-bars",
         title="Throughput of every layout",
         finding=finding(groups),
-        caption=f"Operations per second: {counted}. Each panel has its own scale, from 0.{few}",
+        caption=f"Operations per second: {bars}. Each panel has its own scale, from 0.{few}",
         data=bars_csv(groups),
         panels=tuple(_panel(group) for group in groups),
     )
@@ -164,8 +164,7 @@ def _bar(row: Row) -> LayoutBar:
 def _panel(group: Bars) -> Panel:
     known = [bar for bar in group.bars if bar.value is not None]
     longest = max((bar.value or 0.0 for bar in known), default=0.0) or 1.0
-    # An interval of two repeats may be many times the figure: it is cut off, so that bars stay
-    # long.
+    # An interval of two repeats may be many times the figure: cut it off, or bars get short.
     reach = min(max([longest, *(bar.high for bar in known if bar.high is not None)]), 1.6 * longest)
     figures = {bar.layout: f"{show_figure(bar.value)} op/s" for bar in known}
     marks = (
@@ -222,7 +221,7 @@ def _panel(group: Bars) -> Panel:
     ]
     return Panel(
         key="-".join(group.kind),
-        title=f"{upper(group.about)}, {at_count(group.workers)}",
+        title=f"{upper(group.about)}, {counted(group.workers, 'worker')}",
         x=AxisScale(high=reach * ROOM, grid=False, hidden=True),
         y=AxisScale.of_names([bar.layout for bar in group.bars]),
         marks=marks,

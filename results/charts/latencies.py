@@ -21,8 +21,8 @@ from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import SAMPLES_BEYOND
 from weighbridge.results.analysis.steps.visit import Point
-from weighbridge.results.charts.panels import at_count, upper
 from weighbridge.results.doubt import doubt_words
+from weighbridge.results.figures import counted, upper
 from weighbridge.results.record.histogram import Histogram, rank_of
 from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.results.record.resolved import ResolvedPlan
@@ -149,7 +149,7 @@ class KindLatencies(Record):
     @property
     def at(self) -> str:
         """The worker count in words."""
-        return at_count(self.workers)
+        return counted(self.workers, "worker")
 
     @property
     def title(self) -> str:
@@ -285,10 +285,10 @@ def _buckets(encoded: str, tally: Tally) -> tuple[tuple[int, int], ...]:
     requests.
     """
     buckets = Histogram.decode(encoded).buckets()
-    counted = sum(count for _, count in buckets)
-    if counted != tally.count:
+    samples = sum(count for _, count in buckets)
+    if samples != tally.count:
         raise InvalidMeasurement(
-            f"a histogram counts {counted} samples, but {tally.count} requests succeeded"
+            f"a histogram counts {samples} samples, but {tally.count} requests succeeded"
         )
     return buckets
 

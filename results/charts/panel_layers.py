@@ -84,8 +84,7 @@ class PanelLayers:
         if kind in POINTS:
             return [self._points(mark)]
         if kind == "whisker":
-            # An edge in the background's colour makes a whisker visible on a bar of any
-            # colour.
+            # An edge in the background's colour makes a whisker visible on any bar.
             wide, thin = (
                 {"strokeWidth": width, "color": ink}
                 for width, ink in ((5, self.look.background), (2, self.look.ink))

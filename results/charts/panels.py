@@ -276,13 +276,3 @@ class Figure(Record):
 
 def _shown(cell: float | str | None) -> str:
     return show_figure(cell) if isinstance(cell, float) else cell or ""
-
-
-def upper(text: str) -> str:
-    """A text with a capital first letter."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def at_count(workers: int) -> str:
-    """`8 workers`."""
-    return f"{workers} worker{'s' * (workers != 1)}"

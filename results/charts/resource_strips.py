@@ -14,17 +14,8 @@ from weighbridge.results.analysis.findings import kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, saturated
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.panels import (
-    AxisScale,
-    Figure,
-    Mark,
-    Panel,
-    Spot,
-    Trace,
-    at_count,
-    upper,
-)
-from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Trace
+from weighbridge.results.figures import UNKNOWN, counted, upper
 from weighbridge.results.record.telemetry import Tier
 
 WIDTH: Final = 190
@@ -156,7 +147,7 @@ def _panel(
                 continue
             percent = min(top.share * 100, 105.0)
             runs[-1][1].append((row.workers, percent))
-            tip = f"{layout}, {at_count(row.workers)}: {top.words}"
+            tip = f"{layout}, {counted(row.workers, 'worker')}: {top.words}"
             spots[top.saturated].append(Spot(x=row.workers, y=percent, layout=layout, tip=tip))
     traces = [
         Trace(layout=layout, x=tuple(x for x, _ in run), y=tuple(y for _, y in run))

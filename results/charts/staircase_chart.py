@@ -22,8 +22,8 @@ from weighbridge.results.analysis.layers.staircase import (
     staircase_csv,
 )
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, upper
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot
+from weighbridge.results.figures import UNKNOWN, show_figure, upper
 from weighbridge.results.record.resolved import PlannedLayout
 
 WIDTH: Final = 270
@@ -169,7 +169,7 @@ def _row(stair: Staircase, step: LayerStep, places: dict[Level, int]) -> list[tu
         if step.of_below is None or step.below is None
         else f"{percent(step.of_below)} of {PLAIN[step.below]}"
     )
-    by_level = (
+    remark = (
         f"{', ' if of else ''}{step.doubt.verdict}"
         if step.doubt is not None and step.doubt.verdict != "at least"
         else ""
@@ -178,7 +178,7 @@ def _row(stair: Staircase, step: LayerStep, places: dict[Level, int]) -> list[tu
         x=rate, y=at["y"], layout=stair.layout, tip=f"{stair.layout}, {step.name}: {figure} MB/s"
     )
     found += [
-        ("beside", Spot(text=f"{of}{by_level}", **at)),
+        ("beside", Spot(text=f"{of}{remark}", **at)),
         ("hollow" if step.held else "point", point),
     ]
     lower = stair.step(step.below) if step.below is not None else None

@@ -15,18 +15,9 @@ from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.tuning.setting_lines import change_figure
 from weighbridge.results.charts.change_map import in_bins
-from weighbridge.results.charts.panels import (
-    AxisScale,
-    Figure,
-    Mark,
-    Panel,
-    Spot,
-    Tone,
-    at_count,
-    upper,
-)
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Tone
 from weighbridge.results.charts.placing import nice_top
-from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.figures import UNKNOWN, counted, upper
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.record.resolved import PlannedLayout
@@ -223,7 +214,7 @@ def _without(found: Sequence[SettingChange]) -> str:
 def _kind_panel(group: Sequence[SettingChange]) -> Panel:
     ordered = sorted(group, key=lambda one: one.size, reverse=True)
     first = group[0].effect
-    over = "over all worker counts" if first.workers is None else at_count(first.workers)
+    over = "over all worker counts" if first.workers is None else counted(first.workers, "worker")
     head = ("Setting", "Change", "95 % interval", "Repeats", "Verdict")
     return change_panel(ordered, "-".join(kind_of(first)), f"{upper(first.about)}, {over}", head)
 

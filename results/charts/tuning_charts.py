@@ -14,7 +14,7 @@ from weighbridge.results.analysis.tuning.setting_lines import short_names
 from weighbridge.results.analysis.tuning.setting_table import Reading
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Trace, upper
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Trace
 from weighbridge.results.charts.placing import nice_top
 from weighbridge.results.charts.tornado import (
     CLAIMED,
@@ -26,7 +26,7 @@ from weighbridge.results.charts.tornado import (
     tornado,
     tornado_csv,
 )
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, show_figure, upper
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.trial import Trial
 

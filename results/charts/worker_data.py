@@ -21,8 +21,8 @@ from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import samples_needed
 from weighbridge.results.charts.ceiling_lines import CeilingLine
-from weighbridge.results.charts.panels import at_count, upper
 from weighbridge.results.doubt import graves, touching
+from weighbridge.results.figures import counted, upper
 from weighbridge.results.interval import Interval
 from weighbridge.results.metrics import METRICS, MetricKey, by_column
 from weighbridge.results.statistics import CONFIDENCE, t_quantile
@@ -204,13 +204,14 @@ def _slowest(cells: Sequence[Row]) -> str:
         if len(known) > 1:
             fast, slow = known[0], known[-1]
             low, high = (shown(row, "p90", spread=False) for row in (fast, slow))
-            return f"p90 at {at_count(workers)}: {low} ms {fast.layout}, {high} ms {slow.layout}"
+            at = counted(workers, "worker")
+            return f"p90 at {at}: {low} ms {fast.layout}, {high} ms {slow.layout}"
     return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
 
 
 def _slowest_bins(cells: Sequence[Row]) -> str:
-    """The two bins of p90 that are farthest apart, with their layouts where the bins do
-    not touch.
+    """The two bins of p90 that are farthest apart, with their layouts where the bins do not
+    touch.
     """
     for workers in sorted({row.workers for row in cells}, reverse=True):
         known = [
@@ -224,7 +225,7 @@ def _slowest_bins(cells: Sequence[Row]) -> str:
             known.sort(key=lambda one: (one[0].low_ms, one[0].top_ms))
             (low, fast), (high, slow) = known[0], known[-1]
             names = f": {fast}, {slow}" if not low.touches(high) else ""
-            return f"p90 at {at_count(workers)} {distinguished(low, high)}{names}"
+            return f"p90 at {counted(workers, 'worker')} {distinguished(low, high)}{names}"
     return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
 
 

@@ -231,7 +231,7 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
         _effect(
             "q",
             "number",
-            "The same, corrected over all tests of the ledger (Benjamini and Hochberg).",
+            "The same, corrected over all tests of the tuning (Benjamini and Hochberg).",
         ),
         _effect("rank_p", "number", "Of Wilcoxon's signed rank test, two-sided."),
         _effect(

@@ -26,7 +26,7 @@ class Exported(Record):
 
 
 def produce(run: Path, to: str, tables: Sequence[str] = ()) -> tuple[RunData, Produced]:
-    """The files of a run in a format, not yet written.
+    """The files of a run in a format, not yet written; its remarks begin with the run's gaps.
 
     Raises UsageError on an unknown format or table, or where the folder is not a run;
     InvalidMeasurement when something in it cannot be read, or when no file could be made.

@@ -100,7 +100,7 @@ FORMATS: Final[Registry[Format]] = Registry(
             "HdrHistogram percentile distributions, a file per step and operation", _hgrm
         ),
         "markdown": Format(
-            "the table of the study (or effects, or the ledger of a tuning) for notes",
+            "the table of a run (or its effects, or a tuning's settings) for notes",
             _of_papers(markdown_file),
             _PAPERS,
             ("summary",),

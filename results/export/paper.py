@@ -16,7 +16,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import least_samples
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, show_figure, upper
 from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
@@ -98,7 +98,7 @@ def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
         "n: repeats of the side that has fewer."
     )
     noise = (one.words for one in comparison.noise)
-    doubts = (f"{one.text[:1].upper()}{one.text[1:]}." for one in reasons(data.rows, comparison))
+    doubts = (f"{upper(one.text)}." for one in reasons(data.rows, comparison))
     return PaperTable(
         name="effects",
         caption=_caption(f"What differs from {comparison.baseline}", data.manifest),
@@ -172,7 +172,7 @@ def _summary_notes(
         if mark in found:
             yield f"{mark}: {words}."
     for one in reasons(rows, comparison):
-        yield f"{one.text[:1].upper()}{one.text[1:]}."
+        yield f"{upper(one.text)}."
     for control, layout in controls.items():
         yield f"{control} is left out: an A/A control of {layout}, for the noise of this machine."
 

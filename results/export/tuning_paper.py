@@ -11,7 +11,7 @@ from weighbridge.results.analysis.tuning.setting_lines import RESTARTED, change_
 from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
 from weighbridge.results.export.paper import PaperColumn, PaperTable
-from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.figures import UNKNOWN, upper
 from weighbridge.results.percent import show_percent
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
@@ -41,7 +41,7 @@ def tuning_paper(data: RunData) -> PaperTable:
                 column
                 for name in objectives
                 for column in (
-                    PaperColumn(title=f"{name[:1].upper()}{name[1:]}", numeric=True),
+                    PaperColumn(title=upper(name), numeric=True),
                     PaperColumn(title="Interval", numeric=True),
                 )
             ),
@@ -87,7 +87,7 @@ def _notes(result: TuningResult) -> Iterator[str]:
     if any(one.verdict == "provisional" for one in result.table.entries):
         yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials, provisional."
     for one in result.table.drift:
-        yield f"{one.words[:1].upper()}{one.words[1:].rstrip('.')}."
+        yield f"{upper(one.words.rstrip('.'))}."
     if result.winner is not None:
         yield result.winner_words
         yield result.confirmation_words

@@ -279,8 +279,8 @@ def _lines(point: InfluxPoint) -> Iterator[str]:
 
 
 def _ms_of(at: str) -> int:
-    """Milliseconds since 1970 of a time in ISO 8601; a time without a zone is UTC, as
-    always here.
+    """Milliseconds since 1970 of a time in ISO 8601; a time without a zone is UTC, as always
+    here.
     """
     try:
         found = datetime.fromisoformat(at)

@@ -169,8 +169,7 @@ class InfluxConnection:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
         try:
-            # The precision is sent with every write: the client assumes nanoseconds for ready-made
-            # lines.
+            # With every write, since the client assumes nanoseconds for ready-made lines.
             data = "\n".join(lines).encode()
             self._writing.write(self._server.bucket, self._server.org, data, write_precision="ms")  # type: ignore[arg-type]
         except ApiException as error:
@@ -180,8 +179,7 @@ class InfluxConnection:
             raise Away(f"{self._server}: {self._one_line(str(error))}") from None
         status = self._client.api_client.last_response.status
         if status != 204:
-            # InfluxDB 1 answers 200 for "understood and not done", and a web page's 200 means
-            # nothing.
+            # InfluxDB 1 answers 200 for "understood and not done"; any web page answers 200, too.
             message = f"{self._server}: answered {status}, but an accepted write is answered 204"
             raise WriteRefused(message, batch=False, advice="Is this the address of an InfluxDB?")
 

@@ -37,14 +37,14 @@ def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tu
 
 
 def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]) -> Iterator[str]:
-    """How the run ended, if not well, and how many of its steps were measured."""
+    """How the run ended, if not well, and how many of its steps have a result."""
     planned = plan.suite.repeats * sum(
         len(workload.workers)
         for layout in plan.layouts
         for one in plan.passes_of(layout.name)
         for workload in one.workloads
     )
-    there = f"{len(found)} of {planned} steps were measured"
+    there = f"{len(found)} of {planned} steps have a result"
     if store.manifest.state != "done":
         yield _not_done(store, "the run", there)
     elif len(found) < planned:

@@ -128,8 +128,7 @@ def fold(script: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, .
         if program is None:
             continue
         frames = [_frame(found) for line in lines[1:] if (found := _FRAME.match(line))]
-        # Threads that differ by a number alone do the same; one named like its program is
-        # redundant.
+        # Threads that differ only by a number do the same; one named like its program adds nothing.
         thread = _NUMBERED.sub("", head["comm"])
         named = (
             (program.name,) if thread == _NUMBERED.sub("", program.name) else (program.name, thread)

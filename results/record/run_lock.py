@@ -20,7 +20,7 @@ from weighbridge.results.record.reading import read_bounded
 from weighbridge.results.record.store import StoreError
 
 FILE: Final = "holders.jsonl"
-"""In the run folder: a line for each process that wrote to it, the last one being the current."""
+"""In the run folder: a line for each process that wrote to it; the last is that of the latest."""
 
 DERIVED: Final = "derived/"
 

@@ -176,7 +176,7 @@ class RunStore:
         except UnicodeDecodeError as error:
             raise UsageError(f"{path}: byte {error.start}: not UTF-8 text") from error
 
-        # ---- measurements
+    # ---- measurements
 
     def append(self, step: StepResult) -> None:
         """Write a step's histograms and series, then its line in `steps.jsonl`, which makes it
@@ -186,8 +186,7 @@ class RunStore:
         was there before still does.
         """
         if step.measurement is not None:
-            # Written atomically: measuring a step again after a kill leaves neither half files nor
-            # doubles.
+            # Written atomically: a step measured again after a kill leaves no half or double files.
             name = step.key.file_name
             lines = "".join(second.model_dump_json() + "\n" for second in step.measurement.seconds)
             write_atomically(

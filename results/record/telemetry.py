@@ -26,7 +26,7 @@ TELEMETRY_VERSION: Final = 1
 Tier = Literal["client", "gateway", "storage", "shared", "machine"]
 """What a host does: makes load, answers clients, keeps data, or the last two on one host.
 
-`machine` is the machine whose containers a lab's hosts are: what it used beyond theirs.
+`machine` is the machine that runs a lab's hosts as containers: what it used apart from them.
 """
 
 Phase = Literal["warm-up", "measure", "drain", "unplaced"]

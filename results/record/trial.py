@@ -123,7 +123,8 @@ EntryVerdict = Literal[
 `better`: in at least one, worse in none. `trade-off`: better in one, worse in another. `too small
 to matter`: shown to be within the threshold, or a significant difference within it. `not
 significant`: no effect was found with this many trials. `not allowed`: it breaks a constraint.
-`failed`: it could not be tried.
+`failed`: it could not be tried. `provisional`: fewer than 5 trials (a pruned proposal). `not
+comparable`: an objective has no result.
 """
 
 

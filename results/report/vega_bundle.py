@@ -25,7 +25,7 @@ def vega_bundle() -> str:
     """
     cache = expanded(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     name = f"weighbridge/vega-{metadata.version('vl-convert-python')}.js"
-    script = _kept(cache, name)
+    script = _kept(cache, name) if cache.is_absolute() else None
     if script is None:
         script = vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;")
         if cache.is_absolute():

@@ -91,8 +91,8 @@ def height_pt(text: str, room_pt: float, size_pt: float, *, bold: bool = False) 
 def largest(
     text: str, room_pt: float, sizes: Sequence[tuple[int, int]], *, bold: bool = False
 ) -> int:
-    """The first of `sizes` (font size, most lines) at which a text fits its lines; else
-    the last.
+    """The first of `sizes` (font size, most lines) at which a text fits its lines; else the
+    last.
     """
     for size, lines in sizes:
         if len(wrapped(text, room_pt, size, bold=bold)) <= lines:
@@ -181,8 +181,8 @@ def body_pt(title: str, lead: str = "", foot: str = "") -> float:
 
 
 def _height(text: str, sizes: tuple[tuple[int, int], ...], *, bold: bool = False) -> float:
-    text_lines = bound(text)
-    return height_pt(text_lines, ROOM_PT, largest(text_lines, ROOM_PT, sizes, bold=bold), bold=bold)
+    text = bound(text)
+    return height_pt(text, ROOM_PT, largest(text, ROOM_PT, sizes, bold=bold), bold=bold)
 
 
 WIDTH_PT: Final = 960.0

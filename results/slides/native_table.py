@@ -49,7 +49,7 @@ def add_table(slide: Any, grid: SlideTable, look: Look, *, top_pt: float, end_pt
     )
     table = frame.table
     table.first_row, table.horz_banding = True, False
-    table._tbl.tblPr.find(qn("a:tableStyleId")).text = _PLAIN  # noqa: SLF001 - styles of tables have no door in python-pptx
+    table._tbl.tblPr.find(qn("a:tableStyleId")).text = _PLAIN  # noqa: SLF001 - styles of tables have no API in python-pptx
     for column, width in zip(table.columns, columns_pt(grid, ROOM_PT), strict=True):
         column.width = Pt(width)
     for line, height in zip(table.rows, heights, strict=True):
@@ -81,7 +81,7 @@ def _fill(place: Any, cell: TableCell, look: Look, size: int) -> None:
     else:
         place.fill.solid()
         place.fill.fore_color.rgb = rgb(cell.fill)
-    properties = place._tc.get_or_add_tcPr()  # noqa: SLF001 - lines of cells have no door in python-pptx
+    properties = place._tc.get_or_add_tcPr()  # noqa: SLF001 - lines of cells have no API in python-pptx
     for number, side in enumerate(("lnL", "lnR", "lnT")):
         properties.insert(number, xml(f'<a:{side} w="0"><a:noFill/></a:{side}>'))
     colour = bare(look.background if cell.fill is not None else look.grid)

@@ -97,9 +97,7 @@ def _noise(evidence: Evidence) -> str:
     if not noise and evidence.comparison.unused:
         return " ".join(evidence.comparison.unused)
     if not noise:
-        return (
-            "The noise floor of this machine is not known: no layout was measured against itself."
-        )
+        return "The noise floor of this machine is not known: no A/A control was measured."
     words = listed([_floor_words(one) for one in noise])
     return f"Noise floor, {noise[0].layout} vs itself: {words}."
 

@@ -255,11 +255,11 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
     )
 
 
-def _front(structures: Structure) -> str:
+def _front(structure: Structure) -> str:
     """What is between clients and a gateway's daemons: `HAProxy before 2 daemons`."""
     return (
-        f"{structures.front} before {counted(structures.daemons, 'daemon')}"
-        if structures.front
+        f"{structure.front} before {counted(structure.daemons, 'daemon')}"
+        if structure.front
         else "nothing"
     )
 

@@ -23,7 +23,8 @@ Side = Literal["above", "left", "right", "below"]
 class TableCell(Record):
     """A cell of a table.
 
-    `across` and `down` are the columns and lines that it spans; the cells below it are `covered`.
+    `across` and `down` are the columns and lines that it spans; the other cells of that area are
+    `covered`.
     """
 
     text: str

@@ -26,6 +26,11 @@ def test_an_invalid_size_is_refused(text: str) -> None:
         TypeAdapter(Bytes).validate_python(text)
 
 
+def test_a_part_of_a_byte_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"'1\.5B' is not a whole number of bytes"):
+        TypeAdapter(Bytes).validate_python("1.5B")
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("500ms", 0.5), ("20s", 20.0), ("15m", 900.0), ("2h", 7200.0), (0, 0.0)]
 )

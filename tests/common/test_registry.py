@@ -75,7 +75,7 @@ def test_an_unknown_name_is_refused_with_the_closest_one_and_the_list() -> None:
     there = shapes(square=2.0, circle=1.0)
     with pytest.raises(
         UsageError,
-        match=r"^no shape 'squar' \(did you mean 'square'\?\)\nKnown are square, circle\.$",
+        match=r"^no shape 'squar' \(did you mean 'square'\?\)\nChoose one of square, circle\.$",
     ):
         there.get_or_refuse("squar")
     with pytest.raises(ValueError, match=r"^no shape 'x' \(known: square, circle\)$"):

@@ -122,7 +122,7 @@ def test_an_unfinished_run_is_read_as_far_as_it_is_and_every_verb_says_so(
     steps.write_bytes(steps.read_bytes()[:-100])
     for path in (folder / "telemetry").iterdir():
         path.write_bytes(path.read_bytes()[:-10])
-    gap = "the run is still running, or was killed: 1 of 2 steps were measured"
+    gap = "the run is still running, or was killed: 1 of 2 steps have a result"
     ended, out, err = run_cli(
         "sql", "select layout, measured from steps", folder, "--format", "csv"
     )
@@ -149,7 +149,7 @@ def test_a_run_without_any_step_has_no_figures_in_any_table(
     (folder / "steps.jsonl").write_bytes(b"")
     _, out, err = run_cli("export", folder, "--to", "markdown", "--out", "-")
     assert "| 1 MB reads | 1 | swift † | – | – | – | – | – | – | – | 0 |" in out
-    assert "0 of 2 steps were measured" in err
+    assert "0 of 2 steps have a result" in err
     assert (
         run_cli(
             "sql", "select count(throughput_ops_s), count(*) from rows", folder, "--format", "csv"

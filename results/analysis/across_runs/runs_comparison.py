@@ -188,8 +188,7 @@ def _hosts(
         figure.model_copy(update={"layout": labelled(figure.layout, name)})
         for run, name in ((a, "A"), (other, side))
         for figure in run.attested
-        # What an OSD achieves depends on the store, which may be what changed, as much as on its
-        # host.
+        # An OSD's figure depends on the store, which may have changed, as much as on the host.
         if figure.kind != "osd"
     ]
     found = host_doubts(attested, list(dict.fromkeys(name for names in sides for name in names)))

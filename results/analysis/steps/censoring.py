@@ -47,8 +47,7 @@ def bounded(
         times, ended = (np.array(column, dtype=float) for column in zip(*seen, strict=True))
         ages, cuts = (np.array(column, dtype=float) for column in zip(*cut, strict=True))
         # At risk at a time: all that ended then or later, and all whose age is at least that (a
-        # request cut
-        # at a time was present at it).
+        # request cut at a time was present at it).
         later = ended[::-1].cumsum()[::-1]
         older = np.append(cuts[::-1].cumsum()[::-1], 0.0)[np.searchsorted(ages, times, side="left")]
         longer = np.cumprod(1 - ended / (later + older))

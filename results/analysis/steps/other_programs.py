@@ -1,4 +1,4 @@
-"""CPU that programs other than the hosts used on the machine that the hosts are containers of."""
+"""CPU used by other programs on the machine that runs the hosts as containers."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from weighbridge.results.analysis.steps.steadiness import UNTOLD, Steadiness
+from weighbridge.results.analysis.steps.steadiness import UNKNOWN_STEADINESS, Steadiness
 from weighbridge.results.analysis.steps.use import StepUse, others, quota_touches
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.doubt import Doubt, Grade, beside
@@ -39,9 +39,17 @@ def row_doubts(
         if verdict.steady is None and (verdict.most is None or verdict.most > DRIFT_MOST):
             notes = (
                 *verdict.notes,
-                *(note for point in points for note in point.notes if note.startswith(UNTOLD)),
+                *(
+                    note
+                    for point in points
+                    for note in point.notes
+                    if note.startswith(UNKNOWN_STEADINESS)
+                ),
             )
-            words = next((note.removeprefix(f"{UNTOLD}: ") for note in notes), "it was not judged")
+            words = next(
+                (note.removeprefix(f"{UNKNOWN_STEADINESS}: ") for note in notes),
+                "it was not judged",
+            )
             yield Doubt(what="steadiness not known", grade="mild", words=words)
     yield from beside(others(known))
     of = {point.repeat: point for point in shown}
@@ -53,8 +61,8 @@ def row_doubts(
     for metric in compared():
         low = sum(point.figure(metric.key).at_least for point in shown)
         if low:
-            ends = f"in {low} of {len(shown)} repeats" if len(shown) > 1 else "in it"
-            words = f"a lower bound: {ends} requests not seen to end took at least as long"
+            ends = f"in {low} of {len(shown)} repeats " if len(shown) > 1 else ""
+            words = f"{ends}requests not seen to end took at least as long, so it is a lower bound"
             yield Doubt(what="lower bound", grade="mild", words=words, metrics=(metric.key,))
         if metric.percent is not None:
             held = [limit for use, point in uses if (limit := _limited(metric, use, point))]

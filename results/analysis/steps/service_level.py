@@ -93,8 +93,7 @@ def path(cells: Sequence[Row]) -> tuple[Stop, ...]:
 
 def _stop(row: Row) -> Stop:
     rates = [point.ops_s for point in row.used]
-    # If one repeat has too few samples there is no median: the others are a different set of
-    # repeats.
+    # With too few samples in one repeat there is no median: the others are another set.
     latencies = [
         p90_ms
         for point in row.used

@@ -29,8 +29,7 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
     if metric.is_integer:
         return f"{figure.value:,.0f}"
     least = "≥ " * figure.at_least
-    # The interval is that of a geometric mean: other figures, such as the highest maximum, have
-    # none.
+    # The interval is of a geometric mean; figures such as the highest maximum have none.
     if metric.merge is not geometric_mean or not spread:
         return f"{least}{show_figure(figure.value, metric.digits)}"
     if figure.low is not None and row.repeats == 1:

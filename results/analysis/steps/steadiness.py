@@ -43,7 +43,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.stalls import SHARE, period_s, stall_words, stalls
 from weighbridge.results.record import Measurement
 
-UNTOLD: Final = "steadiness is not known"
+UNKNOWN_STEADINESS: Final = "steadiness is not known"
 """How notes begin if it is unknown whether a step was steady."""
 SHORTEST_WINDOW_S: Final = 10
 """Whole seconds that a window must have: five rounds of two seconds, and nine differences to
@@ -81,17 +81,17 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
     """Whether a step was steady. `closed_loop`: the workload has no rate."""
     if not measurement.seconds:
         return Steadiness(
-            steady=None, notes=(f"{UNTOLD}: the driver reports no per-second figures",)
+            steady=None, notes=(f"{UNKNOWN_STEADINESS}: the driver reports no per-second figures",)
         )
     length = math.floor(measurement.window_s + EDGE_S)
     counts, sums_us = per_second(measurement, length)
     if length and not any(counts):
-        return Steadiness(steady=None, notes=(f"{UNTOLD}: nothing was done",))
+        return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: nothing was done",))
     faults, remarks = _stalled(counts, measurement.workers)
     if length < SHORTEST_WINDOW_S and not faults:
         short = (
-            f"{UNTOLD}: a window of {measurement.window_s:.0f} s is too short to tell (needs "
-            f"{SHORTEST_WINDOW_S} s)"
+            f"{UNKNOWN_STEADINESS}: a window of {measurement.window_s:.0f} s is too short to tell "
+            f"(needs {SHORTEST_WINDOW_S} s)"
         )
         return Steadiness(steady=None, notes=(short, *remarks))
     detectable = length >= SHORTEST_WINDOW_S and _least_move(counts) <= DETECTABLE_MOVE
@@ -109,7 +109,7 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
             f"throughput scatters so much that a drift of {_percent(DETECTABLE_MOVE)} would not "
             "have been detected"
         )
-        return Steadiness(steady=None, notes=(f"{UNTOLD}: {hidden}", *remarks))
+        return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: {hidden}", *remarks))
     return Steadiness(steady=True, notes=tuple(remarks))
 
 

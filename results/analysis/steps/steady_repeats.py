@@ -32,7 +32,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from weighbridge.results.analysis.steps.steadiness import EDGE_S, UNTOLD, Steadiness, per_second
+from weighbridge.results.analysis.steps.steadiness import (
+    EDGE_S,
+    UNKNOWN_STEADINESS,
+    Steadiness,
+    per_second,
+)
 from weighbridge.results.record import Measurement
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, TTest, one_sample, t_quantile
 
@@ -97,8 +102,8 @@ def steady_over_repeats(
     if len(known) < len(moves) or len(known) < REPEATS_FOR_A_CLAIM:
         have = f"{len(known)}" if len(known) == len(moves) else f"{len(known)} of {len(moves)}"
         why = (
-            f"{UNTOLD}: over repeats it takes the seconds of {REPEATS_FOR_A_CLAIM} repeats, and "
-            f"this has {have}"
+            f"{UNKNOWN_STEADINESS}: over repeats it takes the seconds of {REPEATS_FOR_A_CLAIM} "
+            f"repeats, and this has {have}"
         )
         return Steadiness(steady=None, notes=(why,))
     within = one_sample(known)
@@ -123,7 +128,9 @@ def steady_over_repeats(
         "to its end is not ruled out"
     )
     return Steadiness(
-        steady=None, notes=(f"{UNTOLD}: {hidden} (steady: less than {_percent(MOST)})",), most=most
+        steady=None,
+        notes=(f"{UNKNOWN_STEADINESS}: {hidden} (steady: less than {_percent(MOST)})",),
+        most=most,
     )
 
 

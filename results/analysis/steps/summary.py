@@ -26,7 +26,7 @@ from weighbridge.results.analysis.steps.daemons import figure_words
 from weighbridge.results.analysis.steps.other_programs import beside_words
 from weighbridge.results.analysis.steps.queues import queue_words
 from weighbridge.results.analysis.steps.row_doubts import row_doubts
-from weighbridge.results.analysis.steps.steadiness import UNTOLD, Steadiness
+from weighbridge.results.analysis.steps.steadiness import UNKNOWN_STEADINESS, Steadiness
 from weighbridge.results.analysis.steps.steady_repeats import steady_over_repeats
 from weighbridge.results.analysis.steps.use import (
     Resource,
@@ -247,7 +247,7 @@ def _row(
     far = outlier_words([(point.repeat, point.value("throughput") or 0.0) for point in shown])
     # What no repeat can decide alone is not worth a note if all of them decide it together.
     own = (
-        tuple(note for note in notes if UNTOLD not in note)
+        tuple(note for note in notes if UNKNOWN_STEADINESS not in note)
         if steady is not None or verdict.notes
         else notes
     )

@@ -1,10 +1,10 @@
 """Throttling: how often and how long a CPU quota stopped a host in a step, and which latencies it
 may have set.
 
-A host that has used up its quota is stopped until the period ends. The slower CPU that a quota
-stands for would never stop but be slower all the time. If stops are short compared to a latency the
-two are the same; if not, the latency reflects how the kernel hands out time. A percentile is set by
-the limit if both hold:
+A host that has used up its quota is stopped until the period ends. A quota represents
+a slower CPU, which would never stop but be slow all the time. If stops are short compared to a
+latency the two are the same; if not, the latency reflects how the kernel hands out time. A
+percentile is set by the limit if both hold:
 
 - the host was stopped for at least the share of the time beyond the percentile, so that it is
   chance which requests are beyond it; for a maximum any stop suffices;
@@ -70,8 +70,7 @@ class Throttled(Record):
         share_of_time = stall_ms = None
         if throttled_s is not None:
             share_of_time = throttled_s / window_s
-            # The kernel counts each of several CPUs stopped at once: together no longer than the
-            # period.
+            # The kernel counts each of several CPUs stopped at once; together at most a period.
             stall_ms = (
                 min(1e3 * throttled_s / throttled_periods, period_ms or math.inf)
                 if throttled_periods

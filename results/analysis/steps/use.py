@@ -211,9 +211,6 @@ def limit_words(resources: Sequence[Resource]) -> str | None:
     return f"{full[0].words}{others}"
 
 
-"""The CPU limit that may have set a step's percentile (100: maximum), in words; or None."""
-
-
 def limit_brief(resources: Sequence[Resource]) -> str | None:
     """The bottleneck in brief: `store-1 CPU 99 % +1`, `none (gateway-1 CPU 64 %)`, or None."""
     if not resources:

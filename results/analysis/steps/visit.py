@@ -68,8 +68,9 @@ class Point(Figures):
 
     @property
     def ranked(self) -> bool:
-        """Whether it counts in compared figures: valid and not known to be unsteady (then
-        provisional).
+        """Whether it counts in compared figures: valid and not known to be unsteady.
+
+        If steadiness is unknown, the row is provisional.
         """
         return self.valid and self.steady is not False
 

@@ -36,11 +36,9 @@ from weighbridge.results.charts.panels import (
     Panel,
     Spot,
     Trace,
-    at_count,
-    upper,
 )
 from weighbridge.results.charts.worker_data import KIND_COLUMNS
-from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
+from weighbridge.results.figures import UNKNOWN, counted, show_figure, show_ms, show_ratio, upper
 
 _PARTS: Final = 12
 """Straight pieces of a curve between two points."""
@@ -330,7 +328,8 @@ def _tip(layout: str, stop: Stop, kind: str) -> str:
         if kind == "counts"
         else stop.note or "too few samples for a p90"
     )
-    return f"{layout}, {at_count(stop.workers)}: {show_figure(stop.throughput_ops_s)} op/s, {said}"
+    at = counted(stop.workers, "worker")
+    return f"{layout}, {at}: {show_figure(stop.throughput_ops_s)} op/s, {said}"
 
 
 def _height_ms(stop: Stop, floor_ms: float) -> float | None:

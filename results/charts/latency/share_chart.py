@@ -29,18 +29,9 @@ from weighbridge.results.charts.latency.distributions import (
     repeat_marks,
     table_cells,
 )
-from weighbridge.results.charts.panels import (
-    TALL,
-    AxisScale,
-    Figure,
-    Label,
-    Mark,
-    Panel,
-    Trace,
-    upper,
-)
+from weighbridge.results.charts.panels import TALL, AxisScale, Figure, Label, Mark, Panel, Trace
 from weighbridge.results.charts.worker_data import KIND_COLUMNS
-from weighbridge.results.figures import UNKNOWN, show_ms
+from weighbridge.results.figures import UNKNOWN, show_ms, upper
 
 SHARES: Final = tuple(range(1, 100))
 """The percentages drawn; every second one of a single repeat."""

@@ -50,6 +50,13 @@ def test_every_panel_of_a_figure_shows_its_own_data() -> None:
     assert ">pears<" in svg
 
 
+def test_a_figure_without_a_finding_keeps_its_caption() -> None:
+    figure = figure_of(plot("a", "apples")).model_copy(update={"finding": ""})
+    assert ">So.<" in vlc.vegalite_to_svg(compose(figure))
+    bare = figure.model_copy(update={"caption": ""})
+    assert "title" not in compose(bare)
+
+
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", get_args(MarkKind))
 def test_every_kind_of_mark_is_a_valid_vega_lite_spec_and_is_drawn(

@@ -35,16 +35,16 @@ def test_a_run_in_progress_says_how_far_it_is(store: RunStore) -> None:
     tear(store.folder / "steps.jsonl")
     store.set_state("running")
     assert gaps(store) == (
-        "the run is still running, or was killed: 3 of 4 steps were measured",
+        "the run is still running, or was killed: 3 of 4 steps have a result",
         "steps.jsonl: the last line is torn and was ignored",
     )
 
 
 def test_a_run_that_failed_says_why(store: RunStore) -> None:
     store.set_state("failed", error="gateway-1: radosgw died\nlast lines of its log: ...")
-    assert gaps(store) == ("the run failed (gateway-1: radosgw died): 4 of 4 steps were measured",)
+    assert gaps(store) == ("the run failed (gateway-1: radosgw died): 4 of 4 steps have a result",)
     store.set_state("interrupted")
-    assert gaps(store) == ("the run was interrupted: 4 of 4 steps were measured",)
+    assert gaps(store) == ("the run was interrupted: 4 of 4 steps have a result",)
 
 
 @pytest.mark.parametrize("content", [b"", None])
@@ -53,14 +53,14 @@ def test_a_run_without_any_step_says_so(store: RunStore, content: bytes | None) 
     path.unlink()
     if content is not None:
         path.write_bytes(content)
-    assert gaps(store) == ("the run is done, but 0 of 4 steps were measured",)
+    assert gaps(store) == ("the run is done, but 0 of 4 steps have a result",)
 
 
 def test_a_run_that_its_budget_ended_says_so(store: RunStore) -> None:
     lines = (store.folder / "steps.jsonl").read_text().splitlines(keepends=True)
     (store.folder / "steps.jsonl").write_text("".join(lines[:2]))
     store.event("budget", "the budget ends the run before repeat 2 of 2")
-    assert gaps(store) == ("the run's budget ended it: 2 of 4 steps were measured",)
+    assert gaps(store) == ("the run's budget ended it: 2 of 4 steps have a result",)
 
 
 def test_missing_files_are_counted_with_the_consequence(store: RunStore) -> None:

@@ -63,3 +63,15 @@ def test_without_a_cache_the_script_is_bundled_each_time_and_nothing_is_written(
     assert vega_bundle() == vega_bundle()
     assert len(bundled) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_script_under_the_working_directory_is_not_read(
+    bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = vega_bundle()
+    (kept,) = (tmp_path / "cache" / "weighbridge").iterdir()
+    kept.write_text("theirs()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    assert vega_bundle() == wanted
+    assert len(bundled) == 2

@@ -212,10 +212,12 @@ def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(
     assert [(one.what, one.metrics) for one in row.doubts if one.metrics] == [
         ("lower bound", ("max",))
     ]
+    words = "requests not seen to end took at least as long, so it is a lower bound"
+    assert words in [one.words for one in row.doubts]
 
 
 def stalling(share: float) -> Measurement:
-    """Reads whose first byte is the complete of their latency; so many more by share were in flight
+    """Reads whose first byte takes all of their latency; so many more by share were in flight
     for 5 s at the end.
     """
     complete = fake_measurement(mean_ms=10)
