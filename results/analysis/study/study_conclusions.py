@@ -19,7 +19,7 @@ from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import PairDoubt
-from weighbridge.results.figures import show_ratio
+from weighbridge.results.figures import counted, show_ratio
 from weighbridge.results.metrics import METRICS, Figures
 from weighbridge.suites import Bounds
 from weighbridge.suites.studies import (
@@ -175,7 +175,7 @@ class _Cells:
 
     def _workers(self, place: _Place) -> str:
         theirs = self._scale.study_workers(place.workload, place.workers)
-        count = f"{place.workers} worker{'s' * (place.workers != 1)}"
+        count = counted(place.workers, "worker")
         return count if theirs == place.workers else f"{count} (study: {theirs})"
 
 
