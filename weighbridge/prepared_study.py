@@ -105,17 +105,17 @@ def _check_metrics(document: Document, study: Study) -> None:
         if figure.ours is not None
     ]
     named += [
-        (("tables", number, "cells"), column, columns)
+        (("tables", number, "cells", column), column, columns)
         for number, table in enumerate(study.tables)
         for column in table.cells
     ]
     faults = [
-        document.fault_at(at, f"no metric {name!r}{did_you_mean(name, known)}")
+        document.fault_at(at, f"no metric {name!r}{did_you_mean(name, known)}", key="cells" in at)
         for at, name, known in named
         if name not in known
     ]
     if faults:
-        raise DocumentError(faults)
+        raise DocumentError(sorted(faults, key=lambda fault: (fault.line, fault.column)))
 
 
 def _chosen(study: Study, only: Sequence[str]) -> tuple[Variant, ...]:

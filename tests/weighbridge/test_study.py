@@ -189,9 +189,9 @@ def test_all_metrics_and_columns_that_do_not_exist_are_reported_at_once(tmp_path
     with pytest.raises(DocumentError) as error:
         prepare(str(path))
     said = str(error.value)
-    assert f"{path}:15:13: no metric 'throughput' (did you mean 'throughput_ops_s'?)" in said
-    assert f"{path}:20:17: no metric 'p95' (did you mean 'p99'?)" in said
-    assert f"{path}:30:50: no metric 'p90_us' (did you mean 'p90_ms'?)" in said
+    assert f"{path}:14:13: no metric 'throughput' (did you mean 'throughput_ops_s'?)" in said
+    assert f"{path}:19:17: no metric 'p95' (did you mean 'p99'?)" in said
+    assert f"{path}:29:49: no metric 'p90_us' (did you mean 'p90_ms'?)" in said
 
 
 def test_the_list_names_every_study_with_its_least_time(tmp_path: Path) -> None:
