@@ -2,7 +2,7 @@
 units.
 
 Sizes: B, kB/KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB are powers of 1024 (IEC
-80000-13). Times: ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) per second.
+80000-13). Times: us, ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) per second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BYTES = {
     "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BITS_PER_S = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 
@@ -45,7 +45,7 @@ def parse_bytes(value: object) -> object:
 
 
 def parse_seconds(value: object) -> object:
-    """Seconds of `20s`, `15m`, `2h`, `500ms`; a bare number, of unknown unit, is refused."""
+    """Seconds of `20s`, `15m`, `500ms`, `200us`; a bare number, of unknown unit, is refused."""
     if isinstance(value, str):
         return _scale(value, _SECONDS, "20s or 15m")
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
@@ -89,7 +89,7 @@ Larger integers could not be divided by a time.
 """
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, le=30 * 86400)]
-"""A duration in seconds, written `20s`, `15m`, `2h` or `500ms`."""
+"""A duration in seconds, written `20s`, `15m`, `2h`, `500ms` or `200us`."""
 
 BitsPerS = Annotated[int, BeforeValidator(parse_bits_per_s), Field(gt=0, le=10**13)]
 """A network rate in bits per second, written `10Gbit`; at most 10 Tbit, beyond any NIC."""

@@ -333,8 +333,8 @@ def network(
 
 def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
     """The rate of the slower of two hosts' NICs, in bits a second; None: neither is limited."""
-    rates = [nic for name in (here, there) if (nic := hardware.hosts[name].nic) is not None]
-    return min(rates, default=None)
+    nics = [nic for name in (here, there) if (nic := hardware.hosts[name].nic) is not None]
+    return min((nic.rate for nic in nics if nic.rate is not None), default=None)
 
 
 def _pairs(

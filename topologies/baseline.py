@@ -186,8 +186,8 @@ def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
                 what=f"{word} while all hosts send to {peers}",
                 value=sum(rates),
                 unit="bit/s",
-                promised=nic,
+                promised=None if nic is None else nic.rate,
                 group="fabric",
                 job=word,
-                like=_nic_limit(nic),
+                like=_nic_limit(None if nic is None else nic.rate),
             )

@@ -55,6 +55,26 @@ class Disk(Record):
     iops: Annotated[int, Field(gt=0, le=10**9)] | None = None
 
 
+class Nic(Record):
+    """The NIC of a host; `10Gbit` in a file is short for `{rate: 10Gbit}`."""
+
+    rate: BitsPerS | None = None
+    """Its rate each way: a limit in the lab; a real host's is only described."""
+    delay: Annotated[Seconds, Field(le=10)] = 0.0
+    """How long what it sends takes to its peer, in the lab; a round trip takes both ends'."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: object) -> object:
+        return {"rate": value} if isinstance(value, (str, int)) else value
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Nic:
+        if self.rate is None and not self.delay:
+            raise ValueError("needs a rate, a delay, or both")
+        return self
+
+
 class Reach(Record):
     """How to reach one real host, where it differs from the hardware's `SshAccess`."""
 
@@ -88,8 +108,7 @@ class HostSpec(Record):
     cpus: Annotated[float, Field(ge=LEAST_CPUS, le=1024)] | None = None
     """A quota of CPU time, in periods of the hardware's `cpu_period`."""
     memory: Annotated[Bytes, Field(ge=64 * 2**20)] | None = None
-    nic: BitsPerS | None = None
-    """The NIC's rate: a limit in the lab; a real host's is only described."""
+    nic: Nic | None = None
     disks: Annotated[tuple[Disk, ...], Field(max_length=100)] = ()
     address: Annotated[str, Field(pattern=r"^[0-9A-Fa-f.:]+$")] | None = None
     """For a real host: its address on the network between hosts, where services listen."""
@@ -186,6 +205,8 @@ class Hardware(Record):
             for key in ("address", "ssh"):
                 if not real and getattr(spec, key) is not None:
                     yield ("hosts", name, key), only_real
+            if not self.of.contained and spec.nic is not None and spec.nic.delay:
+                yield ("hosts", name, "nic", "delay"), "is only for hosts of kind lab"
             for index, disk in enumerate(spec.disks):
                 where = ("hosts", name, "disks", index)
                 if real and disk.id is None:

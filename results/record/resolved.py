@@ -41,14 +41,27 @@ class PlannedDisk(_Part):
     """Limit in requests per second, each way."""
 
 
+class PlannedNic(_Part):
+    """The NIC of a host; plans from before delays have its rate alone."""
+
+    rate: float | None = None
+    """Its limit in bit/s, each way."""
+    delay: float = 0.0
+    """Seconds that what it sends takes to its peer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rate_alone(cls, value: object) -> object:
+        return {"rate": value} if isinstance(value, (int, float)) else value
+
+
 class PlannedHost(_Part):
     """A host of the hardware file. None: no limit."""
 
     cpus: float | None = None
     memory: float | None = None
     """In bytes."""
-    nic: float | None = None
-    """Limit of its NIC in bit/s."""
+    nic: PlannedNic | None = None
     disks: tuple[PlannedDisk, ...] = ()
 
 
@@ -66,7 +79,8 @@ class PlannedHardware(_Part):
     @property
     def nics_bit_s(self) -> dict[str, float]:
         """NIC limits of the hosts that have one."""
-        return {name: host.nic for name, host in self.hosts.items() if host.nic is not None}
+        nics = {name: host.nic for name, host in self.hosts.items() if host.nic is not None}
+        return {name: nic.rate for name, nic in nics.items() if nic.rate is not None}
 
 
 class PlannedVisit(_Part):

@@ -193,8 +193,10 @@ def _limits(host: PlannedHost) -> Iterator[str]:
         first = host.disks[0]
         speed = f" of {show_bytes(first.bandwidth)}/s" if first.bandwidth is not None else ""
         yield f"{counted(len(host.disks), 'disk')}{speed}"
-    if host.nic is not None:
-        yield f"{show_figure(host.nic / 1e9)} Gbit/s"
+    if host.nic is not None and host.nic.rate is not None:
+        yield f"{show_figure(host.nic.rate / 1e9)} Gbit/s"
+    if host.nic is not None and host.nic.delay:
+        yield f"{show_figure(host.nic.delay * 1e6)} µs to each peer"
 
 
 def _load(evidence: Evidence) -> str:

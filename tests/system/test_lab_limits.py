@@ -12,10 +12,13 @@ from weighbridge.common.errors import (
     CommandFailed,
 )
 from weighbridge.common.host import Counters, Host, Service
-from weighbridge.topologies.lab import LabHosts
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab import LabHosts, start_lab
+from weighbridge.topologies.lab.network import can_delay
+from weighbridge.topologies.lab.requirements import means
 
 sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import MIB, PYTHON, within
+from small_lab import MIB, PYTHON, labelled, within
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
@@ -135,6 +138,31 @@ def test_the_rate_of_a_nic_holds_in_both_directions(
         receiver.stop("sink")
         assert rate_bit_per_s < 200e6 * 1.15
         assert rate_bit_per_s > 200e6 * 0.4
+
+
+def test_a_delayed_nic_adds_its_delay_to_a_round_trip_or_is_refused_without_netem(
+    tmp_path: Path,
+) -> None:
+    hosts = {"client-1": {"nic": {"rate": "1Gbit", "delay": "20ms"}}, "store-1": {}}
+    far = Hardware.model_validate({"name": "far", "kind": "lab", "hosts": hosts})
+    if not can_delay():
+        needed = [one for one in means(far, home=tmp_path) if "netem" in one.name]
+        assert [one.found for one in needed] == [False]
+        return
+    label, roots = labelled("far"), dict.fromkeys(hosts, Path("/"))
+    (tmp_path / "far").mkdir()
+    with start_lab(
+        label, far, roots, print, folder=tmp_path / "far", names=list(hosts), state=tmp_path
+    ) as found:
+        found.limit()
+        peer = found.hosts["store-1"].address
+        script = (
+            "import socket, time; begin = time.monotonic(); one = socket.socket(); "
+            f"one.connect_ex(('{peer}', 9)); print(time.monotonic() - begin)"
+        )
+        took_s = float(found.hosts["client-1"].run([PYTHON, "-c", script]).stdout)
+        assert took_s >= 0.02  # a refused connection is one round trip
+        assert "netem" in found.facts()["limits client-1"]
 
 
 def test_dropping_caches_empties_the_page_cache(client: Host, tmp_path: Path) -> None:

@@ -242,6 +242,15 @@ def test_a_token_bucket_holds_a_tick_of_its_rate_and_at_least_two_large_segments
     assert f"{burst_bytes}b" in network.limit_argv("eth0", rate_bit_per_s)
 
 
+def test_a_delay_holds_twice_what_the_rate_sends_meanwhile_and_at_least_1000_packets() -> None:
+    slow, fast = network.delay_argv("eth0", 2e-4, None), network.delay_argv("eth0", 0.05, 10**9)
+    assert slow[-4:] == ("limit", "1000", "delay", "200us")
+    assert fast[-4:] == ("limit", "12500", "delay", "50000us")
+    assert network.limit_argv("eth0", 10**9, ("parent", "1:1"))[3:8] == (
+        *("dev", "eth0", "parent", "1:1", "tbf"),
+    )
+
+
 def test_a_runc_without_state_has_no_containers(tmp_path: Path) -> None:
     assert Runc(tmp_path / "none").containers() == ()
 

@@ -55,6 +55,19 @@ def test_loop_devices_are_required_only_for_disks(tmp_path: Path) -> None:
     assert not any(mean.name == "loop devices" for mean in means(VAST, home=tmp_path))
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_delay_needs_a_kernel_with_netem_which_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    far = Hardware.model_validate(
+        {"name": "far", "kind": "lab", "hosts": {"client-1": {"nic": {"delay": "200us"}}}}
+    )
+    monkeypatch.setattr(lab, "can_delay", lambda: known)
+    needed = named(means(far, home=tmp_path), "netem")
+    assert (needed.found, "modprobe sch_netem" in needed.remedy) == (known, True)
+    assert not any("netem" in mean.name for mean in means(SMALL, home=tmp_path))
+
+
 def test_an_overlay_cannot_be_on_an_overlay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

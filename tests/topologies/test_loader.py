@@ -9,7 +9,7 @@ from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import STORES
 from weighbridge.topologies import loader
-from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hardware import Hardware, Nic
 from weighbridge.topologies.parameters import LayoutParameter, parameters
 
 HARDWARE = Hardware.model_validate(
@@ -144,6 +144,40 @@ def test_limits_that_no_host_can_have_are_refused(tmp_path: Path, spec: str) -> 
     (tmp_path / "h.yaml").write_text(f"name: h\nkind: fake\nhosts: {{client-1: {spec}}}\n")
     with pytest.raises(DocumentError, match=r"h\.yaml:3:"):
         loader.load_hardware(tmp_path / "h.yaml")
+
+
+@pytest.mark.parametrize(
+    ("nic", "kind", "words"),
+    [
+        ("{}", "lab", "needs a rate, a delay, or both"),
+        ("{rate: 1Gbit, delai: 1ms}", "lab", "unknown key 'delai' (did you mean 'delay'?)"),
+        ("{delay: 11s}", "lab", "less than or equal to 10"),
+        ("{delay: 200}", "lab", "200 has no unit"),
+        ("{delay: 1ms}", "fake", "is only for hosts of kind lab"),
+    ],
+)
+def test_a_nic_that_no_host_can_have_is_refused(
+    tmp_path: Path, nic: str, kind: str, words: str
+) -> None:
+    (tmp_path / "h.yaml").write_text(
+        f"name: h\nkind: {kind}\nhosts: {{client-1: {{nic: {nic}}}}}\n"
+    )
+    with pytest.raises(DocumentError, match=r"h\.yaml:3:") as error:
+        loader.load_hardware(tmp_path / "h.yaml")
+    assert words in str(error.value)
+
+
+def test_a_nic_has_a_rate_and_a_delay_and_its_rate_alone_may_be_written_short(
+    tmp_path: Path,
+) -> None:
+    nics = "{a: {nic: 1Gbit}, client-1: {nic: {rate: 1Gbit, delay: 200us}}}"
+    text = f"name: h\nkind: lab\nhosts: {nics}\n"
+    (tmp_path / "h.yaml").write_text(text)
+    hosts = loader.load_hardware(tmp_path / "h.yaml").hosts
+    assert hosts["a"].nic == Nic.model_validate("1Gbit")
+    nic = hosts["client-1"].nic
+    assert nic is not None
+    assert (nic.rate, nic.delay) == (10**9, 0.0002)
 
 
 @pytest.mark.parametrize("period", ["10", "0.5ms", "2s"])

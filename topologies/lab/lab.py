@@ -190,7 +190,8 @@ class LabHosts(Hosts):
             for write in self._cgroups.limits(group, spec, devices, what, period_s=period_s):
                 write.apply()
             if spec.nic is not None and "nic" in what:
-                network.limit(self._switch_pid, self._ports[name], spec.nic)
+                nic = spec.nic
+                network.limit(self._switch_pid, self._ports[name], nic.rate, nic.delay)
 
         together([partial(limit, name) for name in self._lab])
 
@@ -214,7 +215,7 @@ class LabHosts(Hosts):
             for write in self._cgroups.lifts(host.bundle.cgroup, spec, devices, what):
                 write.apply()
             if spec.nic is not None and "nic" in what:
-                network.unlimit(self._switch_pid, self._ports[name])
+                network.unlimit(self._switch_pid, self._ports[name], spec.nic.rate)
 
         together([partial(unlimit, name) for name in self._lab])
 

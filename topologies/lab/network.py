@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from weighbridge.common.errors import CommandFailed
 from weighbridge.topologies.local_command import command
 
 PREFIX = "10.80.0"
@@ -19,6 +20,12 @@ SMALLEST_BURST_BYTES = 128 * 1024
 BURST_S = 0.004
 """A token bucket holds what the rate passes in one tick of a 250 Hz kernel: 90 to 96 % of 0.1, 1
 and 10 Gbit/s were reached.
+"""
+QUEUED_PACKETS = 1000
+"""The least that a delay holds, as netem's own default."""
+SMALLEST_PACKET_BYTES = 1000
+"""A delay must hold all packets that its rate sends meanwhile, twice over: smaller ones are rare at
+a full rate.
 """
 QUEUE_MS = 50
 """The length of the bucket's queue, as time at its rate."""
@@ -74,28 +81,47 @@ def burst_bytes(rate_bit_per_s: int) -> int:
     return max(SMALLEST_BURST_BYTES, int(rate_bit_per_s / 8 * BURST_S))
 
 
-def limit_argv(device: str, rate_bit_per_s: int) -> tuple[str, ...]:
+def limit_argv(
+    device: str, rate_bit_per_s: int, parent: Sequence[str] = ("root",)
+) -> tuple[str, ...]:
     """The `tc` command that limits what a device sends."""
     rate = ("rate", f"{rate_bit_per_s}bit", "burst", f"{burst_bytes(rate_bit_per_s)}b")
     return (
-        *("tc", "qdisc", "replace", "dev", device, "root", "tbf"),
+        *("tc", "qdisc", "replace", "dev", device, *parent, "tbf"),
         *(*rate, "latency", f"{QUEUE_MS}ms"),
     )
 
 
-def limit(switch_pid: int, port: Port, rate_bit_per_s: int) -> None:
-    """Limit a NIC both ways: the host's end limits sending, the bridge's end receiving.
+def delay_argv(device: str, delay_s: float, rate_bit_per_s: int | None) -> tuple[str, ...]:
+    """The `tc` command that delays what a device sends, and holds what is on its way meanwhile."""
+    packets = QUEUED_PACKETS
+    if rate_bit_per_s is not None:
+        packets = max(packets, int(2 * delay_s * rate_bit_per_s / 8 / SMALLEST_PACKET_BYTES))
+    return (
+        *("tc", "qdisc", "replace", "dev", device, "root", "handle", "1:", "netem"),
+        *("limit", str(packets), "delay", f"{delay_s * 1e6:.0f}us"),
+    )
+
+
+def limit(switch_pid: int, port: Port, rate_bit_per_s: int | None, delay_s: float = 0) -> None:
+    """Limit a NIC both ways: the host's end limits and delays sending, the bridge's end limits
+    receiving.
 
     Raises CommandFailed.
     """
-    command(_inside(port.pid, *limit_argv(NIC, rate_bit_per_s)))
-    command(_inside(switch_pid, *limit_argv(port.device, rate_bit_per_s)))
+    if delay_s:
+        command(_inside(port.pid, *delay_argv(NIC, delay_s, rate_bit_per_s)))
+    if rate_bit_per_s is not None:
+        parent = ("parent", "1:1") if delay_s else ("root",)
+        command(_inside(port.pid, *limit_argv(NIC, rate_bit_per_s, parent)))
+        command(_inside(switch_pid, *limit_argv(port.device, rate_bit_per_s)))
 
 
-def unlimit(switch_pid: int, port: Port) -> None:
-    """Remove the limit of a NIC. Raises CommandFailed."""
-    for pid, device in ((port.pid, NIC), (switch_pid, port.device)):
-        command(_inside(pid, "tc", "qdisc", "delete", "dev", device, "root"))
+def unlimit(switch_pid: int, port: Port, rate_bit_per_s: int | None) -> None:
+    """Remove what `limit` set. Raises CommandFailed."""
+    command(_inside(port.pid, "tc", "qdisc", "delete", "dev", NIC, "root"))
+    if rate_bit_per_s is not None:
+        command(_inside(switch_pid, "tc", "qdisc", "delete", "dev", port.device, "root"))
 
 
 def read_limit(port: Port) -> str:
@@ -104,9 +130,19 @@ def read_limit(port: Port) -> str:
 
     Raises CommandFailed.
     """
-    shown = " ".join(command(_inside(port.pid, "tc", "qdisc", "show", "dev", NIC, "root")).split())
-    # Without the handle and reference count: equal limits must read alike.
-    return re.sub(r"qdisc (\w+) \w+: root refcnt \d+", r"\1", shown)
+    shown = " ".join(command(_inside(port.pid, "tc", "qdisc", "show", "dev", NIC)).split())
+    # Without handles and reference count: equal limits must read alike.
+    return re.sub(r"qdisc (\w+) \w+: (root refcnt \d+|parent 1:1)", r"\1", shown)
+
+
+def can_delay() -> bool:
+    """Whether this kernel has netem: tried in a network namespace that ends with the trial."""
+    trial = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    try:
+        command(["unshare", "--net", "--", *trial])
+    except CommandFailed:
+        return False
+    return True
 
 
 def _inside(pid: int, *argv: str) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from weighbridge.common.quantities import show_bytes
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.network import can_delay
 
 TOOLS = (
     ("runc", "runc", "runs hosts as containers"),
@@ -71,6 +72,7 @@ def means(hardware: Hardware, *, home: Path) -> tuple[HostRequirement, ...]:
         _kernel(),
         _overlay(),
         *_loop(hardware),
+        *_netem(hardware),
         *_cgroups(),
         _memory(hardware),
         *_disk(hardware, home),
@@ -109,6 +111,15 @@ def _loop(hardware: Hardware) -> tuple[HostRequirement, ...]:
         "loop devices", found, f"the hosts have {count} disks", "modprobe loop"
     )
     return (needed,) if count else ()
+
+
+def _netem(hardware: Hardware) -> tuple[HostRequirement, ...]:
+    delayed = [name for name, host in hardware.hosts.items() if host.nic and host.nic.delay]
+    if not delayed:
+        return ()
+    remedy = "modprobe sch_netem, boot a kernel that has it, or take `delay` out of the hardware"
+    why = f"delays what {', '.join(delayed)} send"
+    return (HostRequirement("netem in the kernel", can_delay(), why, remedy),)
 
 
 def _cgroups() -> tuple[HostRequirement, ...]:

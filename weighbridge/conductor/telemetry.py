@@ -64,7 +64,7 @@ def limits_of(
             if spec.cpus is None
             else quota_of(spec.cpus, hardware.cpu_period).period_us / 1e3,
             memory_bytes=spec.memory,
-            nic_bits_s=spec.nic,
+            nic_bits_s=None if spec.nic is None else spec.nic.rate,
             disks=tuple(
                 DiskLimit(bandwidth_bytes_s=disk.bandwidth, iops=disk.iops) for disk in spec.disks
             ),

@@ -105,6 +105,6 @@ def _binomial_quantile(share: float, samples: int, p: float) -> int:
     """The least k with P(B <= k) >= share, B binomial: six times faster than scipy.stats.binom."""
     from scipy.special import bdtr, bdtrik  # noqa: PLC0415 - slow to import, unused by drivers
 
-    k = math.ceil(bdtrik(share, samples, p))
+    k: int = math.ceil(bdtrik(share, samples, p))
     below = max(k - 1, 0)  # bdtrik inverts an interpolation: it may be one too high
-    return below if bdtr(below, samples, p) >= share else k
+    return below if float(bdtr(below, samples, p)) >= share else k
