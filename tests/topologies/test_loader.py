@@ -177,7 +177,7 @@ def test_a_nic_has_a_rate_and_a_delay_and_its_rate_alone_may_be_written_short(
     assert hosts["a"].nic == Nic.model_validate("1Gbit")
     nic = hosts["client-1"].nic
     assert nic is not None
-    assert (nic.rate, nic.delay) == (10**9, 0.0002)
+    assert (nic.rate, nic.delay) == (10**9, pytest.approx(2e-4))
 
 
 @pytest.mark.parametrize("period", ["10", "0.5ms", "2s"])
