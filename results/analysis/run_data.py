@@ -10,7 +10,7 @@ from typing import Final
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.layers.staircase import Staircase
-from weighbridge.results.analysis.layers.staircases import staircases, with_ceiling_doubts
+from weighbridge.results.analysis.layers.staircases import staircases, with_ceilings
 from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row, rows_of
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
@@ -141,7 +141,7 @@ class RunData:
         """
         if self.tuning is not None:
             return tuning_rows(self.plan, self.visits, self.trials)
-        rows = with_ceiling_doubts(rows_of(self.plan, self.visits), self.stairs or ())
+        rows = with_ceilings(rows_of(self.plan, self.visits), self.stairs or ())
         return with_event_doubts(rows, self.events)
 
     @cached_property

@@ -7,7 +7,10 @@ why; if something is invalid or missing it says so instead of a number.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.steps.bottleneck import NOTHING_SEEN
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import counted, listed, show_figure, show_ratio, upper
@@ -31,7 +34,32 @@ def sentence(one: Effect) -> str:
     if one.lacking:
         counts = [str(count) for count in one.lacking]
         text += f" Not comparable at {listed(counts)} {'worker' if counts == ['1'] else 'workers'}."
-    return text
+    limits = limits_of(one)
+    return f"{text} {upper(limits)}." if limits else text
+
+
+def limits_of(one: Effect) -> str:
+    """What limited the two sides; empty if unknown for both. Over all worker counts, at the highest
+    comparable one: `at 16 workers limited by the network (rgw-beast), nothing seen (swift)`.
+    """
+    if one.sides is None:
+        return ""
+    known = {row.layout: words for row in one.sides if (words := row.limited_by) is not None}
+    if not known:
+        return ""
+    at = f"at {counted(one.sides[0].workers, 'worker')} " if len(one.by_count) > 1 else ""
+    if set(known.values()) == {NOTHING_SEEN}:
+        return f"{at}no resource was seen at its limit{_only(known, one)}"
+    by = [f"{words} ({layout})" for layout, words in known.items()]
+    if len(known) == 2 and len(set(known.values())) == 1:
+        return f"{at}both were limited by {next(iter(known.values()))}"
+    return f"{at}limited by {', '.join(by)}"
+
+
+def _only(known: Mapping[str, str], one: Effect) -> str:
+    """The layout that it is known of, if it is not known of both."""
+    both = len(known) == len({row.layout for row in one.rows})
+    return "" if both else f" ({listed(list(known))})"
 
 
 def strength(one: Effect) -> str:

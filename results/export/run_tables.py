@@ -107,6 +107,12 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
             "saturated", "text", "The resource that may have been the bottleneck, in words."
         ),
         _row_column(
+            "limited_by",
+            "text",
+            "What limited it, by kind: the gateway's or the stores' CPU, disks, the network, the "
+            "load generator, or nothing seen; empty if unknown.",
+        ),
+        _row_column(
             "valid",
             "boolean",
             "Whether failures, the driver's own load and Little's law were within bounds.",

@@ -18,8 +18,8 @@ from weighbridge.results.analysis.layers.staircase import (
     staircase_csv,
 )
 from weighbridge.results.analysis.layers.staircases import beside
+from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.export.csv_format import rounded_csv
 from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.figures import UNKNOWN, counted, show_figure, upper

@@ -12,9 +12,9 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.reasons import Reason, marks
+from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.figures import UNKNOWN, show_p, show_ratio
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS

@@ -18,8 +18,9 @@ from weighbridge.results.analysis.layers.staircase import (
     gaps,
     percent,
 )
+from weighbridge.results.analysis.steps.bottleneck import limit_brief, limit_words
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import limit_brief, limit_words, saturated
+from weighbridge.results.analysis.steps.use import saturated
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.charts.resource_strips import resource_finding
 from weighbridge.results.figures import counted, show_figure, upper

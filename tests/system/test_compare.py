@@ -32,7 +32,7 @@ COLUMNS = (
     "p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,max_over_repeats_high_ms,"
     "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,"
     "p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,p99_9_low_ms,p99_9_high_ms,max_low_ms,max_high_ms,"
-    "saturated,valid,steady,ranked,lower_bounds,provisional,doubts,notes"
+    "saturated,limited_by,valid,steady,ranked,lower_bounds,provisional,doubts,notes"
 )
 SUITE = """
 name: trial
@@ -175,6 +175,7 @@ def test_the_hosts_of_both_deployments_were_attested_and_what_each_used_was_reco
         assert hosts == {"client-1", "gateway-1", "store-1", "store-2", "store-3"}
     for row in csv.DictReader((finished[0] / "derived" / "summary.csv").read_text().splitlines()):
         assert row["saturated"]
+        assert row["limited_by"]
 
 
 @pytest.mark.usefixtures("finished")

@@ -15,9 +15,10 @@ from rich.table import Table
 from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
 from weighbridge.results.analysis.findings import Finding, headline
 from weighbridge.results.analysis.reasons import Reason, marks
+from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import limit_brief, saturated
+from weighbridge.results.analysis.steps.use import saturated
 from weighbridge.results.derivation import Derived
 from weighbridge.results.doubt import doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, show_figure

@@ -25,8 +25,9 @@ from weighbridge.results.analysis.layers.staircase import (
     Staircase,
     above,
 )
+from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
-from weighbridge.results.analysis.steps.use import limit_brief
+from weighbridge.results.analysis.steps.use import UTILIZED, What
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested, PlannedLayout, ResolvedPlan, earlier
 from weighbridge.suites import Api, Operation
@@ -76,9 +77,9 @@ def beside(layers: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(row for row in layers if row.layer in ("rbd", "cephfs"))
 
 
-def with_ceiling_doubts(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
-    """The rows, with a note on each that is above a layer below it; unbelievable ones are not
-    ranked.
+def with_ceilings(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
+    """The rows, with the ceilings of disks and network that each came close to, and a note on each
+    that is above a layer below it; unbelievable ones are not ranked.
     """
     known = {(stair.kind, stair.layout): stair for stair in stairs}
     made = []
@@ -88,6 +89,8 @@ def with_ceiling_doubts(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tup
         ops_s = row.value("throughput")
         if stair is not None and row.ranked and ops_s:
             doubt = above(ops_s, stair.steps[:-1], row.operation, stair.daemons)
+        if stair is not None and ops_s:
+            row = row.model_copy(update={"reached": _reached(ops_s, stair)})  # noqa: PLW2901 - as below
         if doubt is not None:
             notes = {"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}
             above_it = doubts.Doubt(
@@ -97,6 +100,22 @@ def with_ceiling_doubts(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tup
             row = row.model_copy(update=notes | more)  # noqa: PLW2901 - the same row with more known of it
         made.append(row)
     return tuple(made)
+
+
+def _reached(ops_s: float, stair: Staircase) -> tuple[What, ...]:
+    """Of disks and network those whose ceiling is used up to the share that counts as full."""
+    steps: dict[What, LayerStep | None] = {
+        "disk": stair.step("disk"),
+        "network": stair.step("network"),
+    }
+    return tuple(
+        what
+        for what, step in steps.items()
+        if step is not None
+        and step.believable
+        and step.throughput_ops_s
+        and ops_s >= UTILIZED * step.throughput_ops_s
+    )
 
 
 def _staircase(

@@ -22,6 +22,7 @@ from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
+from weighbridge.results.analysis.steps.bottleneck import limit_words, limited_by
 from weighbridge.results.analysis.steps.daemons import figure_words
 from weighbridge.results.analysis.steps.other_programs import beside_words
 from weighbridge.results.analysis.steps.queues import queue_words
@@ -31,7 +32,7 @@ from weighbridge.results.analysis.steps.steady_repeats import steady_over_repeat
 from weighbridge.results.analysis.steps.use import (
     Resource,
     StepUse,
-    limit_words,
+    What,
     over_repeats,
 )
 from weighbridge.results.analysis.steps.validity import outlier_words
@@ -77,6 +78,8 @@ class Row(Figures):
     """How many repeats the figures come from."""
     resources: tuple[Resource, ...] = ()
     """Medians over the repeats; empty without telemetry."""
+    reached: tuple[What, ...] = ()
+    """Resources whose measured ceiling its throughput came close to."""
     aside: str = ""
     """Where requests queued, and what else ran on the hosts' machine, in words."""
     daemon_words: str = ""
@@ -115,6 +118,11 @@ class Row(Figures):
         """The bottleneck, in words; None if unknown."""
         words = limit_words(self.resources)
         return f"{words}; {self.aside}" if words and self.aside else words
+
+    @property
+    def limited_by(self) -> str | None:
+        """What limited it, by kind of resource; None if unknown."""
+        return limited_by(self.resources, self.reached)
 
     @property
     def used(self) -> tuple[Point, ...]:

@@ -21,7 +21,6 @@ is included.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final, Literal
@@ -91,9 +90,9 @@ class Resource(Record):
             periods = (
                 "its periods" if self.period_ms is None else f"periods of {self.period_ms:g} ms"
             )
-            held = f", throttled in {_percent(self.throttled)} of {periods}"
+            held = f", throttled in {percent(self.throttled)} of {periods}"
         own = ": the driver’s own limit" if self.tier == "client" else ""
-        return f"{self.name} ({_percent(self.share)} of {self.limit}{held}){own}"
+        return f"{self.name} ({percent(self.share)} of {self.limit}{held}){own}"
 
 
 class StepUse(Record):
@@ -200,27 +199,6 @@ def full_nics(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     )
 
 
-def limit_words(resources: Sequence[Resource]) -> str | None:
-    """The bottleneck: `CPU of store-1 (99 % of 0.3), also CPU of store-2`; None if unknown."""
-    if not resources:
-        return None
-    full = saturated(resources)
-    if not full:
-        return f"none above {_percent(UTILIZED)}: {_highest(resources)}"
-    others = f", also {', '.join(one.name for one in full[1:])}" if len(full) > 1 else ""
-    return f"{full[0].words}{others}"
-
-
-def limit_brief(resources: Sequence[Resource]) -> str | None:
-    """The bottleneck in brief: `store-1 CPU 99 % +1`, `none (gateway-1 CPU 64 %)`, or None."""
-    if not resources:
-        return None
-    full = saturated(resources)
-    if not full:
-        return f"none ({_highest(resources)})"
-    return f"{_short(full[0])}{f' +{len(full) - 1}' if len(full) > 1 else ''}"
-
-
 def highest(resources: Iterable[Resource], what: What, tiers: Sequence[Tier]) -> float | None:
     """The highest share of a kind of resource on hosts of these tiers; None if there is none."""
     return max(
@@ -243,22 +221,8 @@ def others(uses: Sequence[StepUse | None]) -> tuple[float | None, ...]:
     return shares if lab else ()
 
 
-def _highest(resources: Sequence[Resource]) -> str:
-    # Memory in use means nothing as long as some is left.
-    # Rounded down: what is just below the bound must not look as if it reached it.
-    top = max(
-        (one for one in resources if one.what != "memory"),
-        key=lambda one: one.share,
-        default=resources[0],
-    )
-    return f"{top.host} {top.what} {math.floor(top.share * 100 + 1e-9)} %"
-
-
-def _short(one: Resource) -> str:
-    return f"{one.host} {one.what} {_percent(one.share)}"
-
-
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """`97 %`."""
     return f"{share * 100:.0f} %"
 
 

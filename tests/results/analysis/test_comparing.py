@@ -14,6 +14,7 @@ from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.contrast import at_workers, over_all
 from weighbridge.results.analysis.findings import find, headline
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.metrics import METRICS
 from weighbridge.suites import Bounds
@@ -275,3 +276,44 @@ def scattered(layout: str, workers: int, repeats: int, draw: random.Random) -> R
     """A row of repeats whose throughput and p90 scatter independently."""
     both = [[math.exp(draw.gauss(0, 0.05)) for _ in ("rate", "p90")] for _ in range(repeats)]
     return row(layout, workers, [rate for rate, _ in both], [p90 for _, p90 in both])
+
+
+def limited(row: Row, *kinds: tuple[str, str]) -> Row:
+    found = [
+        {"what": what, "host": "h", "tier": tier, "share": 0.9, "limit": "1"}
+        for what, tier in kinds
+    ]
+    idle = {"what": "memory", "host": "h", "tier": "gateway", "share": 0.1, "limit": "1"}
+    resources = tuple(Resource.model_validate(one) for one in (*found, idle))
+    return row.model_copy(update={"resources": resources})
+
+
+def test_a_verdict_says_what_limited_each_side_where_that_is_known() -> None:
+    a, b, disk = row("a"), row("b", rates=times(2.0)), ("disk", "storage")
+    said = [
+        cell(compare(rows)).text.split("; n = 5.")[1]
+        for rows in (
+            [a, b],
+            [limited(a), limited(b)],
+            [limited(a, disk), limited(b, disk)],
+            [limited(a, disk), limited(b, ("CPU", "gateway"))],
+            [limited(a, disk), limited(b)],
+            [a, limited(b)],
+        )
+    ]
+    assert said == [
+        "",
+        " No resource was seen at its limit.",
+        " Both were limited by the stores’ disks.",
+        " Limited by the stores’ disks (a), the gateway’s CPU (b).",
+        " Limited by the stores’ disks (a), nothing seen (b).",
+        " No resource was seen at its limit (b).",
+    ]
+
+
+def test_over_all_worker_counts_the_limits_are_those_at_the_highest() -> None:
+    cpu = ("CPU", "gateway")
+    few = [row("a", workers=2), row("b", workers=2, rates=times(2.0))]
+    many = [limited(row("a"), cpu), limited(row("b", rates=times(2.0)), cpu)]
+    text = cell(compare([few[0], many[0], few[1], many[1]]), workers=None).text
+    assert text.endswith(" At 8 workers both were limited by the gateway’s CPU.")

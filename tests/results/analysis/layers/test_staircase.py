@@ -14,7 +14,7 @@ from weighbridge.results.analysis.layers.staircase import (
     percent,
     staircase_csv,
 )
-from weighbridge.results.analysis.layers.staircases import beside, staircases, with_ceiling_doubts
+from weighbridge.results.analysis.layers.staircases import beside, staircases, with_ceilings
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.record.attestation import Attested
@@ -331,14 +331,14 @@ def test_a_gateway_out_of_cpu_was_not_limited_by_its_load_generator() -> None:
 def test_only_rows_above_a_layer_below_get_a_note() -> None:
     rows = [row(20, 1), row(400, 8)]
     stairs = staircases(plan(), rows, [], hosts())
-    first, second = with_ceiling_doubts(rows, stairs)
+    first, second = with_ceilings(rows, stairs)
     assert first == rows[0]
     assert second.notes == ("from memory: 1.3 times what its disks can do",)
 
 
 def test_unbelievable_figures_are_not_ranked_and_those_from_memory_are() -> None:
     rows = [row(400, 8), row(5000, 8, operation="write")]
-    read, written = with_ceiling_doubts(rows, staircases(plan(), rows, [], hosts()))
+    read, written = with_ceilings(rows, staircases(plan(), rows, [], hosts()))
     assert (read.doubts, read.ranked) == ((), True)
     (doubt,) = written.doubts
     assert (doubt.what, doubt.grade) == ("above its ceiling", "grave")

@@ -246,7 +246,7 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
         "p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,max_over_repeats_high_ms,"
         "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,"
         "p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,p99_9_low_ms,p99_9_high_ms,max_low_ms,max_high_ms,"
-        "saturated,valid,steady,ranked,lower_bounds,provisional,doubts,notes"
+        "saturated,limited_by,valid,steady,ranked,lower_bounds,provisional,doubts,notes"
     )
     absent = next(
         line
