@@ -84,8 +84,8 @@ class FlashDisk(DiskModel):
     """Flash memory: channels in parallel, then one link.
 
     Random reads a second are at most channels / read_latency. Writes into the cache take
-    `write_latency` and the link's time; sustained, random writes a second are channels / program_latency, and
-    sequential bytes a second program_bytes times that.
+    `write_latency` and the link's time; sustained, random writes a second are channels /
+    program_latency, and sequential bytes a second program_bytes times that.
     """
 
     kind: Literal["flash"] = "flash"

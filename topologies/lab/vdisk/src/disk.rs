@@ -24,10 +24,10 @@ const MOST_DESTAGES: usize = 64;
 /// Bytes of all requests of a disk in flight at most. A loop device has 128 requests of up to some
 /// MiB.
 const MOST_HELD_BYTES: u64 = 512 << 20;
-/// How late a wait of the kernel's ends is learnt, but no more than this.
+/// How late the kernel ends a wait is learnt, but no more than this.
 const MOST_LATE: Nanos = 100_000;
 /// The rest of a wait that is spent looking at the clock.
-const SPIN: Nanos = 15_000;
+const SPIN: Nanos = 5_000;
 
 /// What a disk has done since it was made. Times in seconds.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -332,7 +332,7 @@ impl Disk {
     /// The thread of events.
     fn run(&self) {
         let (mut events, mut answers, mut jobs) = (Vec::new(), Vec::new(), Vec::new());
-        // How late the kernel ends a wait, on average: it is asked to end that much earlier.
+        // How late the kernel ends a wait at least: it is asked to end that much earlier.
         let mut late: Nanos = 0;
         let mut state = self.state();
         loop {
@@ -384,8 +384,10 @@ impl Disk {
             state = held;
             state.armed = 0;
             if ended.timed_out() {
+                // Waking too early costs more than waking a little late: the estimate follows a
+                // shorter delay at once, and a longer one slowly.
                 let by = self.now().saturating_sub(now + asked).min(MOST_LATE);
-                late = (late * 15 + by) / 16;
+                late = if by < late { by } else { late + (by - late) / 64 };
             }
         }
     }

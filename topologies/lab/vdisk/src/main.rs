@@ -143,10 +143,13 @@ fn serve(folder: &Path) -> Result<(), String> {
         signals.add(signal);
     }
     signals.thread_block().map_err(|error| format!("signals: {error}"))?;
-    let kernel = |error| format!("prctl: {error}");
-    rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(kernel)?;
-    // Memory that this program needs must not wait for a write-back to its own disks.
-    rustix::process::configure_io_flusher_behavior(true).map_err(kernel)?;
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
+        .map_err(|error| format!("the kernel's timers: {error}"))?;
+    // Memory that this program needs must not wait for a write-back to its own disks. Root in a
+    // container may lack the right (CAP_SYS_RESOURCE); then only a full memory is a danger.
+    if let Err(error) = rustix::process::configure_io_flusher_behavior(true) {
+        eprintln!("vdisk: not known to the kernel as serving disks (PR_SET_IO_FLUSHER): {error}");
+    }
 
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("stdin: {error}"))?;
