@@ -134,17 +134,10 @@ def test_a_file_system_survives_a_new_mount(hosts: LabHosts) -> None:
     store = hosts.hosts["store-1"]
     hosts.limit(("disk",))
     store.run(["mkfs.xfs", "-q", "/dev/wb2"], timeout_s=300)
-    mount = "mkdir -p /run/x && mount /dev/wb2 /run/x && "
-    store.run(
-        [
-            "sh",
-            "-ec",
-            f"{mount} head -c 3000000 /dev/urandom >/run/x/a; sha1sum /run/x/a "
-            ">/run/sum; umount /run/x",
-        ],
-        timeout_s=300,
-    )
-    store.run(["sh", "-ec", f"{mount} sha1sum --check /run/sum; umount /run/x"], timeout_s=300)
+    mount = "mkdir -p /run/x && mount /dev/wb2 /run/x"
+    fill = "head -c 3000000 /dev/urandom >/run/x/a; sha1sum /run/x/a >/run/sum"
+    for script in (fill, "sha1sum --check /run/sum"):
+        store.run(["sh", "-ec", f"{mount}; {script}; umount /run/x"], timeout_s=300)
 
 
 def test_a_spinning_disk_takes_its_time_and_both_witnesses_count_the_same(hosts: LabHosts) -> None:

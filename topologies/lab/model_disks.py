@@ -22,12 +22,12 @@ from typing import Any, Final
 
 from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError
 from weighbridge.common.host import ModelDiskCounters
+from weighbridge.topologies.disk_expectations import PROGRAM
 from weighbridge.topologies.disk_models import DiskModel
 from weighbridge.topologies.hardware import Disk
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.program import LabProcess, send
 
-PROGRAM: Final = Path(__file__).with_name("vdisk_server")
 FUSE: Final = Path("/dev/fuse")
 GROUP: Final = "_disks"
 """Its cgroup below the deployment's, and its folder below the bundles: no host's name."""
@@ -37,8 +37,9 @@ PRIORITY: Final = -20
 """Disks do not wait for the programs that use them: a late answer would be a slower disk."""
 LOG: Final = "vdisk.out"
 
-# bash, not sh, which closes no descriptor above 9. Writes itself into the cgroup before it becomes the program: it has the label from its start, and
-# holds the claim's lock until then, also if the conductor is killed meanwhile.
+# Writes itself into the cgroup before it becomes the program: it has the label from its start, and
+# holds the claim's lock until then, also if the conductor is killed meanwhile. In bash, since sh
+# closes no descriptor above 9.
 _START: Final = 'echo $$ >"$1"; eval "exec $2<&-"; shift 2; exec "$@"'
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.common.host import Counters, DiskCounters
+from weighbridge.common.host import Counters, DiskCounters, ModelDiskCounters
 from weighbridge.conductor.probe_reader import SILENCE_S, ProbeInbox, ProbeLine, ProbeReader
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
@@ -28,11 +28,13 @@ from weighbridge.results.record.telemetry import (
     Head,
     HostLimits,
     HostSecond,
+    ModelDiskSecond,
     Phase,
     ProbeSecond,
     Tail,
     TelemetryLine,
 )
+from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.quota import quota_of
 
@@ -66,7 +68,12 @@ def limits_of(
             memory_bytes=spec.memory,
             nic_bits_s=spec.nic,
             disks=tuple(
-                DiskLimit(bandwidth_bytes_s=disk.bandwidth, iops=disk.iops) for disk in spec.disks
+                DiskLimit(
+                    bandwidth_bytes_s=disk.bandwidth,
+                    iops=disk.iops,
+                    model=None if disk.model is None else described(disk.model),
+                )
+                for disk in spec.disks
             ),
         )
         for name, spec in hardware.hosts.items()
@@ -387,4 +394,21 @@ def _disks(
     ]
     if any(value is None for one in pairs for value in one.values()):
         return None
-    return tuple(DiskSecond.model_validate(one) for one in pairs)
+    said = [_model(a.model, b.model) for a, b in zip(first, last, strict=True)]
+    return tuple(
+        DiskSecond.model_validate({**one, "model": model})
+        for one, model in zip(pairs, said, strict=True)
+    )
+
+
+def _model(
+    first: ModelDiskCounters | None, last: ModelDiskCounters | None
+) -> ModelDiskSecond | None:
+    """What a disk with a model counted between two samples; None: it has none, or one fell."""
+    if first is None or last is None:
+        return None
+    names = [name for name in ModelDiskSecond.model_fields if name != "cached_bytes"]
+    grown = {name: _more(getattr(first, name), getattr(last, name)) for name in names}
+    if None in grown.values():
+        return None
+    return ModelDiskSecond.model_validate({**grown, "cached_bytes": last.cached_bytes})
