@@ -33,8 +33,10 @@ GROUP: Final = "_disks"
 """Its cgroup below the deployment's, and its folder below the bundles: no host's name."""
 ANSWER_S: Final = 30.0
 """It answers in a millisecond, and even on a very busy machine in less than this."""
-PRIORITY: Final = -20
-"""Disks do not wait for the programs that use them: a late answer would be a slower disk."""
+_FIRST: Final = ("nice", "-n", "-20")
+"""Disks do not wait for the programs that use them: a late answer would be a slower disk. Where
+that is not allowed, `nice` says so in the log and goes on.
+"""
 LOG: Final = "vdisk.out"
 
 # Writes itself into the cgroup before it becomes the program: it has the label from its start, and
@@ -108,7 +110,7 @@ class ModelDisks:
         argv = ["bash", "-ec", _START, "bash", str(group / "cgroup.procs"), str(lock)]
         with log.open("ab") as out:
             process = subprocess.Popen(
-                [*argv, *_private(), str(PROGRAM), "serve", str(mount)],
+                [*argv, *_FIRST, *_private(), str(PROGRAM), "serve", str(mount)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=out,
@@ -127,8 +129,6 @@ class ModelDisks:
         ]
         try:
             started._ask({"disks": wanted}, "ready")
-            with suppress(PermissionError):  # a container may not raise it; then it is as others
-                os.setpriority(os.PRIO_PROCESS, process.pid, PRIORITY)
         except BaseException:
             started.kill()
             raise
