@@ -116,6 +116,7 @@ impl Dirty {
     }
 
     /// The runs of blocks from a place on, wrapping at the end, of at most `longest` blocks each.
+    #[must_use]
     pub fn runs(&self, from: u64, longest: u64, most: usize) -> Vec<Extent> {
         let mut runs: Vec<Extent> = Vec::with_capacity(most.min(64));
         let around = self.blocks.range(from..).chain(self.blocks.range(..from));

@@ -354,7 +354,7 @@ impl Drive {
             }
             Media::Flash(channels) => {
                 for request in self.known.drain(..) {
-                    let begin = request.arrived + command;
+                    let begin = at.max(request.arrived + command);
                     let end = channels.serve(begin, &request, &mut self.link);
                     self.timers.add(end, Timer::Reply { id: request.id, media: true });
                 }
