@@ -6,12 +6,12 @@
 //! request is seen here and half after its answer: arrivals are dated back and answers sent early
 //! by that, so that it is a part of the service time.
 
+use crate::counts::{Counts, seconds};
 use crate::dirty::Extent;
 use crate::drive::{Drive, Event, Op, Request};
 use crate::model::{Model, Nanos, nanos};
 use crate::store::Store;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
-use serde::Serialize;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,35 +28,6 @@ const MOST_HELD_BYTES: u64 = 512 << 20;
 const MOST_LATE: Nanos = 100_000;
 /// The rest of a wait that is spent looking at the clock.
 const SPIN: Nanos = 5_000;
-
-/// What a disk has done since it was made. Times in seconds.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Counts {
-    /// Its name.
-    pub name: String,
-    /// Requests that were answered.
-    pub reads: u64,
-    /// See `reads`.
-    pub writes: u64,
-    /// Their bytes.
-    pub read_bytes: u64,
-    /// See `read_bytes`.
-    pub written_bytes: u64,
-    /// Flushes that were answered.
-    pub flushes: u64,
-    /// Runs of blocks that went from the cache to the media.
-    pub destages: u64,
-    /// Their bytes.
-    pub destaged_bytes: u64,
-    /// How long the head, or a channel on average, worked.
-    pub busy_s: f64,
-    /// The time of all requests together: per second, the mean number in flight.
-    pub waited_s: f64,
-    /// How much later than the model says answers were sent, in sum: what this machine adds.
-    pub late_s: f64,
-    /// Bytes in the volatile cache now.
-    pub cached_bytes: u64,
-}
 
 enum Answer {
     Data(ReplyData, Vec<u8>),
@@ -171,7 +142,7 @@ impl Disk {
         state.paced = on;
         for event in events {
             match event {
-                Event::Durable { extent, .. } => destaged(&mut state.counts, extent),
+                Event::Durable { extent, .. } => state.counts.destaged(extent),
                 Event::Done { id, .. } => answers.extend(self.due(&mut state, id, now + self.lead)),
             }
         }
@@ -285,7 +256,7 @@ impl Disk {
         let mut state = self.state();
         let Some(id) = began.id else {
             let now = self.now();
-            count(&mut state.counts, began.op, began.bytes, now - began.since);
+            state.counts.answered(began.op, began.bytes, now - began.since);
             drop(state);
             return answer.send(self.failed.load(Ordering::SeqCst));
         };
@@ -306,7 +277,7 @@ impl Disk {
         let due = pending.due.expect("its time has come");
         state.held_bytes -= pending.bytes;
         state.counts.late_s += seconds(now.saturating_sub(due - self.lead));
-        count(&mut state.counts, pending.op, pending.bytes, now - pending.since);
+        state.counts.answered(pending.op, pending.bytes, now - pending.since);
         pending.answer
     }
 
@@ -342,7 +313,7 @@ impl Disk {
                 for event in events.drain(..) {
                     match event {
                         Event::Durable { extent, .. } => {
-                            destaged(&mut state.counts, extent);
+                            state.counts.destaged(extent);
                             self.queued.fetch_add(1, Ordering::SeqCst);
                             jobs.push(Job::Persist(extent));
                         }
@@ -421,27 +392,3 @@ struct Began {
 
 /// Too much is in flight.
 struct Full;
-
-fn seconds(time: Nanos) -> f64 {
-    time as f64 / 1e9
-}
-
-fn destaged(counts: &mut Counts, extent: Extent) {
-    counts.destages += 1;
-    counts.destaged_bytes += extent.bytes();
-}
-
-fn count(counts: &mut Counts, op: Op, bytes: u64, waited: Nanos) {
-    match op {
-        Op::Read => {
-            counts.reads += 1;
-            counts.read_bytes += bytes;
-        }
-        Op::Write => {
-            counts.writes += 1;
-            counts.written_bytes += bytes;
-        }
-        Op::Flush => counts.flushes += 1,
-    }
-    counts.waited_s += seconds(waited);
-}

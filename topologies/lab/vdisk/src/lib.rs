@@ -4,6 +4,7 @@
 //! keeps its data, of which the cache's are not in the durable file; `mount` is the file system.
 
 pub mod chance;
+pub mod counts;
 pub mod dirty;
 pub mod disk;
 pub mod drive;

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use vdisk::counts::Counts;
 use vdisk::dirty::BLOCK;
-use vdisk::disk::{Counts, Disk};
+use vdisk::disk::Disk;
 use vdisk::model::Model;
 use vdisk::mount::{Files, Open, mount};
 use vdisk::simulate::{Load, simulate};
@@ -194,7 +195,9 @@ fn take_orders(disks: &[Arc<Disk>]) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let said = match serde_json::from_str(&line) {
             Ok(Order::Pace { on }) => {
-                disks.iter().for_each(|disk| disk.pace(on));
+                for disk in disks {
+                    disk.pace(on);
+                }
                 Said::Paced(on)
             }
             Ok(Order::Count) => Said::Disks(disks.iter().map(|disk| disk.counts()).collect()),
