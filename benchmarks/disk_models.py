@@ -40,7 +40,7 @@ from typing import Any
 from weighbridge.common.host import ModelDiskCounters
 from weighbridge.common.quantities import parse_bytes
 from weighbridge.topologies.disk_expectations import DiskFigures, DiskLoad, simulate
-from weighbridge.topologies.disk_models import DISK_MODELS, DiskModel
+from weighbridge.topologies.disk_models import DISK_MODELS, DiskModel, SpinningDisk
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.disk import LoopDisk, attached
@@ -51,6 +51,7 @@ END_S = 60.0
 AGREES = 0.05
 BUSY = 0.15
 """The share of idle CPUs below which the machine is said to be the limit."""
+LONGER = 50
 WAY_MODEL = DISK_MODELS["ideal"].model_copy(
     update={"read_latency": 2e-3, "variation": 0.0, "base": "way"}
 )
@@ -184,7 +185,11 @@ def fio(device: str, job: DiskJob, depth: int, seconds: float | None, seed: int)
 
 
 def expected(disk: ServedDisk, job: DiskJob, depth: int, seconds: float) -> DiskFigures | None:
-    """What the model says of the same load."""
+    """What the model says of the same load: of a spinning disk's few requests, for longer, except
+    where a cache fills meanwhile.
+    """
+    steady = job.fsync or not job.rw.endswith("write")
+    longer = LONGER if steady and isinstance(disk.model, SpinningDisk) else 1
     load = DiskLoad(
         write=job.rw.endswith("write"),
         random=job.rw.startswith("rand"),
@@ -192,7 +197,7 @@ def expected(disk: ServedDisk, job: DiskJob, depth: int, seconds: float) -> Disk
         depth=depth,
         span=disk.size_bytes,
         flush=job.fsync,
-        seconds=seconds,
+        seconds=seconds * longer,
     )
     return simulate(disk.model, disk.size_bytes, load)
 
