@@ -4,7 +4,7 @@ export VENV
 # Tests start a thousand Python programs: each module is compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
-CRATES := drivers/engine gateways/apache/responder
+CRATES := drivers/engine gateways/apache/responder topologies/lab/vdisk
 ARGS ?=
 # Four test files at a time, the longest first; a file runs in one process, so its fixtures are created once.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
@@ -35,7 +35,7 @@ check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter
 	$(BIN)/lint-imports
 	for crate in $(CRATES); do (cd $$crate && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings) || exit; done
 
-rust: setup-test ## Rust tests of the engine and the FastCGI responder
+rust: setup-test ## Rust tests of the engine, the FastCGI responder and the disks
 	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
 unit: setup-test ## Tests that need no root and no cluster, without the slow ones
@@ -72,7 +72,7 @@ lock: ## Update the versions and hashes of the Python packages that `make setup`
 
 clean: ## Remove what was built (results in runs/ and the images stay)
 	rm -rf $(VENV) build *.egg-info $(addsuffix /target,$(CRATES)) drivers/engine/_native*.so
-	rm -rf gateways/apache/fastcgi_responder .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf gateways/apache/fastcgi_responder topologies/lab/vdisk_server .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

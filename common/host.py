@@ -49,6 +49,28 @@ class Completed:
 
 
 @dataclass(frozen=True)
+class ModelDiskCounters:
+    """What a disk with a model says it has done since it was made, beside the kernel's counters."""
+
+    reads: int
+    writes: int
+    read_bytes: int
+    written_bytes: int
+    flushes: int
+    destages: int
+    """Runs of bytes that went from its volatile cache to the media."""
+    destaged_bytes: int
+    busy_s: float
+    """How long the head, or a flash channel on average, worked."""
+    waited_s: float
+    """The time of all requests together, as of `DiskCounters`."""
+    late_s: float
+    """How much later than its model says it answered, in sum: what the machine added."""
+    cached_bytes: int
+    """In its volatile cache now."""
+
+
+@dataclass(frozen=True)
 class DiskCounters:
     """What one disk of a host has done since it was attached, write-back included."""
 
@@ -60,6 +82,8 @@ class DiskCounters:
     """Time with a request in flight (io_ticks): in kernel ticks, too much for short requests."""
     waited_s: float
     """The time of all requests together: one second per second is a mean queue depth of one."""
+    model: ModelDiskCounters | None = None
+    """A second witness, where the disk has a model."""
 
 
 @dataclass(frozen=True)

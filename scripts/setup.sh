@@ -1,5 +1,6 @@
 #!/bin/sh
-# Install missing packages, create the virtual environment, and build the engine and the FastCGI responder.
+# Install missing packages, create the virtual environment, and build the engine, the FastCGI responder and
+# the program of disks with a model.
 # Run by `make setup`; safe to repeat.
 #
 #   scripts/setup.sh          to run Weighbridge
@@ -115,13 +116,15 @@ pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
 # One stamp per purpose, of everything the result depends on, so that a second `make compare` starts at once.
 stamp="$venv/.setup-$purpose"
 responder=gateways/apache/responder
+vdisk=topologies/lab/vdisk
 lock=requirements.lock
 [ "$purpose" != test ] || lock=requirements-test.lock
 now=$(cat pyproject.toml "$lock" drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs \
-  drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/Cargo.lock $responder/src/*.rs | cksum)-$(pwd)
+  drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/Cargo.lock $responder/src/*.rs \
+  $vdisk/Cargo.toml $vdisk/Cargo.lock $vdisk/src/*.rs | cksum)-$(pwd)
 stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
-if ! [ -x gateways/apache/fastcgi_responder ]; then stale=yes; fi
+if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ]; then stale=yes; fi
 
 # Python packages are downloaded while system packages are installed.
 fetching=""
@@ -141,7 +144,7 @@ repair it, or put another first in PATH"
 fi
 
 if [ "$stale" = yes ]; then
-  say "building the engine and the FastCGI responder (a minute or two)"
+  say "building the engine, the FastCGI responder and the disks' program (a minute or two)"
   pip install --no-build-isolation --no-deps --editable .
   printf '%s' "$now" >"$stamp"
 fi

@@ -25,6 +25,7 @@ from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import HostNeed, RootImage, Say
 from weighbridge.topologies import ceilings
 from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
+from weighbridge.topologies.disk_expectations import DiskLoad, expected_per_s
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.tool_runs import TIMEOUT_S, ask, at_once, limited
@@ -194,7 +195,9 @@ def _disks(
     def measure(host: Host, path: str, disk: Disk) -> list[HostCeiling]:
         jobs = disk_jobs(hardware, disk)
         read = partial(ceilings.disk_figures, asked=jobs)
-        figures = ask(host, "fio", ceilings.disk_arguments(path, jobs), read)
+        seconds = ceilings.DISK_S if disk.model is None else ceilings.MODEL_DISK_S
+        arguments = ceilings.disk_arguments(path, jobs, seconds=seconds)
+        figures = ask(host, "fio", arguments, read)
         return [
             HostCeiling(
                 host=host.name,
@@ -202,7 +205,7 @@ def _disks(
                 what=f"disk {Path(path).name} {job}",
                 value=value,
                 unit=unit,
-                promised=_promised(disk, unit),
+                promised=_promised(disk, job, unit),
             )
             for job, (value, unit) in figures.items()
         ]
@@ -223,7 +226,8 @@ def disk_jobs(hardware: Hardware, disk: Disk) -> tuple[str, ...]:
     Small requests to an unlimited disk of the lab are left out: the machine's CPU, which is
     measured already, decides how many there are.
     """
-    random = not hardware.of.contained or disk.iops is not None
+    limited = disk.iops is not None or disk.model is not None
+    random = not hardware.of.contained or limited
     return tuple(
         name for name, (rw, _) in ceilings.DISK_JOBS.items() if random or not rw.startswith("rand")
     )
@@ -273,17 +277,39 @@ def in_pieces(
     ]
 
 
-def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:
+def _promised(disk: Disk, job: str, unit: ceilings.Unit) -> float | None:
     """A limit of one kind promises nothing of the other: either may be reached first."""
+    if disk.model is not None:
+        rw, request_bytes = ceilings.DISK_JOBS[job]
+        per_s = _by_model(disk, rw, request_bytes, ceilings.DEPTH)
+        return per_s if per_s is None or unit == "1/s" else per_s * request_bytes
     if unit == "1/s":
         return disk.iops
     return disk.bandwidth if disk.iops is None else None
 
 
+def _by_model(disk: Disk, rw: str, request_bytes: int, depth: int) -> float | None:
+    """Requests a second that the model of a disk sustains in the region that fio works on."""
+    if disk.model is None or disk.size is None:
+        return None
+    load = DiskLoad(
+        write=rw.endswith("write"),
+        random=rw.startswith("rand"),
+        bytes=request_bytes,
+        depth=depth,
+        span=ceilings.REGION_BYTES,
+    )
+    return expected_per_s(disk.model, disk.size, load)
+
+
 def _promised_of(disk: Disk, piece: DiskRequest) -> float | None:
-    """Bytes of objects a second that the limits allow; None where requests are so small that the
-    CPU decides how many there are.
+    """Bytes of objects a second that the limits or the model allow; None where requests are so
+    small that the CPU decides how many there are.
     """
+    if disk.model is not None:
+        depth = ceilings.depth_of(piece)
+        per_s = _by_model(disk, piece.rw, piece.block_bytes, depth)
+        return None if per_s is None else per_s * piece.request_bytes
     share = piece.request_bytes / piece.block_bytes
     limits = [float(disk.iops * piece.request_bytes)] if disk.iops is not None else []
     if disk.bandwidth is not None:

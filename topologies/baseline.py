@@ -17,6 +17,7 @@ from weighbridge.topologies import attestation, ceilings
 from weighbridge.topologies.attestation import HostDisk
 from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
 from weighbridge.topologies.deployment import StateFolders
+from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.tool_runs import ask, at_once, limited
@@ -149,6 +150,7 @@ def _disk_limits(disk: Disk) -> str:
     words = [show_bytes(disk.size)] if disk.size is not None else []
     words += [] if disk.bandwidth is None else [f"{show_bytes(disk.bandwidth)}/s"]
     words += [] if disk.iops is None else [f"{disk.iops} requests/s"]
+    words += [] if disk.model is None else [described(disk.model)]
     return ", ".join(words)
 
 

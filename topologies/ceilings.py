@@ -29,6 +29,10 @@ machine's disk is used. No disk of a hardware file is smaller.
 """
 DISK_S: Final = 0.5
 """Linux throttles in slices of 0.1 s; the slack of the first is the same in all deployments."""
+MODEL_DISK_S: Final = 2.0
+"""For a disk with a model: a spinning one serves some 300 random requests in a second, of which
+half a second would show a different share each time.
+"""
 PIECE_S: Final = 0.7
 """For a job at one of the sizes of a suite: after seven slices that slack is a few percent."""
 SEQUENTIAL_BYTES: Final = 2**20
@@ -154,12 +158,14 @@ def fill_arguments(device: str) -> tuple[str, ...]:
     return (*_disk(device), "--name=fill", "--rw=write", f"--bs={SEQUENTIAL_BYTES}", "--iodepth=4")
 
 
-def disk_arguments(device: str, jobs: Collection[str] = DISK_JOBS) -> tuple[str, ...]:
-    """Arguments of fio for `jobs` of `DISK_JOBS`, one after the other."""
+def disk_arguments(
+    device: str, jobs: Collection[str] = DISK_JOBS, *, seconds: float = DISK_S
+) -> tuple[str, ...]:
+    """Arguments of fio for `jobs` of `DISK_JOBS`, one after the other, each for `seconds`."""
     words = list(_disk(device))
     for name in jobs:
         rw, size = DISK_JOBS[name]
-        words += _job(name, rw, size, depth=DEPTH, runtime_s=DISK_S)
+        words += _job(name, rw, size, depth=DEPTH, runtime_s=seconds)
     return tuple(words)
 
 
@@ -190,10 +196,14 @@ def piece_arguments(
     """Arguments of fio for pieces one after the other, each for `seconds`, by default `piece_s`."""
     words = list(_disk(device))
     for piece in asked:
-        depth = max(1, min(DEPTH, IN_FLIGHT_BYTES // piece.block_bytes))
-        runtime_s = seconds or piece_s(len(asked))
+        depth, runtime_s = depth_of(piece), seconds or piece_s(len(asked))
         words += _job(piece.name, piece.rw, piece.block_bytes, depth=depth, runtime_s=runtime_s)
     return tuple(words)
+
+
+def depth_of(piece: DiskRequest) -> int:
+    """Requests in flight: fewer large ones."""
+    return max(1, min(DEPTH, IN_FLIGHT_BYTES // piece.block_bytes))
 
 
 def _job(name: str, rw: str, block_bytes: int, *, depth: int, runtime_s: float) -> tuple[str, ...]:

@@ -163,6 +163,7 @@ class Deployment:
     def check(self) -> None:
         """Raise ServiceFailed, with the place where its log will be kept, if a service has died."""
         try:
+            self._hosts.check()
             self.running_gateway.check()
         except ServiceFailed as error:
             raise _with_kept_log(error, self._hosts, self._kept) from error
@@ -202,10 +203,9 @@ def deploy(
 ) -> Deployment:
     """Start a checked layout and put the limits of the hardware on.
 
-    Hosts' logs are kept in `logs` at the end; without it they are kept only if a service does not
-    start, below `logs` of the home folder. `attest` measures hosts that can be measured before the
-    gateway gets their disks (True: what deployments are compared by), which takes some 20 s for
-    five hosts. `tools` installs the measuring tools even without it.
+    Hosts' logs are kept in `logs` at the end; without it only if a service does not start, in the
+    home folder. `attest` measures hosts that can be measured before the gateway gets their disks
+    (True: what deployments are compared by): some 20 s for five hosts. `tools` installs the tools.
 
     Raises ServiceFailed, CommandFailed or VerificationFailed after tearing everything down.
     """

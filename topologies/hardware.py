@@ -18,6 +18,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.gateways.config_text import option_value
 from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.topologies.disk_models import AnyDiskModel
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
 from weighbridge.topologies.sysctls import STUDY_2014
@@ -53,6 +54,10 @@ class Disk(Record):
     """Whether a real disk may be erased. Otherwise one that holds anything is refused."""
     bandwidth: Annotated[Bytes, Field(gt=0)] | None = None
     iops: Annotated[int, Field(gt=0, le=10**9)] | None = None
+    model: AnyDiskModel | None = None
+    """How long the lab's disk takes, instead of limits; see `disk_models`. None: as long as this
+    machine's own disk.
+    """
 
 
 class Nic(Record):
@@ -219,6 +224,16 @@ class Hardware(Record):
                     yield (*where, "id"), only_real
                 if not real and disk.wipe:
                     yield (*where, "wipe"), only_real
+                if disk.model is not None:
+                    yield from self._model_faults(disk, where)
+
+    def _model_faults(self, disk: Disk, where: tuple[str | int, ...]) -> Iterator[FileFault]:
+        """Why a disk cannot have a model here."""
+        if not self.of.contained:
+            yield (*where, "model"), "is only for lab hosts: other disks take their own time"
+        for key in ("bandwidth", "iops"):
+            if getattr(disk, key) is not None:
+                yield (*where, key), "a disk with a model is limited by its figures: leave this out"
 
     def _duplicate_faults(self) -> Iterator[FileFault]:
         """Addresses of two hosts and disks of one host that are the same."""

@@ -34,6 +34,9 @@ class Hosts(ABC):
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
         """Remove limits that `limit` put on. Raises TargetError."""
 
+    def check(self) -> None:  # noqa: B027 - most kinds of hosts need no such program
+        """Raise ServiceFailed if a program that the hosts need, beside their services, has died."""
+
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
         """Facts about the hosts: kind, kernel, limits as the kernel reports them, known traps."""

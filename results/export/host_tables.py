@@ -53,6 +53,11 @@ class HostLine(OfStep):
         found: tuple[DiskSecond, ...] | None = self.second.disks
         return None if found is None else sum(getattr(disk, name) for disk in found)
 
+    def models(self, name: str) -> float | None:
+        """The sum over its disks that have a model; unknown where none has."""
+        said = [disk.model for disk in self.second.disks or () if disk.model is not None]
+        return sum(getattr(one, name) for one in said) if said else None
+
 
 RUNS: Final[TableSchema[RunData]] = TableSchema(
     "runs",
@@ -246,6 +251,33 @@ HOSTS: Final[TableSchema[HostLine]] = TableSchema(
             "number",
             "Time with requests in progress, summed over its disks.",
             lambda one: one.disks("busy_s"),
+            "s",
+        ),
+        DataColumn(
+            "model_disk_busy_s",
+            "number",
+            "Time that the media of its disks with a model worked, summed over them.",
+            lambda one: one.models("busy_s"),
+            "s",
+        ),
+        DataColumn(
+            "model_disk_flushes",
+            "integer",
+            "Flushes of the caches of its disks with a model.",
+            lambda one: one.models("flushes"),
+        ),
+        DataColumn(
+            "model_disk_destaged_bytes",
+            "integer",
+            "Bytes that went from these caches to the media.",
+            lambda one: one.models("destaged_bytes"),
+            "B",
+        ),
+        DataColumn(
+            "model_disk_late_s",
+            "number",
+            "How much later than their models say these disks answered, summed over requests.",
+            lambda one: one.models("late_s"),
             "s",
         ),
     ),

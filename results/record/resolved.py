@@ -39,6 +39,8 @@ class PlannedDisk(_Part):
     """Limit in bytes per second, each way."""
     iops: float | None = None
     """Limit in requests per second, each way."""
+    model: dict[str, str | float | None] | None = None
+    """The figures of a disk's model, its name as `base`; None: it has none."""
 
 
 class PlannedNic(_Part):

@@ -48,6 +48,10 @@ class DiskLimit(Record):
 
     bandwidth_bytes_s: Annotated[Count, Field(gt=0)] | None = None
     iops: Annotated[Count, Field(gt=0)] | None = None
+    model: str | None = None
+    """The model of a lab's disk and its figures, in words; None: it has none, or an earlier version
+    wrote this.
+    """
 
 
 class HostLimits(Record):
@@ -77,6 +81,27 @@ class Head(Record):
     """
 
 
+class ModelDiskSecond(Record):
+    """What a disk with a model counted of itself between two samples, beside the kernel."""
+
+    reads: Count
+    writes: Count
+    read_bytes: Count
+    written_bytes: Count
+    flushes: Count
+    destages: Count
+    """Runs of bytes that went from its volatile cache to the media."""
+    destaged_bytes: Count
+    busy_s: SpentSeconds
+    """How long the head, or a flash channel on average, worked."""
+    waited_s: SpentSeconds
+    """Sum over all requests: per second, the mean number in flight."""
+    late_s: SpentSeconds
+    """How much later than its model says it answered, in sum: what the machine added."""
+    cached_bytes: Count
+    """In its volatile cache at the later sample."""
+
+
 class DiskSecond(Record):
     """What one disk did between two samples."""
 
@@ -88,6 +113,8 @@ class DiskSecond(Record):
     """Time with requests in progress, in kernel ticks: too high when requests are short."""
     waited_s: SpentSeconds
     """Sum over all requests."""
+    model: ModelDiskSecond | None = None
+    """What a disk with a model says itself; None: it has none, or an earlier version wrote this."""
 
 
 class HostSecond(Record):

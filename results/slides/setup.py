@@ -192,6 +192,7 @@ def _limits(host: PlannedHost) -> Iterator[str]:
     if host.disks:
         first = host.disks[0]
         speed = f" of {show_bytes(first.bandwidth)}/s" if first.bandwidth is not None else ""
+        speed = speed if first.model is None else f" {first.model['base']}"
         yield f"{counted(len(host.disks), 'disk')}{speed}"
     if host.nic is not None and host.nic.rate is not None:
         yield f"{show_figure(host.nic.rate / 1e9)} Gbit/s"

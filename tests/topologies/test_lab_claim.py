@@ -190,7 +190,7 @@ def test_disks_are_found_by_their_former_file(tmp_path: Path) -> None:
         (tmp_path / f"loop{number}/loop").mkdir(parents=True)
         (tmp_path / f"loop{number}/loop/backing_file").write_text(f"{file}\n")
     (tmp_path / "loop6").mkdir()
-    assert disks(Path("/d/a"), tmp_path) == (Path("/dev/loop3"),)
+    assert disks(Path("/d/a"), "a", tmp_path) == (Path("/dev/loop3"),)
 
 
 def test_tearing_down_nothing_is_no_error(tmp_path: Path) -> None:

@@ -169,6 +169,18 @@ class Cgroups:
                 found.append(f"{name} {named}")
         return tuple(found)
 
+    def make(self, group: str) -> Path:
+        """Make a cgroup without limits, in version 1 that of memory, by which `pids` looks.
+
+        Raises TargetError.
+        """
+        folder = self.at("memory", group)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TargetError(f"{folder} cannot be made: {error.strerror}") from error
+        return folder
+
     def pids(self, group: str) -> tuple[int, ...]:
         """Processes (this machine's pids) of a cgroup and those below it; none when it is gone."""
         found: list[int] = []

@@ -57,6 +57,24 @@ class LoopDisk:
         try:
             Path(name).unlink()
             os.ftruncate(backing, size_bytes)
+        except OSError as error:
+            os.close(backing)
+            raise _no_device(path, folder, error) from error
+        return cls._over(path, backing, folder)
+
+    @classmethod
+    def over(cls, path: str, file: Path) -> Self:
+        """Attach a file that another program serves. Raises as `attach` does."""
+        try:
+            backing = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise TargetError(f"{file}: cannot open a disk's file: {error.strerror}") from error
+        return cls._over(path, backing, file.parent)
+
+    @classmethod
+    def _over(cls, path: str, backing: int, folder: Path) -> Self:
+        """Attach a descriptor, which is closed."""
+        try:
             device, minor = _attach_free(backing)
         except OSError as error:
             raise _no_device(path, folder, error) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.gateways.together import together
+from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.claim import ClaimedMachine
 from weighbridge.topologies.lab.program import LabProcess, send
@@ -31,7 +32,14 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
     Does all of it whatever fails, then raises TargetError naming what is left. Idempotent.
     """
     group = f"/{TREE}/{claimed.deployment}"
+    disk_programs = cgroups.pids(model_disks.group_of(claimed.deployment))
+    model_disks.end(disk_programs)
     faults = _end_containers(claimed.deployment, runc)
+    attached = partial(disks, claimed.folder, claimed.deployment)
+    if disk_programs:
+        # Hosts' file systems write their last to these disks; what is left then is killed below,
+        # and I/O to its disks fails instead of waiting.
+        _until_none(attached)
     # A runc that was killed while it made a container leaves unlisted processes, and a folder.
     for process in filter(None, map(LabProcess.of, cgroups.pids(group))):
         send(process, signal.SIGKILL)
@@ -44,7 +52,7 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
             faults.append(str(error))
     faults += [f"{path} has processes in it" for path in _until_none(lambda: cgroups.remove(group))]
     cgroups.remove_tree_if_empty()
-    faults += [f"{path} is attached" for path in _until_none(lambda: disks(claimed.folder))]
+    faults += [f"{path} is attached" for path in _until_none(attached)]
     bundles = claimed.folder / BUNDLES
     if bundles.exists():
         try:
@@ -78,8 +86,10 @@ def _end_containers(deployment: str, runc: Runc) -> list[str]:
         return [str(error)]
 
 
-def disks(folder: Path, block: Path = Path("/sys/block")) -> tuple[Path, ...]:
-    """Loop devices whose files are, or were before they were unlinked, below a folder."""
+def disks(folder: Path, deployment: str, block: Path = Path("/sys/block")) -> tuple[Path, ...]:
+    """Loop devices whose files are, or were before they were unlinked, below a folder, or are a
+    deployment's in the file system of a program that has ended.
+    """
     found = []
     for device in block.glob("loop*"):
         try:
@@ -87,7 +97,7 @@ def disks(folder: Path, block: Path = Path("/sys/block")) -> tuple[Path, ...]:
         except OSError:
             continue  # not attached
         backing = Path(name.removesuffix(" (deleted)"))
-        if backing.is_relative_to(folder):
+        if backing.is_relative_to(folder) or backing.name.startswith(f"{deployment}."):
             found.append(Path("/dev") / device.name)
     return tuple(sorted(found))
 

@@ -13,10 +13,18 @@ from pathlib import Path, PurePosixPath
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, TargetError
-from weighbridge.common.host import Completed, Counters, DiskCounters, Host, Service
+from weighbridge.common.host import (
+    Completed,
+    Counters,
+    DiskCounters,
+    Host,
+    ModelDiskCounters,
+    Service,
+)
 from weighbridge.topologies.lab import daemons, tools
 from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.model_disks import ModelDisks, file_name
 from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
 from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.lab.usage import counters
@@ -49,7 +57,8 @@ need() {
 class LabHost(Host):
     """A running container.
 
-    `pid` is its first process on this machine, `before` what its disks had counted at the start.
+    `pid` is its first process on this machine, `before` what its disks had counted at the start;
+    `model_disks` serves those that have a model.
     """
 
     def __init__(
@@ -61,6 +70,7 @@ class LabHost(Host):
         *,
         pid: int,
         before: tuple[DiskCounters, ...],
+        model_disks: ModelDisks | None = None,
     ) -> None:
         self.name = bundle.host
         self.address = address
@@ -72,6 +82,7 @@ class LabHost(Host):
         self._runc = runc
         self._cgroups = cgroups
         self._before = before
+        self._model_disks = model_disks
         self._programs = itertools.count(1)
         self._services: dict[str, LabProcess | None] = {}
 
@@ -275,7 +286,19 @@ class LabHost(Host):
         if not self.is_up():
             raise TargetError(f"{self.name}: the host is gone: its first process has ended")
         minors = [disk.minor for disk in self.bundle.disks]
-        return counters(self._cgroups, self.bundle.cgroup, self.pid, minors, self._before)
+        group = self.bundle.cgroup
+        said = self._said()
+        return counters(self._cgroups, group, self.pid, minors, self._before, said)
+
+    def _said(self) -> tuple[ModelDiskCounters | None, ...]:
+        """What its disks with a model say of themselves, in the order of its disks."""
+        if self._model_disks is None:
+            return ()
+        said = self._model_disks.counts()
+        deployment = self.bundle.deployment
+        return tuple(
+            said.get(file_name(deployment, self.name, index)) for index in range(len(self.disks))
+        )
 
     def drop_kernel_caches(self) -> str:
         """Write back and drop this machine's caches: all lab hosts share its kernel."""

@@ -17,17 +17,19 @@ from weighbridge.common.errors import CommandFailed, MissingPrerequisite, Target
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
 from weighbridge.gateways.together import together
-from weighbridge.topologies.hardware import Hardware, HostSpec
+from weighbridge.topologies.disk_models import described
+from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 from weighbridge.topologies.images import built_on, packages_sum
 from weighbridge.topologies.lab import bundle as bundles
-from weighbridge.topologies.lab import network, runc
+from weighbridge.topologies.lab import model_disks, network, runc
 from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups, Write
 from weighbridge.topologies.lab.claim import STATE, Claim, RootLimit
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.ending import BUNDLES, tear_down
 from weighbridge.topologies.lab.host import LabHost
+from weighbridge.topologies.lab.model_disks import GROUP, ModelDisks, file_name, wanted_disks
 from weighbridge.topologies.lab.network import Port
 from weighbridge.topologies.lab.requirements import exhausted
 from weighbridge.topologies.lab.runc import Runc
@@ -76,6 +78,7 @@ class LabHosts(Hosts):
         self._bundles = folder / BUNDLES
         self._images: dict[Path, str] = {}
         self._tools = tools
+        self._model_disks: ModelDisks | None = None
         self._closed = False
 
     def _start_all(
@@ -86,6 +89,7 @@ class LabHosts(Hosts):
         etc_hosts = self._bundles / "etc-hosts"
         addresses = {one.name: network.address(one.index) for one in planned}
         etc_hosts.write_text(bundles.etc_hosts(addresses))
+        self._start_model_disks(planned, logs)
         submounts = bundles.submounts(Path("/proc/self/mountinfo").read_bytes())
 
         def start(one: _PlannedHost | None) -> LabHost | int:
@@ -95,7 +99,7 @@ class LabHosts(Hosts):
                 folder = self._bundles / name
                 folder.mkdir()
                 for index, disk in enumerate(one.spec.disks if one is not None else ()):
-                    attached.append(LoopDisk.attach(f"/dev/wb{index}", disk.size or 0, folder))
+                    attached.append(self._attach(name, index, disk, folder))
                 bundle = Bundle(
                     deployment=self.deployment,
                     host=name,
@@ -117,7 +121,15 @@ class LabHosts(Hosts):
             if one is None:
                 return pid
             address = addresses[one.name]
-            return LabHost(bundle, address, self._runc, self._cgroups, pid=pid, before=before)
+            return LabHost(
+                bundle,
+                address,
+                self._runc,
+                self._cgroups,
+                pid=pid,
+                before=before,
+                model_disks=self._model_disks,
+            )
 
         started = time.monotonic()
         for one in together([partial(start, one) for one in (None, *planned)]):
@@ -133,6 +145,29 @@ class LabHosts(Hosts):
         images = [one.image for one in planned if one.image is not None]
         self._images = {image: packages_sum(image) for image in images}
         say(f"{len(self._lab)} hosts started in {time.monotonic() - started:.2f} s")
+
+    def _start_model_disks(self, planned: Collection[_PlannedHost], logs: Path) -> None:
+        """Start the program of all disks that have a model, if there are any."""
+        folder = self._bundles / GROUP
+        wanted = wanted_disks(
+            self.deployment, {one.name: one.spec.disks for one in planned}, folder
+        )
+        if wanted:
+            self._model_disks = ModelDisks.start(
+                self.deployment,
+                wanted,
+                cgroups=self._cgroups,
+                folder=folder,
+                log=logs / GROUP / model_disks.LOG,
+                lock=self._claim.descriptor,
+            )
+
+    def _attach(self, host: str, index: int, disk: Disk, folder: Path) -> LoopDisk:
+        path = f"/dev/wb{index}"
+        if disk.model is None or self._model_disks is None:
+            return LoopDisk.attach(path, disk.size or 0, folder)
+        name = file_name(self.deployment, host, index)
+        return LoopDisk.over(path, self._model_disks.path(name))
 
     def _start(self, bundle: Bundle, submounts: Sequence[str]) -> int:
         """Start one container; returns the pid of its first process."""
@@ -182,6 +217,8 @@ class LabHosts(Hosts):
         """See Hosts."""
         if "disk" in what:
             self._limit_write_back()
+            if self._model_disks is not None:
+                self._model_disks.pace(on=True)
 
         def limit(name: str) -> None:
             host, spec = self._lab[name], self._hardware.hosts[name]
@@ -208,6 +245,8 @@ class LabHosts(Hosts):
         """See Hosts."""
         if "disk" in what:
             self._claim.lift()
+            if self._model_disks is not None:
+                self._model_disks.pace(on=False)
 
         def unlimit(name: str) -> None:
             host, spec = self._lab[name], self._hardware.hosts[name]
@@ -255,13 +294,22 @@ class LabHosts(Hosts):
         unlimited = [
             name
             for name, own in disks.items()
-            if any(disk.bandwidth is None and disk.iops is None for disk in own)
+            if any((disk.bandwidth, disk.iops, disk.model) == (None, None, None) for disk in own)
         ]
         if unlimited:
             facts["disks without limits"] = (
                 f"{', '.join(unlimited)}: they share the machine's disk with all others"
             )
+        for name, own in disks.items():
+            for index, disk in enumerate(own):
+                if disk.model is not None:
+                    facts[f"disk model {name}/dev/wb{index}"] = described(disk.model)
         return facts
+
+    def check(self) -> None:
+        """See Hosts."""
+        if self._model_disks is not None:
+            self._model_disks.check()
 
     def _limits_of(self, host: LabHost) -> str:
         devices = {disk.number: disk.path for disk in host.bundle.disks}
@@ -273,6 +321,8 @@ class LabHosts(Hosts):
         if self._closed:
             return
         tear_down(self._claim.claimed, self._runc, self._cgroups)
+        if self._model_disks is not None:
+            self._model_disks.close()
         self._closed = True
         self._claim.release()
 
@@ -299,6 +349,8 @@ def start_lab(
     loop devices, CommandFailed when a host does not start, after tearing down all that was started.
     """
     planned = _planned(hardware, images, names)
+    if any(disk.model is not None for one in planned for disk in one.spec.disks):
+        model_disks.require()
     if os.geteuid() != 0:
         raise MissingPrerequisite("lab hosts need root", advice="run it as root, or through sudo")
     if any(character in str(folder) for character in ':,\\"'):

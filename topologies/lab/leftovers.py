@@ -55,7 +55,7 @@ def find(*, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover,
         claim = state / "claims" / f"{label}.json"
         found += [leftover("cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
         found += [leftover("root cgroup limit", limit.text) for limit in claimed.root_limits]
-        found += [leftover("disk", str(path)) for path in disks(folder)]
+        found += [leftover("disk", str(path)) for path in disks(folder, label)]
         found += [leftover("claim", str(claim))] if claim.exists() else []
         found += [leftover("folder", str(folder))] if folder.exists() else []
     partial_images = half_built(home / IMAGES) if home is not None else ()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.network import can_delay
 
@@ -73,6 +74,7 @@ def means(hardware: Hardware, *, home: Path) -> tuple[HostRequirement, ...]:
         _overlay(),
         *_loop(hardware),
         *_netem(hardware),
+        *_models(hardware),
         *_cgroups(),
         _memory(hardware),
         *_disk(hardware, home),
@@ -120,6 +122,22 @@ def _netem(hardware: Hardware) -> tuple[HostRequirement, ...]:
     remedy = "modprobe sch_netem, boot a kernel that has it, or take `delay` out of the hardware"
     why = f"delays what {', '.join(delayed)} send"
     return (HostRequirement("netem in the kernel", can_delay(), why, remedy),)
+
+
+def _models(hardware: Hardware) -> tuple[HostRequirement, ...]:
+    disks = [disk for host in hardware.hosts.values() for disk in host.disks]
+    count = sum(disk.model is not None for disk in disks)
+    if not count:
+        return ()
+    missing = model_disks.lacking()
+    return (
+        HostRequirement(
+            "FUSE" if missing is None else f"FUSE ({missing})",
+            missing is None,
+            f"{count} of the hosts' disks have a model",
+            "modprobe fuse, `make setup`; or limit disks by iops and bandwidth instead of model",
+        ),
+    )
 
 
 def _cgroups() -> tuple[HostRequirement, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from weighbridge.common.errors import TargetError
-from weighbridge.common.host import Counters, DiskCounters
+from weighbridge.common.host import Counters, DiskCounters, ModelDiskCounters
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.network import NIC
 
@@ -88,9 +88,15 @@ class NicUse:
 
 
 def counters(
-    cgroups: Cgroups, group: str, pid: int, minors: Sequence[int], before: tuple[DiskCounters, ...]
+    cgroups: Cgroups,
+    group: str,
+    pid: int,
+    minors: Sequence[int],
+    before: tuple[DiskCounters, ...],
+    models: Sequence[ModelDiskCounters | None] = (),
 ) -> Counters:
-    """What a host has used since it started; `before` has its loop devices' counters when attached.
+    """What a host has used since it started; `before` has its loop devices' counters when attached,
+    `models` what disks with a model say themselves.
 
     A host without disks has None there. Raises TargetError when the host is gone.
     """
@@ -101,7 +107,7 @@ def counters(
             network_received_bytes=nic.received_bytes,
             network_sent_bytes=nic.sent_bytes,
             network_faults=nic.faults,
-            **_disks(minors, before),
+            **_disks(minors, before, models),
         )
     except (OSError, KeyError) as error:
         raise TargetError(f"{group}: its counters cannot be read: {error}") from error
@@ -161,12 +167,20 @@ def _disk(text: str) -> DiskCounters:
     )
 
 
-def _disks(minors: Sequence[int], before: tuple[DiskCounters, ...]) -> Mapping[str, Any]:
+def _disks(
+    minors: Sequence[int],
+    before: tuple[DiskCounters, ...],
+    models: Sequence[ModelDiskCounters | None],
+) -> Mapping[str, Any]:
     if not minors:
         return {}
+    names = [one.name for one in fields(DiskCounters) if one.name != "model"]
+    said = models or [None] * len(minors)
     used = tuple(
-        DiskCounters(**{name: getattr(now, name) - count for name, count in asdict(then).items()})
-        for now, then in zip(disk_use(minors), before, strict=True)
+        DiskCounters(
+            **{name: getattr(now, name) - getattr(then, name) for name in names}, model=model
+        )
+        for now, then, model in zip(disk_use(minors), before, said, strict=True)
     )
     return {
         "disk_read_bytes": sum(disk.read_bytes for disk in used),

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.common.host import Counters, DiskCounters
+from weighbridge.common.host import Counters
+from weighbridge.conductor.grown import grown
 from weighbridge.conductor.probe_reader import SILENCE_S, ProbeInbox, ProbeLine, ProbeReader
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
@@ -24,7 +25,6 @@ from weighbridge.results.record.store import RunStore, StoreError, TelemetryFile
 from weighbridge.results.record.telemetry import (
     EDGE_S,
     DiskLimit,
-    DiskSecond,
     Head,
     HostLimits,
     HostSecond,
@@ -33,15 +33,11 @@ from weighbridge.results.record.telemetry import (
     Tail,
     TelemetryLine,
 )
+from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.quota import quota_of
 
 PERIOD_S = 1.0
-_GROWING = (
-    *("cpu_s", "throttled_s", "cpu_periods", "throttled_periods", "conductor_cpu_s"),
-    *("kernel_cpu_s", "oom_kills", "network_faults"),
-)
-"""Counters of a host that only grow, and have the same name in `HostSecond`."""
 
 
 class CounterSource(Protocol):
@@ -66,7 +62,12 @@ def limits_of(
             memory_bytes=spec.memory,
             nic_bits_s=None if spec.nic is None else spec.nic.rate,
             disks=tuple(
-                DiskLimit(bandwidth_bytes_s=disk.bandwidth, iops=disk.iops) for disk in spec.disks
+                DiskLimit(
+                    bandwidth_bytes_s=disk.bandwidth,
+                    iops=disk.iops,
+                    model=None if disk.model is None else described(disk.model),
+                )
+                for disk in spec.disks
             ),
         )
         for name, spec in hardware.hosts.items()
@@ -338,7 +339,7 @@ class StepTelemetry:
             phase=phase,
             host=one.host.host,
             tier=one.host.tier,
-            **_grown(one.first.counters, one.last.counters),
+            **grown(one.first.counters, one.last.counters),
         )
 
     def _phase(self, from_s: float, to_s: float) -> Phase:
@@ -353,38 +354,3 @@ class StepTelemetry:
         if self._opened is not None and self._heard > 1:
             spread_s = round(max(0.0, self._opened_last - self._opened), 4)
         return Tail(opened_within_s=spread_s, gaps=tuple(self._gaps))
-
-
-def _grown(first: Counters, last: Counters) -> dict[str, object]:
-    """The use of a host between two samples; unknown if a counter is unknown in one, or fell."""
-    grown = {name: _more(getattr(first, name), getattr(last, name)) for name in _GROWING}
-    return {
-        **grown,
-        "received_bytes": _more(first.network_received_bytes, last.network_received_bytes),
-        "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
-        "memory_bytes": last.memory_bytes,
-        "memory_held_bytes": last.memory_held_bytes,
-        "disks": _disks(first.disks, last.disks),
-    }
-
-
-def _more(first: float | None, last: float | None) -> float | None:
-    if first is None or last is None or last < first:
-        return None
-    grown = last - first
-    return grown if isinstance(grown, int) else round(grown, 6)
-
-
-def _disks(
-    first: tuple[DiskCounters, ...] | None, last: tuple[DiskCounters, ...] | None
-) -> tuple[DiskSecond, ...] | None:
-    if first is None or last is None or len(first) != len(last):
-        return None
-    names = ("read_bytes", "written_bytes", "reads", "writes", "busy_s", "waited_s")
-    pairs = [
-        {name: _more(getattr(a, name), getattr(b, name)) for name in names}
-        for a, b in zip(first, last, strict=True)
-    ]
-    if any(value is None for one in pairs for value in one.values()):
-        return None
-    return tuple(DiskSecond.model_validate(one) for one in pairs)

@@ -212,6 +212,9 @@ def _disks(run: ComparedRun, _shared: Sequence[str]) -> Facts:
 
 
 def _disk(disk: PlannedDisk) -> str:
+    if disk.model is not None:
+        figures = (f"{key} {value}" for key, value in disk.model.items() if key != "base")
+        return f"{disk.model['base']} ({', '.join(figures)})"
     rate = "any rate" if disk.bandwidth is None else f"{show_figure(disk.bandwidth / 1e6)} MB/s"
     return rate if disk.iops is None else f"{rate} and {disk.iops:g} IOPS"
 

@@ -1,0 +1,17 @@
+//! Disks that behave like disks: files in a FUSE file system, for loop devices above them.
+//!
+//! `drive` is a disk in its own time, and knows no clock; `disk` runs one in real time; `store`
+//! keeps its data, of which the cache's are not in the durable file; `mount` is the file system.
+
+pub mod chance;
+pub mod counts;
+pub mod dirty;
+pub mod disk;
+pub mod drive;
+pub mod flash;
+pub mod head;
+pub mod model;
+pub mod mount;
+pub mod platter;
+pub mod simulate;
+pub mod store;
