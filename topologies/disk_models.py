@@ -48,7 +48,8 @@ class SpinningDisk(DiskModel):
 
     A request waits for seek and rotation, then takes its bytes' time below the head. The queue is
     served by shortest positioning time first. What continues the last read needs no positioning.
-    The stroke is over the disk's own size, however small: data on a tenth of it have short seeks.
+    The stroke is over the disk's own size, however small: without `scatter`, data on a tenth of it
+    have short seeks.
     """
 
     kind: Literal["spinning"] = "spinning"
@@ -68,6 +69,10 @@ class SpinningDisk(DiskModel):
     """Sustained, on the innermost; in between it falls evenly."""
     read_ahead: Annotated[Bytes, Field(le=2**30)]
     """How far the disk reads on while nothing else is asked of it."""
+    scatter: Annotated[Bytes, Field(ge=64 * 2**10)] | None = None
+    """Consecutive bytes that lie together; the next ones lie elsewhere on the platters, as on a
+    disk in use, of which the file is a sample. None: all lie in order, as on an empty disk.
+    """
     longest_wait: Annotated[Seconds, Field(ge=0.001, le=3600)]
     """A request that has waited this long is served next, however far it is."""
 

@@ -334,6 +334,7 @@ def test_only_rows_above_a_layer_below_get_a_note() -> None:
     first, second = with_ceilings(rows, stairs)
     assert first == rows[0]
     assert second.notes == ("from memory: 1.3 times what its disks can do",)
+    assert (first.reached, second.reached) == ((), ("disk",))
 
 
 def test_unbelievable_figures_are_not_ranked_and_those_from_memory_are() -> None:

@@ -24,7 +24,10 @@ struct ReadOn {
 /// One head: one request at a time.
 pub struct Head {
     platter: Platter,
+    /// Behind the last byte that it served, as the disk counts.
     place: u64,
+    /// The same place on the platters.
+    above: u64,
     free: Nanos,
     working: bool,
     read_on: Option<ReadOn>,
@@ -41,6 +44,7 @@ impl Head {
         Self {
             platter: Platter::new(model, size),
             place: 0,
+            above: 0,
             free: 0,
             working: false,
             read_on: None,
@@ -100,9 +104,7 @@ impl Head {
         let runs = if run.block == here { vec![run] } else { dirty.runs(here, MOST_STAGED, depth) };
         let cached = runs
             .into_iter()
-            .map(|run| {
-                (self.platter.position(at, self.place, run.block * BLOCK), Work::Destage(run))
-            })
+            .map(|run| (self.reach(at, run.block * BLOCK), Work::Destage(run)))
             .min_by_key(|(way, _)| *way);
         best.into_iter().chain(cached).min_by_key(|(way, _)| *way).map(|(_, work)| work)
     }
@@ -113,11 +115,23 @@ impl Head {
         if self.follows(request) {
             return begin - at;
         }
-        begin - at + self.platter.position(begin, self.place, request.start)
+        begin - at + self.reach(begin, request.start)
+    }
+
+    /// How long from `at` until it is above a place of the disk.
+    fn reach(&self, at: Nanos, place: u64) -> Nanos {
+        self.platter.position(at, self.above, self.platter.on_platter(place))
+    }
+
+    fn moved(&mut self, end: u64) {
+        self.place = end;
+        self.above = self.platter.on_platter(end.saturating_sub(1)) + 1;
     }
 
     fn follows(&self, request: &Request) -> bool {
-        request.op == Op::Read && self.read_on.is_some_and(|on| on.place == request.start)
+        request.op == Op::Read
+            && self.read_on.is_some_and(|on| on.place == request.start)
+            && self.platter.continues(request.start)
     }
 
     /// Serve a request from `at` on; returns the end.
@@ -132,17 +146,21 @@ impl Head {
         link: &Link,
     ) -> Nanos {
         let begin = at.max(self.free).max(request.arrived + command);
-        let transfer = self.platter.transfer(request.start, request.bytes);
         let sent = begin + link.time(request.bytes);
         let read = match self.read_on {
             Some(on) if self.follows(request) => {
-                let ahead = self.platter.transfer(request.start, self.read_ahead);
-                on.at.max(begin.saturating_sub(ahead)) + transfer
+                let place = self.platter.on_platter(request.start);
+                let ahead = self.platter.transfer(place, self.read_ahead);
+                let there = on.at.max(begin.saturating_sub(ahead));
+                there + self.platter.pass(there, request.start, request.bytes)
             }
-            _ => begin + self.platter.position(begin, self.place, request.start) + transfer,
+            _ => {
+                let there = begin + self.reach(begin, request.start);
+                there + self.platter.pass(there, request.start, request.bytes)
+            }
         };
         let end = read.max(sent);
-        self.place = request.start + request.bytes;
+        self.moved(request.start + request.bytes);
         self.read_on = (request.op == Op::Read).then_some(ReadOn { place: self.place, at: read });
         self.occupy(begin, end);
         end
@@ -151,9 +169,9 @@ impl Head {
     /// Write blocks of the cache from `at` on; returns the end.
     pub fn write(&mut self, at: Nanos, extent: Extent) -> Nanos {
         let (begin, start) = (at.max(self.free), extent.block * BLOCK);
-        let way = self.platter.position(begin, self.place, start);
-        let end = begin + way + self.platter.transfer(start, extent.bytes());
-        self.place = start + extent.bytes();
+        let there = begin + self.reach(begin, start);
+        let end = there + self.platter.pass(there, start, extent.bytes());
+        self.moved(start + extent.bytes());
         self.read_on = None;
         self.occupy(begin, end);
         end

@@ -50,6 +50,8 @@ pub struct Spinning {
     pub transfer_rate_inner: f64,
     /// How far the disk reads on when nothing else is asked.
     pub read_ahead: u64,
+    /// Consecutive bytes that lie together; the next ones are elsewhere. None: all lie together.
+    pub scatter: Option<u64>,
     /// A request that has waited this long is served next.
     pub longest_wait: f64,
 }
@@ -119,6 +121,9 @@ impl Model {
                 within("transfer_rate", one.transfer_rate, 1e5, 1e12)?;
                 within("transfer_rate_inner", one.transfer_rate_inner, 1e5, one.transfer_rate)?;
                 within("read_ahead", one.read_ahead as f64, 0.0, 1_073_741_824.0)?;
+                if let Some(piece) = one.scatter {
+                    within("scatter", piece as f64, 65_536.0, 1e13)?;
+                }
                 within("longest_wait", one.longest_wait, 0.001, 3600.0)
             }
             Model::Flash(one) => {

@@ -1,6 +1,8 @@
 //! The mechanics of a spinning disk: seeks, rotation, transfer. All pure functions of time and
 //! place.
 
+use std::iter::successors;
+
 use crate::chance::Chance;
 use crate::model::{Nanos, Spinning, nanos};
 
@@ -15,6 +17,39 @@ pub struct Platter {
     linear: f64,
     rate: f64,
     slope: f64,
+    scatter: Option<Scatter>,
+}
+
+/// Pieces of a disk in use: neighbours are far apart, as in multiplicative hashing by the golden
+/// section (Knuth, The Art of Computer Programming 3, 6.4), which spreads any few of them evenly.
+#[derive(Clone, Debug)]
+struct Scatter {
+    piece: u64,
+    pieces: u64,
+    step: u64,
+}
+
+impl Scatter {
+    /// Pieces of `piece` bytes; None where there are fewer than two.
+    fn new(piece: u64, size: u64) -> Option<Self> {
+        let pieces = size / piece.max(1);
+        let divisor = |a: u64, b: u64| {
+            let pairs = successors(Some((a, b)), |(a, b)| (*b != 0).then(|| (*b, a % b)));
+            pairs.last().map_or(1, |(last, _)| last)
+        };
+        let golden = (pieces as f64 * 0.618_033_988_75) as u64;
+        let step = (golden.max(1)..=pieces.max(1)).find(|step| divisor(*step, pieces) == 1)?;
+        (pieces > 1).then_some(Self { piece, pieces, step })
+    }
+
+    fn place(&self, place: u64) -> u64 {
+        let number = place / self.piece;
+        if number >= self.pieces {
+            return place; // the rest beyond the last complete piece
+        }
+        let moved = u128::from(number) * u128::from(self.step) % u128::from(self.pieces);
+        moved as u64 * self.piece + place % self.piece
+    }
 }
 
 impl Platter {
@@ -42,7 +77,38 @@ impl Platter {
             linear: full - root,
             rate: model.transfer_rate,
             slope,
+            scatter: model.scatter.and_then(|piece| Scatter::new(piece, size)),
         }
+    }
+
+    /// Where on the platters the byte at a place of the disk lies.
+    #[must_use]
+    pub fn on_platter(&self, place: u64) -> u64 {
+        self.scatter.as_ref().map_or(place, |scatter| scatter.place(place))
+    }
+
+    /// Whether the byte at a place of the disk lies behind the one before it.
+    #[must_use]
+    pub fn continues(&self, place: u64) -> bool {
+        self.scatter.as_ref().is_none_or(|scatter| place % scatter.piece != 0)
+    }
+
+    /// How long from `at`, with the head at `start`, until it has passed over these bytes of the
+    /// disk; it seeks from each piece to the next.
+    #[must_use]
+    pub fn pass(&self, at: Nanos, start: u64, bytes: u64) -> Nanos {
+        let Some(scatter) = &self.scatter else { return self.transfer(start, bytes) };
+        let (mut now, mut place, end) = (at, start, start + bytes);
+        while place < end {
+            let length = (scatter.piece - place % scatter.piece).min(end - place);
+            let here = self.on_platter(place);
+            if place != start {
+                now += self.position(now, self.on_platter(place - 1) + 1, here);
+            }
+            now += self.transfer(here, length);
+            place += length;
+        }
+        now - at
     }
 
     /// How long the arm takes from one place to another; none within a track.
@@ -102,7 +168,7 @@ mod tests {
         serde_json::from_value(serde_json::json!({
             "base": "test", "seed": 7, "queue_depth": 32, "write_cache": 0, "write_cache_runs": 64, "link_rate": 6e8,
             "command": 0.0, "overhead": 0.0, "rpm": 7200.0, "seek_track": 0.0008,
-            "seek_avg": 0.0085, "seek_full": 0.016, "transfer_rate": 175e6,
+            "seek_avg": 0.0085, "seek_full": 0.016, "transfer_rate": 175e6, "scatter": null,
             "transfer_rate_inner": 83e6, "read_ahead": 8_388_608, "longest_wait": 0.5
         }))
         .expect("valid")
@@ -153,5 +219,38 @@ mod tests {
         let rate = |start| 1e6 / platter.transfer(start, 1_000_000) as f64 * 1e9;
         assert!((rate(0) / 175e6 - 1.0).abs() < 0.001, "{}", rate(0));
         assert!((rate(SIZE - 1_000_000) / 83e6 - 1.0).abs() < 0.001);
+    }
+
+    fn in_use(piece: u64) -> Platter {
+        Platter::new(&Spinning { scatter: Some(piece), ..drive() }, SIZE)
+    }
+
+    #[test]
+    fn every_piece_has_a_place_of_its_own_and_neighbours_are_far_apart() {
+        for size in [SIZE, 1000 << 20, (7 << 20) + 4096, 2 << 20] {
+            let scatter = Scatter::new(1 << 20, size).expect("pieces");
+            let mut seen: Vec<u64> = (0..size >> 20).map(|at| scatter.place(at << 20)).collect();
+            if size > 1 << 29 {
+                assert!(seen.windows(2).all(|two| two[0].abs_diff(two[1]) > size / 3));
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, (0..size >> 20).map(|at| at << 20).collect::<Vec<_>>());
+            assert_eq!(scatter.place(size & !0xf_ffff), size & !0xf_ffff);
+        }
+        assert!(Scatter::new(1 << 20, 1 << 20).is_none());
+    }
+
+    #[test]
+    fn within_a_piece_bytes_lie_together_and_its_end_costs_a_seek() {
+        let platter = in_use(1 << 20);
+        assert!(platter.continues(4096) && !platter.continues(1 << 20));
+        let place = platter.on_platter(5 << 20);
+        assert_eq!(platter.on_platter((5 << 20) + 70_000), place + 70_000);
+        let within = platter.pass(0, 5 << 20, 1 << 20);
+        assert_eq!(within, platter.transfer(place, 1 << 20));
+        let across = platter.pass(0, 5 << 20, 2 << 20);
+        let seek = platter.seek(place + (1 << 20), platter.on_platter(6 << 20));
+        assert!(across >= within + seek + platter.transfer(platter.on_platter(6 << 20), 1 << 20));
+        assert!(seek > 5_000_000);
     }
 }

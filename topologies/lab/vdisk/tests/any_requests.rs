@@ -14,11 +14,12 @@ fn model(kind: &str, write_cache: u64, queue_depth: u64) -> Model {
         "kind": kind, "base": "test", "seed": 5, "queue_depth": queue_depth,
         "write_cache": write_cache, "link_rate": 5e8, "command": 1e-5, "overhead": 5e-5,
     });
+    let scatter = (queue_depth % 2 == 0).then_some(1 << 20);
     let own = if kind == "spinning" {
         serde_json::json!({
             "write_cache_runs": 16, "rpm": 7200.0, "seek_track": 0.0008, "seek_avg": 0.0085,
             "seek_full": 0.016, "transfer_rate": 175e6, "transfer_rate_inner": 83e6,
-            "read_ahead": 8_388_608, "longest_wait": 0.2,
+            "read_ahead": 8_388_608, "longest_wait": 0.2, "scatter": scatter,
         })
     } else {
         serde_json::json!({
