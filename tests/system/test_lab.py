@@ -18,7 +18,7 @@ from weighbridge.topologies.kept_logs import keep
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import PYTHON, within
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 
 def test_hosts_have_names_addresses_and_reach_each_other(
