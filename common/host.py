@@ -1,4 +1,4 @@
-"""The Host seam: what gateways need of a machine and each kind of host (lab, ssh) provides."""
+"""The Host interface: what gateways need of a machine and each kind of host (lab, ssh) provides."""
 
 from __future__ import annotations
 

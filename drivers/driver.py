@@ -1,4 +1,4 @@
-"""The Driver seam: what the conductor asks of a driver, be it a process or tools run on a host."""
+"""The Driver interface: what the conductor asks of a driver, a process or tools run on a host."""
 
 from __future__ import annotations
 

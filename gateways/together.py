@@ -15,11 +15,17 @@ THREADS = 8
 def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """The results of all calls, in order.
 
-    Waits for all of them; then raises the error of the first that failed, if any.
+    Waits for all of them; then raises the error of the first that failed, if any. When it is
+    interrupted, calls that have not begun do not begin.
     """
     if len(calls) < 2:
         return [call() for call in calls]
-    with ThreadPoolExecutor(min(THREADS, len(calls))) as pool:
+    pool = ThreadPoolExecutor(min(THREADS, len(calls)))
+    try:
         futures = [pool.submit(call) for call in calls]
         wait(futures)
+    finally:
+        # An interrupt too waits for calls that have begun, so that what they start can be ended;
+        # no others begin.
+        pool.shutdown(wait=True, cancel_futures=True)
     return [future.result() for future in futures]

@@ -351,7 +351,7 @@ def _prepared_hosts(
 
 
 def deployment_owners(place: StateFolders) -> tuple[DeploymentOwner, ...]:
-    """Owners of all folders of deployments that name a readable owner, running or not."""
+    """Owners of the deployments' folders, running or not; unreadable ones are left out."""
     return owners_below(place.deployments)
 
 

@@ -249,7 +249,6 @@ class Hardware(Record):
                     continue
                 if address in first:
                     yield where, f"{first[address]!r} and {name!r} have the same address {address}"
-                    continue
                 first.setdefault(address, name)
             ids = [disk.id for disk in spec.disks]
             for index, one in enumerate(ids):

@@ -1,4 +1,4 @@
-"""The Hosts seam: the hosts of one deployment, of any kind, from their start to their end."""
+"""The Hosts interface: the hosts of one deployment, of any kind, from their start to their end."""
 
 from __future__ import annotations
 

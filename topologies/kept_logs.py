@@ -29,7 +29,7 @@ NOT_COPIED: Final = "{host}.not-copied.txt"
 def keep_all(hosts: Mapping[str, Host], folder: Path, say: Say) -> None:
     """Copy the logs of all hosts.
 
-    Failing is no error, which would hide the one that ended the deployment: it is only said.
+    A failure is only reported: raised, it would hide the error that ended the deployment.
     """
     for name, host in hosts.items():
         source = host.log("")

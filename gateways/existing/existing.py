@@ -40,7 +40,7 @@ class Existing(Gateway):
     Settings: ClassVar[type[Record]] = ExistingSettings
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        assert isinstance(settings, ExistingSettings)  # noqa: S101 - the seam's contract
+        assert isinstance(settings, ExistingSettings)  # noqa: S101 - the interface's contract
         self.release = release
         self.settings = settings
 

@@ -130,8 +130,8 @@ def _remedy(endpoint: Endpoint) -> str:
     lines = ["It runs outside this suite: check it there."]
     if endpoint.addressing == "virtual":
         lines.append(
-            "With `addressing: virtual` the endpoint's host name needs an address for every name "
-            "before it (wildcard DNS)."
+            "With `addressing: virtual` every name below the endpoint's host name must resolve "
+            "(wildcard DNS)."
         )
     if endpoint.url.startswith("https:"):
         authorities = endpoint.ca_file or "those that this machine trusts (`ca_file` names others)"

@@ -44,7 +44,7 @@ def balance(folder: Path) -> str:
                 if haproxy.poll() is not None or time.monotonic() > deadline:
                     sys.exit("HAProxy did not start with a bare backend")
                 time.sleep(0.005)
-            found = rows(str(path))
+            found = rows(str(path), timeout_s=_WITHIN_S)
         finally:
             haproxy.terminate()
             haproxy.wait()

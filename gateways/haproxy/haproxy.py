@@ -33,7 +33,7 @@ _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors foun
 
 
 _CHECKS = 5
-"""Three failed checks take a backend out, two passed ones put it back."""
+"""Three failed checks take a backend out, two passed ones put it back: at most five in between."""
 _SPARE_S = 10.0
 _NOT_UP = 3
 

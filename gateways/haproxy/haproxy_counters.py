@@ -31,10 +31,10 @@ LOOK_EVERY_S = 0.05
 NOT_UP = 3
 
 
-def ask(path: str, command: str) -> str:
+def ask(path: str, command: str, *, timeout_s: float = TIMEOUT_S) -> str:
     """HAProxy's answer to a command."""
     with socket.socket(socket.AF_UNIX) as wire:
-        wire.settimeout(TIMEOUT_S)
+        wire.settimeout(timeout_s)
         wire.connect(path)
         wire.sendall(command.encode() + b"\n")
         parts: list[bytes] = []
@@ -45,12 +45,12 @@ def ask(path: str, command: str) -> str:
             parts.append(part)
 
 
-def rows(path: str) -> list[dict[str, str]]:
+def rows(path: str, *, timeout_s: float = TIMEOUT_S) -> list[dict[str, str]]:
     """The rows of `show stat`: front ends, backends, servers.
 
     Raises OSError, or ValueError for any other answer.
     """
-    answer = ask(path, "show stat")
+    answer = ask(path, "show stat", timeout_s=timeout_s)
     try:
         reader = csv.DictReader(answer.lstrip("# ").splitlines())
         found, names = list(reader), reader.fieldnames or ()

@@ -28,7 +28,8 @@ class Timeouts(Record):
     server: Wait = 600.0
     """For a silent backend: a store at its limit may take minutes to acknowledge a large PUT."""
     queue: Wait = 600.0
-    """For a request queued at a backend with `maxconn` servers. HAProxy's default: `connect`."""
+    """For a request queued at a backend whose servers have `maxconn`. HAProxy's default: `connect`.
+    """
 
 
 class HaproxySettings(FrontSettings):

@@ -168,7 +168,7 @@ class Null(Gateway):
     Settings: ClassVar[type[Record]] = NullSettings
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        assert isinstance(place, NullPlacement)  # noqa: S101 - the seam's contract
+        assert isinstance(place, NullPlacement)  # noqa: S101 - the interface's contract
         assert isinstance(settings, NullSettings)  # noqa: S101
         self.release = release
         self.place = place

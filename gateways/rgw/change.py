@@ -257,7 +257,7 @@ class CephChange:
         return done
 
     def _start_front(self, front: Front, host: Host) -> str:
-        """Restart it with its new files; it need not be state."""
+        """Restart it with its new files; it need not be running."""
         self._stop_front()
         self._write(*self.front_files)
         self.state.front = front.daemons(host)

@@ -49,7 +49,7 @@ class Rgw(Gateway):
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """Raises ValueError when placement, settings and release do not fit together."""
-        assert isinstance(place, RgwPlacement)  # noqa: S101 - the seam's contract
+        assert isinstance(place, RgwPlacement)  # noqa: S101 - the interface's contract
         assert isinstance(settings, RgwSettings)  # noqa: S101
         self.release = release
         self.cluster = CephCluster(release=release, place=place, settings=settings)
@@ -104,7 +104,9 @@ class Rgw(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`restart` for settings of radosgw and fronts, `buckets` for buckets', else `cluster`."""
+        """`restart` for settings of radosgw and fronts, `buckets` for those of buckets, else
+        `cluster`.
+        """
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:

@@ -17,7 +17,9 @@ observe them (rgw_rados.cc, Object::Read::iterate; rgw_sal_rados.cc, get_atomic_
 """
 
 _NOT_OBSERVED = "may require restart"
-"""A daemon's answer to `config set` when nothing observes the option or may ever read it."""
+"""A daemon's answer to `config set` when nothing observes the option: it may never read the new
+value.
+"""
 
 _ADVICE = "give the parameter the scope `restart`"
 
@@ -85,7 +87,9 @@ def apply(daemon: CephDaemon, wanted: Mapping[str, str]) -> None:
 
 
 def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
-    """Those of these options that are not at their defaults, by source: `file 5`, `override 7`."""
+    """Those of these options that are not at their defaults, with each source and its value, such
+    as `file 5, override 7`.
+    """
     if not names:
         return {}
     (answer,) = ask([daemon], {"prefix": "config diff"})[daemon]

@@ -76,7 +76,7 @@ class SwiftChange:
         self.affected = [one for one in state.daemons if self._affects(one)]
 
     def run(self) -> tuple[str, ...]:
-        """Apply the change; returns in words what was done. Raises as `change` does."""
+        """Apply the change; returns in words what was done. Raises as `RunningGateway.change`."""
         if not self.affected:
             self.state.cluster = self.cluster
             return ("Swift: no change needed",)

@@ -102,9 +102,10 @@ class RunningSwift(RunningGateway):
         host = self._caches[0]
         command = program.ship(host, "weighbridge.gateways.swift.drop_memcached")
         done = json.loads(host.run(command, stdin=json.dumps(order)).stdout)
+        dropped, kept = done["dropped"], done["kept"]
         return (
-            f"memcached: {done['dropped']} entries dropped",
-            f"not dropped: {done['kept']} entries of memcached: the user's token, for the clients",
+            f"memcached: {dropped} entries dropped",
+            f"not dropped: {kept} entries of memcached: the user's token, which clients still use",
         )
 
     def check(self) -> None:

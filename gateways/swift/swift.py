@@ -48,7 +48,7 @@ class Swift(Gateway):
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """Raises ValueError when release, placement and settings do not fit together."""
-        assert isinstance(place, SwiftPlacement)  # noqa: S101 - the seam's contract
+        assert isinstance(place, SwiftPlacement)  # noqa: S101 - the interface's contract
         assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
         self.cluster = SwiftCluster(release=release, place=place, settings=settings)

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -180,6 +181,17 @@ def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -
     done = run_program(haproxy_counters.__file__, str(tmp_path / "missing"))
     assert done.stdout == ""
     assert "missing" in done.stderr
+
+
+def test_an_answer_is_waited_for_as_long_as_the_caller_says(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.bind(str(path))
+        wire.listen()
+        begin = time.monotonic()
+        with pytest.raises(TimeoutError):
+            haproxy_counters.rows(str(path), timeout_s=0.05)
+    assert time.monotonic() - begin < haproxy_counters.TIMEOUT_S
 
 
 def served(*checked: tuple[str, str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Places of their own for tests that run beside each other."""
+"""A separate place for each of the workers that run tests at the same time."""
 
 from __future__ import annotations
 

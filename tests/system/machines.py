@@ -1,8 +1,8 @@
-"""Machines of their own for tests of real hosts: containers with sshd, under systemd or without,
-and one to conduct from.
+"""Machines for tests of real hosts: containers with sshd, under systemd or without, and one to
+conduct from.
 
-They are raised as lab hosts are, but for their first process, which is systemd or sshd, and their
-root, which has the packages of all gateways installed, as an administrator would have done it.
+They are started as lab hosts are, except for their first process, which is systemd or sshd, and
+their root, which has the packages of all gateways, as an administrator would have installed them.
 Nothing here is used by the suite itself.
 """
 

@@ -1,4 +1,4 @@
-"""An HTTP origin that does what its paths say: a program on gateway hosts, for any old Python.
+"""An HTTP origin that does what its paths say, as a program on gateway hosts of any release.
 
 Arguments: address and port. One thread per connection and plain sockets, so that every byte is
 reported as it arrived.

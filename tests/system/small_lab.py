@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from weighbridge.topologies.hardware import Hardware
@@ -31,7 +31,7 @@ PYTHON = sys.executable
 
 
 def labelled(name: str) -> str:
-    """A label that no other run of these tests on this machine has: cgroups are found by it."""
+    """A label unique to this run of the tests on this machine: cgroups are found by it."""
     return f"labtest-{name}-{secrets.token_hex(3)}"
 
 
@@ -51,8 +51,7 @@ def raised(
     )
 
 
-def within(seconds: float, happened: object) -> bool:
-    assert callable(happened)
+def within(seconds: float, happened: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > deadline:

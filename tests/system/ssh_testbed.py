@@ -1,4 +1,4 @@
-"""Real hosts over SSH as machines of their own, and a look at them past the suite."""
+"""Real hosts over SSH for tests, and ways to inspect them without the suite."""
 
 from __future__ import annotations
 

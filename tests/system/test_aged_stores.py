@@ -81,7 +81,7 @@ def listed(deployment: Deployment, prefix: str) -> dict[str, int]:
     }
 
 
-def test_a_store_is_filled_and_churned_to_what_is_told_and_twice_the_same(
+def test_a_store_is_filled_and_churned_as_asked_and_twice_the_same(
     rgw: Deployment, tmp_path: Path
 ) -> None:
     assert listed(rgw, "") == {}

@@ -69,7 +69,7 @@ def real(apache: Deployment) -> dict[str, Any]:
 
 
 def radosgw(deployment: Deployment) -> Daemon:
-    daemons: tuple[Daemon, ...] = deployment.running_gateway._running.daemons  # type: ignore[attr-defined]
+    daemons: tuple[Daemon, ...] = deployment.running_gateway._state.daemons  # type: ignore[attr-defined]
     return next(one for one in daemons if one.service.argv[0] == "radosgw")
 
 

@@ -74,7 +74,7 @@ def base_of(deployment: Deployment) -> Planned:
     return checked_again(deployment.layout, deployment.hardware, "test")
 
 
-def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_rest(
+def test_apache_takes_what_it_can_while_it_serves_and_is_restarted_for_the_rest(
     tmp_path: Path,
 ) -> None:
     # With one process to begin with, as many are there after any graceful restart.
@@ -183,7 +183,7 @@ def test_a_running_radosgw_takes_what_it_can_and_says_what_it_cannot(beast: Depl
     assert pids(beast, "gateway-1", "radosgw") == gateway
 
 
-def test_a_setting_that_kills_radosgw_is_told_with_its_log_and_can_be_taken_back(
+def test_a_setting_that_kills_radosgw_is_reported_with_its_log_and_can_be_reverted(
     beast: Deployment,
 ) -> None:
     base = base_of(beast)

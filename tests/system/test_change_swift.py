@@ -204,7 +204,7 @@ def test_a_value_that_a_server_dies_of_is_an_error_with_its_log_and_is_taken_bac
         ("nothing", {"object__workers": 2}, "object.workers cannot be changed by `nothing`"),
     ],
 )
-def test_what_cannot_be_done_while_it_stands_is_refused_and_nothing_is_touched(
+def test_what_cannot_be_done_while_it_runs_is_refused_and_nothing_is_touched(
     swift: Deployment, change: Change, scope: str, changes: dict[str, object], said: str
 ) -> None:
     before = pids(swift)

@@ -1,5 +1,5 @@
-"""The whole way, from a suite to a report, with a real Ceph RGW and a real OpenStack Swift; and
-what is left when it is killed.
+"""A complete comparison, from a suite to a report, with a real Ceph RGW and a real OpenStack
+Swift; and what is left when it is killed.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def test_nothing_is_left_on_the_machine(run: tuple[str, Ended]) -> None:
     assert left_behind(run[1].store) == []
 
 
-def test_a_run_in_which_something_died_can_be_told_of_again_and_gone_on_with(
+def test_a_run_in_which_something_died_can_be_reported_again_and_resumed(
     run: tuple[str, Ended],
 ) -> None:
     layout, ended = run

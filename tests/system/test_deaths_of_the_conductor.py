@@ -60,7 +60,7 @@ def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
         (_hosts_go, signal.SIGTERM, 1),
     ],
 )
-def test_what_was_left_is_taken_away_and_only_what_is_missing_is_measured(
+def test_what_was_left_is_torn_down_and_only_what_is_missing_is_measured(
     tmp_path: Path, seen: Seen, number: int, whole: int
 ) -> None:
     (tmp_path / "killed.yaml").write_text(SUITE)

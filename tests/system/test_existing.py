@@ -369,7 +369,7 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
         ),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_measured(
+def test_what_is_wrong_is_reported_before_anything_is_measured(
     site: Site, change: dict[str, str], words: str
 ) -> None:
     done = site.run("wrong", change)
@@ -379,7 +379,7 @@ def test_what_is_wrong_is_told_before_anything_is_measured(
     assert not (site.folder / "wrong" / "runs").exists()
 
 
-def test_a_wrong_key_is_told_with_where_it_came_from(site: Site) -> None:
+def test_a_wrong_key_is_reported_with_where_it_came_from(site: Site) -> None:
     wrong = site.environment(AWS_ACCESS_KEY_ID=site.s3.user, AWS_SECRET_ACCESS_KEY="wrong")
     command = site.compare("key", {"profile theirs": "environment"})
     done = subprocess.run(

@@ -187,7 +187,7 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class Compared:
     """A run that was watched from its beginning to its end."""
 
     run: Path
@@ -197,7 +197,7 @@ class Weighed:
 
 
 @pytest.fixture(scope="module")
-def weighed(tmp_path_factory: pytest.TempPathFactory) -> Weighed:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     folder = tmp_path_factory.mktemp("exposure")
     (folder / "suite.yaml").write_text(SUITE)
     words = (
@@ -226,13 +226,13 @@ def weighed(tmp_path_factory: pytest.TempPathFactory) -> Weighed:
     }
     watch.modes = {name: mode for name, mode in watch.modes.items() if name.split()[0] in labels}
     (run,) = (folder / "runs").iterdir()
-    return Weighed(run, done.stdout, watch, lines.seen)
+    return Compared(run, done.stdout, watch, lines.seen)
 
 
 def test_everything_listens_on_the_address_of_its_host_in_the_deployments_network_alone(
-    weighed: Weighed,
+    compared: Compared,
 ) -> None:
-    watch = weighed.watch
+    watch = compared.watch
     wrong = sorted(
         f"{host}: {one} by "
         f"{watch.names.get((label, host, one.inode), 'one that was gone too soon')}"
@@ -249,14 +249,14 @@ def test_everything_listens_on_the_address_of_its_host_in_the_deployments_networ
         assert {name for name in wanted if name not in seen} == set(), seen
 
 
-def test_nothing_of_a_run_listens_in_the_machines_own_network(weighed: Weighed) -> None:
-    assert weighed.watch.here == set()
+def test_nothing_of_a_run_listens_in_the_machines_own_network(compared: Compared) -> None:
+    assert compared.watch.here == set()
 
 
-def test_credentials_are_made_anew_for_each_deployment_and_kept_by_their_owner_alone(
-    weighed: Weighed,
+def test_credentials_are_new_for_each_deployment_and_kept_by_their_owner_alone(
+    compared: Compared,
 ) -> None:
-    watch = weighed.watch
+    watch = compared.watch
     labels = {label for label, _ in watch.addresses}
     assert len(labels) == len(LAYOUTS)
     of = {
@@ -270,24 +270,24 @@ def test_credentials_are_made_anew_for_each_deployment_and_kept_by_their_owner_a
 
 
 def test_credentials_made_for_a_deployment_are_found_nowhere_in_its_run_nor_in_the_process_list(
-    weighed: Weighed,
+    compared: Compared,
 ) -> None:
-    secrets = weighed.watch.secrets
+    secrets = compared.watch.secrets
     assert len(set(secrets.values())) >= 10
-    assert secrets_in(weighed.said, secrets) == []
-    assert [name for line in weighed.listed for name in secrets_in(line, secrets)] == []
-    assert any(b"radosgw-admin" in line or b"ceph-mon" in line for line in weighed.listed), (
+    assert secrets_in(compared.said, secrets) == []
+    assert [name for line in compared.listed for name in secrets_in(line, secrets)] == []
+    assert any(b"radosgw-admin" in line or b"ceph-mon" in line for line in compared.listed), (
         "the hosts' processes are in the list"
     )
-    assert list(weighed.run.rglob("*radosgw*")), "the hosts' logs are kept"
-    assert find_secrets(weighed.run, secrets) == []
+    assert list(compared.run.rglob("*radosgw*")), "the hosts' logs are kept"
+    assert find_secrets(compared.run, secrets) == []
     tokens = [
         path
-        for path in weighed.run.rglob("*")
+        for path in compared.run.rglob("*")
         if path.is_file() and TOKENS.search(path.read_bytes())
     ]
     assert tokens == []
-    assert TOKENS.search(weighed.said) is None
+    assert TOKENS.search(compared.said) is None
 
 
 def _inodes(watch: Watch, host: str) -> set[int]:

@@ -1,5 +1,5 @@
-"""Disks that fill up: under a run folder, which loses nothing that was whole, and under an OSD,
-which answers nothing any more.
+"""Disks that fill up: under a run folder, which loses nothing that was complete, and under an OSD,
+which no longer answers.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made
         assert (run / "derived" / "report.html").is_file()
 
 
-def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_taken_away(
+def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_torn_down(
     tmp_path: Path,
 ) -> None:
     layout = (

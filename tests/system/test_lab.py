@@ -18,7 +18,7 @@ from weighbridge.topologies.kept_logs import keep
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import PYTHON, within
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 
 def test_hosts_have_names_addresses_and_reach_each_other(
@@ -174,7 +174,7 @@ def test_a_service_that_ignores_term_is_killed_with_its_children(client: Host) -
     assert within(5, lambda: _processes(client) == before)
 
 
-def test_a_service_that_dies_is_not_alive_and_its_log_tells(client: Host) -> None:
+def test_a_service_that_dies_is_not_alive_and_its_log_gives_the_reason(client: Host) -> None:
     client.start([Service("brief", ("sh", "-c", "echo no such luck >&2; exit 1"))])
     assert within(5, lambda: not client.alive("brief"))
     assert within(5, lambda: client.log_tail("brief.out") == ["no such luck"])
@@ -225,7 +225,7 @@ def test_killing_a_program_at_once_leaves_nothing_of_it(client: Host, tmp_path: 
     assert within(5, lambda: _processes(client) == before)
 
 
-def test_files_are_put_whole_with_mode_and_owner(client: Host) -> None:
+def test_files_are_put_complete_with_mode_and_owner(client: Host) -> None:
     client.put("/run/a/b/file", "text\n", mode=0o640, owner="daemon")
     assert client.run(["stat", "-c", "%a %U %s", "/run/a/b/file"]).stdout == "640 daemon 5\n"
     client.put("/run/a/b/file", b"\0\1")

@@ -124,7 +124,7 @@ def state(tmp_path: Path) -> Iterator[Path]:
     leftovers.remove(state=folder)
 
 
-def test_closing_takes_everything_away_but_the_logs_within_a_second(
+def test_closing_removes_everything_but_the_logs_within_a_second(
     tmp_path: Path, state: Path
 ) -> None:
     folder, label = tmp_path / "deployment", labelled("close")
@@ -210,7 +210,7 @@ def test_what_a_killed_conductor_left_is_found_and_removed(
     assert leftovers.remove(state=state) == ()
 
 
-def test_hosts_that_were_left_standing_refuse_others_until_they_are_taken_down(
+def test_hosts_that_were_left_running_refuse_others_until_they_are_torn_down(
     tmp_path: Path, state: Path
 ) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
@@ -260,7 +260,7 @@ def test_a_root_that_cannot_start_takes_the_other_hosts_with_it(
     assert "/bin/sh" in error.output
 
 
-def test_a_machine_that_has_no_more_loop_devices_takes_all_hosts_away(
+def test_a_machine_that_has_no_more_loop_devices_removes_all_hosts(
     tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attach = LoopDisk.attach
@@ -274,7 +274,7 @@ def test_a_machine_that_has_no_more_loop_devices_takes_all_hosts_away(
     assert isinstance(_fails_half_way(labelled("loops"), tmp_path, state), MissingPrerequisite)
 
 
-def test_a_network_that_cannot_be_joined_takes_all_hosts_away(
+def test_a_network_that_cannot_be_joined_removes_all_hosts(
     tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -283,7 +283,7 @@ def test_a_network_that_cannot_be_joined_takes_all_hosts_away(
     assert isinstance(_fails_half_way(labelled("wires"), tmp_path, state), CommandFailed)
 
 
-def test_an_interruption_while_hosts_start_takes_them_away(tmp_path: Path, state: Path) -> None:
+def test_an_interruption_while_hosts_start_removes_them(tmp_path: Path, state: Path) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
     argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
     with subprocess.Popen(

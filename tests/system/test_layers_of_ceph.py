@@ -124,7 +124,7 @@ def test_a_layer_is_written_and_read_and_left_as_it_was(
         assert any("ran out" in note for note in scan.notes)
 
 
-def test_every_osd_tells_what_it_writes_by_itself(ceph: Deployment) -> None:
+def test_every_osd_reports_what_it_writes_by_itself(ceph: Deployment) -> None:
     figures = ask_osds(ceph, SUITE, repeat=0)
     assert sorted((one.host, one.what) for one in figures) == [
         (f"store-{n + 1}", f"osd.{n} write of 64 kB") for n in range(3)

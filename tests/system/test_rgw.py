@@ -107,7 +107,7 @@ def test_the_cluster_is_clean_and_stays_as_it_was_laid_out(rgw: Deployment) -> N
     assert rgw.hosts["store-1"].run(["ceph", "health"]).stdout.strip() == "HEALTH_OK"
 
 
-def test_no_secret_stands_in_the_rendered_configuration(rgw: Deployment) -> None:
+def test_no_secret_is_in_the_rendered_configuration(rgw: Deployment) -> None:
     texts = [one.text for one in rgw.running_gateway.rendered]
     keyring = rgw.hosts["store-1"].run(["cat", "/etc/ceph/keyring"]).stdout
     keys = [

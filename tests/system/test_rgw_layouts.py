@@ -2,7 +2,6 @@
 by independent clients.
 """
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
+from daemon_counters import counters
 from deployed_layouts import deployed, endpoint, large_object, unlimited, witness
 from witness import ODD_NAMES
 
@@ -105,7 +105,7 @@ def test_caches_of_every_radosgw_are_dropped_and_garbage_is_collected(rgw: Deplo
     assert witness(rgw, "s3")["same"] == ODD_NAMES
 
 
-def test_every_daemon_and_the_front_tell_what_they_count(rgw: Deployment) -> None:
+def test_every_daemon_and_the_front_report_what_they_count(rgw: Deployment) -> None:
     names = [probe.name for probe in rgw.running_gateway.probes()]
     assert len(set(names)) == len(names)
     assert {"osd.0", "osd.1", "osd.2"} < set(names)
@@ -117,22 +117,7 @@ def test_every_daemon_and_the_front_tell_what_they_count(rgw: Deployment) -> Non
         assert any(front in name for name in names) == (getattr(place, front) is not None)
 
 
-def counters(deployment: Deployment, name: str) -> dict[str, float]:
-    """The first line of a probe."""
-    probe = next(one for one in deployment.running_gateway.probes() if one.name == name)
-    process = probe.host.spawn(probe.argv, stderr=probe.host.log("probe.err"), env=probe.env)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        line: dict[str, float] = json.loads(process.stdout.readline())
-    finally:
-        process.stdin.close()
-        process.wait(10)
-        process.stdout.close()
-    return line
-
-
-def test_no_secret_stands_in_what_is_shown(rgw: Deployment) -> None:
+def test_no_secret_is_in_what_is_shown(rgw: Deployment) -> None:
     secrets = [
         endpoint(rgw, "s3").key.get_secret_value(),
         endpoint(rgw, "swift").key.get_secret_value(),

@@ -131,7 +131,7 @@ def test_charts_show_their_series_and_their_axes(deck: Deck, pages: Path) -> Non
             assert "op/s" in shown
 
 
-def test_no_text_stands_below_the_end_of_a_slide(pages: Path) -> None:
+def test_no_text_is_below_the_end_of_a_slide(pages: Path) -> None:
     boxes = tool("pdftotext", "-bbox", "talk.pdf", "-", folder=pages)
     heights = {
         float(height) for height in re.findall(r'<page width="[\d.]+" height="([\d.]+)"', boxes)

@@ -272,7 +272,7 @@ def test_doctor_installs_what_is_lacking_without_starting_enabling_or_upgrading_
         assert any(line.startswith("tini 0") for line in lines), lines
 
 
-def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alone(
+def test_what_a_killed_conductor_left_is_removed_and_one_at_work_is_left_alone(
     testbed: Machines,
 ) -> None:
     command = testbed.conductor.module("x")

@@ -107,7 +107,7 @@ def left_over(testbed: Machines) -> list[str]:
     return found
 
 
-def test_rgw_and_swift_stand_on_real_hosts_by_the_layouts_of_the_lab_and_leave_nothing(
+def test_rgw_and_swift_run_on_real_hosts_by_the_layouts_of_the_lab_and_leave_nothing(
     testbed: Machines,
 ) -> None:
     done = compare(testbed, "whole")

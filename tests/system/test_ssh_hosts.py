@@ -80,7 +80,7 @@ def test_what_is_written_is_seen_by_the_deployment_alone(testbed: Machines, host
     assert host.run(["ls", "-A", "/etc/of-the-deployment"]).stdout == "one.conf\n"
 
 
-def test_a_command_gets_its_input_and_environment_and_its_failure_is_told(host: Host) -> None:
+def test_a_command_gets_its_input_and_environment_and_its_failure_is_reported(host: Host) -> None:
     done = host.run(
         ["sh", "-c", 'cat; echo "$ONE"; echo aside >&2'], stdin=b"given\n", env={"ONE": "a b'c"}
     )
@@ -178,7 +178,7 @@ def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
     assert until(lambda: not there(testbed, host, "7655"))
 
 
-def test_counters_tell_of_memory_disk_and_network(host: Host) -> None:
+def test_counters_report_memory_disk_and_network(host: Host) -> None:
     before = host.counters()
     host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=1M", "count=8", "oflag=direct"])
     host.run(["sh", "-c", "head -c 2000000 /dev/zero | tr '\\0' x"])
@@ -256,7 +256,7 @@ def test_file_systems_on_the_disks_are_the_deployments_alone(testbed: Machines, 
     )
 
 
-def test_a_host_takes_one_deployment_and_the_second_is_told_of_the_first(
+def test_a_host_takes_one_deployment_and_refuses_the_second_naming_the_first(
     testbed: Machines, hosts: Hosts, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match=hosts.deployment):
@@ -325,7 +325,7 @@ sys.stdin.read()
 """
 
 
-def test_what_a_killed_conductor_left_is_taken_away_by_its_claim(
+def test_what_a_killed_conductor_left_is_removed_by_its_claim(
     testbed: Machines, tmp_path: Path
 ) -> None:
     here = Path(__file__).resolve().parent
@@ -361,7 +361,7 @@ def take_away(testbed: Machines, *names: str) -> None:
     loop.close()
 
 
-def test_a_host_that_stops_answering_is_told_soon_and_the_others_are_given_back(
+def test_a_host_that_stops_answering_is_reported_soon_and_the_others_are_given_back(
     testbed: Machines, tmp_path: Path
 ) -> None:
     found = raised(testbed, tmp_path)

@@ -126,7 +126,7 @@ def test_the_pipeline_in_the_facts_is_the_one_that_runs(swift: Deployment) -> No
     assert "python3-swift 2.30" in swift.facts()["packages"]
 
 
-def test_no_secret_stands_in_the_rendered_configuration(swift: Deployment) -> None:
+def test_no_secret_is_in_the_rendered_configuration(swift: Deployment) -> None:
     texts = [one.text for one in swift.running_gateway.rendered]
     assert not [
         one for one in swift.endpoints for text in texts if one.key.get_secret_value() in text

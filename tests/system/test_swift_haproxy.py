@@ -119,7 +119,7 @@ def test_a_token_stays_good_when_memcached_is_emptied(swift: Deployment) -> None
         assert answer.startswith(("HTTP/1.1 200", "HTTP/1.1 204"))
 
 
-def test_memcached_storage_hosts_and_haproxy_tell_what_they_count(swift: Deployment) -> None:
+def test_memcached_storage_hosts_and_haproxy_report_what_they_count(swift: Deployment) -> None:
     names = [probe.name for probe in swift.running_gateway.probes()]
     assert names == [
         "memcached.gateway-1",

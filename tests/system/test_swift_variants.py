@@ -46,7 +46,7 @@ def refused(layout: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     "release", [pytest.param("swift-2.26", marks=pytest.mark.releases), "swift-2.30"]
 )
-def test_every_option_that_is_not_known_is_told_before_anything_starts(
+def test_every_option_that_is_not_known_is_reported_before_anything_starts(
     release: str, tmp_path: Path
 ) -> None:
     text = (
@@ -157,7 +157,7 @@ def test_with_servers_per_port_each_disk_has_servers_of_its_own(tmp_path: Path) 
 
 @pytest.mark.releases
 @pytest.mark.parametrize("release", ["swift-2.26", "swift-2.35"])
-def test_another_release_stands_up_and_answers_both_apis(release: str, tmp_path: Path) -> None:
+def test_another_release_starts_and_answers_both_apis(release: str, tmp_path: Path) -> None:
     def change(text: str) -> str:
         return with_s3(text).replace("release: swift-2.30", f"release: {release}")
 

@@ -1,6 +1,4 @@
-"""What `weighbridge up` prints can be pasted into a shell on the client, as it tells whoever reads
-it.
-"""
+"""What `weighbridge up` prints can be pasted into a shell on the client, as it says itself."""
 
 from __future__ import annotations
 

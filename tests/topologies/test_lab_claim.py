@@ -43,6 +43,11 @@ def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
     assert claims(tmp_path) == ()
 
 
+def test_a_holder_that_has_not_written_its_name_yet_is_refused_without_one() -> None:
+    message = MachineInUse({}).message
+    assert message.startswith("another deployment has been running on this machine (process not ")
+
+
 def test_no_other_user_can_open_the_locks(tmp_path: Path) -> None:
     """Whoever can open a lock, even only to read it, can hold it."""
     state = tmp_path / "state"

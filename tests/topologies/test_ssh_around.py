@@ -109,8 +109,7 @@ hosts:
   client-1: {address: 192.0.2.1}
   store-1:
     address: 192.0.2.1
-    disks:
-      - {size: 3GiB}
+    disks: [{size: 3GiB}, {id: /dev/disk/by-id/b}, {id: /dev/disk/by-id/b}]
   store-2: {disks: [{id: /dev/disk/by-id/a}, {id: /dev/disk/by-id/a}]}
   store-3: {address: gateway}
 """
@@ -127,12 +126,13 @@ def test_every_fault_of_a_file_for_real_hosts_is_reported_at_its_own_place(tmp_p
     found = faults_of(tmp_path / "bad.yaml", BAD.replace("gateway", "1.2.3"))
     assert "client 'nobody' is not one of the hosts" in found[3, 21]
     assert "'client-1' and 'store-1' have the same address 192.0.2.1" in found[7, 14]
-    assert "needs its id" in found[9, 9]
-    assert "has its own size" in found[9, 16]
-    assert "host 'store-2' needs the address" in found[10, 12]
-    assert "has /dev/disk/by-id/a twice" in found[10, 51]
-    assert "'1.2.3' is not an address" in found[11, 22]
-    assert len(found) == 7
+    assert "needs its id" in found[8, 13]
+    assert "has its own size" in found[8, 20]
+    assert "has /dev/disk/by-id/b twice" in found[8, 57]
+    assert "host 'store-2' needs the address" in found[9, 12]
+    assert "has /dev/disk/by-id/a twice" in found[9, 51]
+    assert "'1.2.3' is not an address" in found[10, 22]
+    assert len(found) == 8
 
 
 def test_entries_for_real_hosts_are_refused_for_lab_hosts(tmp_path: Path) -> None:

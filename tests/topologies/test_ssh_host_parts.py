@@ -20,7 +20,7 @@ from weighbridge.topologies.ssh import host_telemetry, release, view
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.plain import Plain
-from weighbridge.topologies.ssh.remote import telemetry_program
+from weighbridge.topologies.ssh.remote import disks_program, telemetry_program
 from weighbridge.topologies.ssh.services import HostDeployment, HostProcess, Services
 from weighbridge.topologies.ssh.startup import unlimitable
 from weighbridge.topologies.ssh.systemd import Systemd
@@ -381,3 +381,10 @@ def test_limits_are_reported_with_the_names_of_devices() -> None:
     assert limits_read("cpu.max max 100000\nio.max 8:0 rbps=10\nio.max 18:0 rbps=1\n", [disk]) == (
         "cpu.max max 100000; io.max /dev/sda rbps=10; io.max 18:0 rbps=1"
     )
+
+
+def test_a_model_is_reported_without_the_spaces_that_scsi_fills_it_up_with(tmp_path: Path) -> None:
+    (tmp_path / "device").mkdir()
+    (tmp_path / "device/vendor").write_text("ATA     \n")
+    (tmp_path / "device/model").write_text("HGST  HUS724020  \n")
+    assert disks_program.model_of(tmp_path) == "ATA HGST HUS724020"

@@ -183,9 +183,9 @@ class MachineInUse(UsageError):
         self.pid = pid = holder.get("pid", "")
         self.alive = not pid or Path(f"/proc/{pid}").exists()
         deployment = holder.get("deployment", "another deployment")
-        since = holder.get("since", "just now")
+        since = f" since {holder['since']}" if "since" in holder else ""
         super().__init__(
-            f"{deployment} has been running on this machine since {since} (process "
+            f"{deployment} has been running on this machine{since} (process "
             f"{pid or 'not known yet'}), and only one can run at a time",
             advice="wait for that process, or end it: it tears its deployment down; `weighbridge "
             "down` removes what it may leave",
@@ -215,8 +215,8 @@ def _refuse_leftovers(state: Path) -> None:
 
 
 def _wait_for_lock(path: Path, wait_s: float) -> int:
-    """A descriptor that holds the lock, which a process that has ended or has no name may still
-    hold.
+    """Acquire the lock and return its descriptor; waits for holders that have ended or are not
+    named yet.
 
     Raises MachineInUse at once if a named process that is alive holds it, else after `wait_s`.
     """

@@ -115,11 +115,13 @@ def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine
     if home is None or not (home / DEPLOYMENTS).is_dir():
         return tuple(found.values())
     busy = {one.deployment for one in at_work(home=home, state=state)}
+    cgroups = Cgroups()
     for folder in sorted((home / DEPLOYMENTS).iterdir()):
         label = folder.name
+        if label in {*found, *busy} or not folder.is_dir():
+            continue
         # Processes without a claim here belong to another state folder.
-        processes = Cgroups().pids(f"/{TREE}/{label}")
-        if label not in {*found, *busy} and folder.is_dir() and not processes:
+        if not cgroups.pids(f"/{TREE}/{label}"):
             found[label] = _without_claim(label, folder)
     return tuple(found.values())
 

@@ -150,7 +150,7 @@ def _cgroups() -> tuple[HostRequirement, ...]:
             ),
         )
     there = cgroups.controllers()
-    remedy = "use a kernel and boot parameters that have it; delegate it to a container"
+    remedy = "use a kernel and boot parameters that have it; in a container, have it delegated"
     return tuple(
         HostRequirement(f"cgroup version {cgroups.version}, {name}", name in there, why, remedy)
         for name in (V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS)

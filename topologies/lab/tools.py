@@ -29,7 +29,8 @@ def toolbox(images: Path, say: Say) -> Path:
             error.argv,
             error.code,
             error.output,
-            advice="only attestation needs this image of its tools",
+            advice="attestation, `baseline` and the layers rbd and cephfs need this image; other "
+            "runs do without it (--no-attest)",
         ) from error
 
 

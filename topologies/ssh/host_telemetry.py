@@ -93,7 +93,9 @@ class HostTelemetry:
                         include_url=False, include_context=False, include_input=False
                     )[0]
                     words = printable(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}")
-                    raise TargetError(f"{self._name}: invalid news of its logs: {words}") from None
+                    raise TargetError(
+                        f"{self._name}: invalid additions to its logs: {words}"
+                    ) from None
                 # Only full answers continue: a host that says `more` without data would be asked
                 # for ever.
                 more = new.more and any(added.data for added in new.files.values())

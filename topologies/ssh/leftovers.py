@@ -129,7 +129,7 @@ def find(
     """
     with shells(hardware) as all_shells:
         look = partial(_look, include_suites=include_suites, daemons=daemons)
-        seen, failed = at_once(
+        seen, failed = attempt_all(
             {name: partial(look, shell, hardware) for name, shell in all_shells.items()}
         )
     return LeftoverReport(
@@ -161,7 +161,7 @@ def remove(
             for name, shell in all_shells.items()
             if name not in silent
         }
-        seen, failed = at_once(looks)
+        seen, failed = attempt_all(looks)
         deployed = _deployments(seen)
         chosen = [
             one for one in deployed if deployments is None or one.claimed.deployment in deployments
@@ -182,7 +182,7 @@ def remove(
             for name, things in chosen_things.items()
             if things or include_suites
         }
-        done, not_done = at_once(work)
+        done, not_done = attempt_all(work)
     found = tuple(one for name in done for one in chosen_things[name])
     return LeftoverReport(found, deployed, spared, {**failed, **not_done})
 
@@ -271,7 +271,7 @@ def shells(hardware: Hardware) -> Iterator[dict[str, SshConnection]]:
             loop.close()
 
 
-def at_once(
+def attempt_all(
     work: Mapping[str, Callable[[], Result]],
 ) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
     """Do work for all hosts in parallel; returns results and errors by host."""

@@ -75,7 +75,7 @@ def here(hardware: Hardware) -> tuple[HostRequirement, ...]:
 def look(hardware: Hardware, layouts: Sequence[Planned]) -> tuple[HostRequirements, ...]:
     """What real hosts have and lack for these layouts. Changes nothing."""
     with leftovers.shells(hardware) as shells:
-        seen, failed = leftovers.at_once(
+        seen, failed = leftovers.attempt_all(
             {name: partial(_look, shell, hardware, layouts) for name, shell in shells.items()}
         )
     for name, error in failed.items():
@@ -93,7 +93,7 @@ def install(hardware: Hardware, lacking: Sequence[HostRequirements], say: Say) -
         work: dict[str, Callable[[], None]] = {
             name: partial(_install, shells[name], one, say) for name, one in missing.items()
         }
-        _, failed = leftovers.at_once(work)
+        _, failed = leftovers.attempt_all(work)
     if failed:
         raise TargetError("\n".join(str(error) for error in failed.values()))
 

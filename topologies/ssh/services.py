@@ -1,4 +1,6 @@
-"""Running and ending a deployment's processes on real hosts: the seam for systemd and without."""
+"""The interface for running and ending a deployment's processes on real hosts, with systemd or
+without.
+"""
 
 from __future__ import annotations
 

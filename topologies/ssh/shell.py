@@ -1,4 +1,4 @@
-"""The seam for examining and preparing a real host: scripts as root, outside of deployments."""
+"""The interface for examining and preparing a real host: scripts as root, outside deployments."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from typing import Final
 from weighbridge.common.errors import UsageError
 
 OVERLAID: Final = ("/etc", "/var/lib", "/var/cache", "/var/log", "/srv", "/usr/local")
-"""Folders of gateways' configuration, state and programs of ours."""
+"""Folders of gateways' configuration, state and of this suite's programs."""
 EMPTY: Final = (("/run", "755"), ("/tmp", "1777"))  # noqa: S108 - places in the view, with their modes
 
 # mount(8) only says "wrong fs type" of an upper folder that overlayfs cannot use.
@@ -59,7 +59,7 @@ def names(addresses: Mapping[str, str]) -> str:
 
 
 def check_folder(folder: str) -> None:
-    """Raise UsageError for a folder of deployments that a view would hide."""
+    """Raise UsageError for a folder of deployments in, at or above one that a view replaces."""
     path = PurePosixPath(folder)
     if ".." in path.parts or path == PurePosixPath("/"):
         raise UsageError(f"ssh: folder: {folder} cannot hold deployments")

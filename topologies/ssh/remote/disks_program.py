@@ -166,6 +166,12 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
+def model_of(folder: Path) -> str:
+    """A disk's vendor and model; SCSI fills both up with spaces."""
+    words = f"{text(folder, 'device', 'vendor')} {text(folder, 'device', 'model')}"
+    return " ".join(words.split())
+
+
 def look(name: str) -> dict[str, Any]:
     """Facts about a disk; `fault` says why they are not known."""
     try:
@@ -192,7 +198,7 @@ def look(name: str) -> dict[str, Any]:
         "path": path,
         "device": device,
         "size_bytes": size,
-        "model": f"{text(folder, 'device', 'vendor')} {text(folder, 'device', 'model')}".strip(),
+        "model": model_of(folder),
         "rotational": None if not rotating else rotating == "1",
         "partition": (folder / "partition").exists(),
         "read_only": text(folder, "ro") == "1",

@@ -1,8 +1,8 @@
 //! One request on one connection to an origin.
 //!
 //! While a body is being sent, both sides are polled without waiting, so that an early answer is
-//! passed on at once. When the request has been sent completely, immediately for most, it waits for
-//! one side at a time.
+//! passed on at once. Once the request has been sent, for most at once, the relay waits for one side
+//! at a time.
 
 use crate::link::{Now, Wanted, receive_now, receive_waiting, send_all, send_now, wait};
 use crate::origin::Link;

@@ -91,7 +91,8 @@ impl Request {
         self.method == b"HEAD"
     }
 
-    /// Whether the request may be repeated: RFC 9110, section 9.2.1.
+    /// Whether the method is safe, so that asking twice does no more than once: RFC 9110,
+    /// section 9.2.1.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         matches!(self.method.as_slice(), b"GET" | b"HEAD" | b"OPTIONS")

@@ -81,7 +81,7 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         }
     }
 
-    /// Serve requests until the web server closes the connection, or an error.
+    /// Serve requests until the web server closes the connection or an error occurs.
     pub fn serve(&mut self) {
         loop {
             match self.one() {

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Log lines a second at most; a dead origin would otherwise fill the disk.
 const LINES_PER_S: u64 = 20;
 
-/// Counters; those of current things also decrease.
+/// Counters; `active` and the two numbers of connections also go down.
 #[derive(Debug, Default)]
 pub struct Stats {
     /// Requests started.
@@ -75,7 +75,7 @@ impl Stats {
     }
 }
 
-/// Increments a counter until it is dropped.
+/// Keeps a counter one higher until it is dropped.
 #[derive(Debug)]
 pub struct Held<'a>(&'a AtomicU64);
 

@@ -195,7 +195,7 @@ impl Web {
 }
 
 impl Drop for Web {
-    // A session that does not end with its connection must not outlive the test.
+    // A session that does not end with its connection keeps the test from ending.
     fn drop(&mut self) {
         self.end();
     }
