@@ -37,11 +37,6 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.quota import quota_of
 
 PERIOD_S = 1.0
-_GROWING = (
-    *("cpu_s", "throttled_s", "cpu_periods", "throttled_periods", "conductor_cpu_s"),
-    *("kernel_cpu_s", "oom_kills", "network_faults"),
-)
-"""Counters of a host that only grow, and have the same name in `HostSecond`."""
 
 
 class CounterSource(Protocol):
@@ -171,11 +166,11 @@ class _Span:
 
 
 class StepTelemetry:
-    """Telemetry of one step. A context manager; inside it, `heard` gets the driver's progress.
+    """Telemetry of one step. A context manager; in it, `on_progress` gets the driver's progress.
 
     The window starts where the driver's messages put it: when one arrived, less the seconds that it
     says have passed. That is late by the message's delay, so the earliest counts. From then on
-    samples are taken at full seconds of the window and at its end. Leaving the context raises
+    samples are taken at whole seconds of the window and at its end. Leaving the context raises
     StoreError if the telemetry could not be written.
     """
 
@@ -214,7 +209,7 @@ class StepTelemetry:
         if self._failed is not None and kind is None:
             raise self._failed
 
-    def heard(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         """Take a progress event of the step, as soon as it arrives."""
         if progress.phase != "measure":
             return
@@ -244,7 +239,7 @@ class StepTelemetry:
             self._watch.spent(time.thread_time() - began, time.monotonic() - self._started)
 
     def _wait(self) -> bool:
-        """Wait for the next sample: a full second, or the window's start or end. False: the end."""
+        """Wait for the next sample: a whole second, the window's start or end. False: the end."""
         with self._changed:
             while (
                 not self._ending
@@ -357,9 +352,15 @@ class StepTelemetry:
 
 def _grown(first: Counters, last: Counters) -> dict[str, object]:
     """The use of a host between two samples; unknown if a counter is unknown in one, or fell."""
-    grown = {name: _more(getattr(first, name), getattr(last, name)) for name in _GROWING}
     return {
-        **grown,
+        "cpu_s": _more(first.cpu_s, last.cpu_s),
+        "throttled_s": _more(first.throttled_s, last.throttled_s),
+        "cpu_periods": _more(first.cpu_periods, last.cpu_periods),
+        "throttled_periods": _more(first.throttled_periods, last.throttled_periods),
+        "conductor_cpu_s": _more(first.conductor_cpu_s, last.conductor_cpu_s),
+        "kernel_cpu_s": _more(first.kernel_cpu_s, last.kernel_cpu_s),
+        "oom_kills": _more(first.oom_kills, last.oom_kills),
+        "network_faults": _more(first.network_faults, last.network_faults),
         "received_bytes": _more(first.network_received_bytes, last.network_received_bytes),
         "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
         "memory_bytes": last.memory_bytes,
