@@ -42,9 +42,9 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.engine import _native
 from weighbridge.drivers.protocol import (
     EVENT,
+    DriverCommand,
     Failed,
     Measured,
-    Order,
     Prepare,
     Prepared,
     Quit,
@@ -120,19 +120,19 @@ def pinned(*argv: str) -> list[str]:
 @contextmanager
 def driver(
     target: NullTarget, users: Literal["engine", "sdk"]
-) -> Iterator[Callable[[Order, type], object]]:
-    """A Locust driver; the function sends an order and returns the answering event of a type."""
+) -> Iterator[Callable[[DriverCommand, type], object]]:
+    """A Locust driver; the function sends a command and returns the answering event of a type."""
     with subprocess.Popen(
         pinned(sys.executable, "-m", "weighbridge.drivers.locust"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     ) as process:  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None
-        orders, events = process.stdin, process.stdout
+        commands, events = process.stdin, process.stdout
 
-        def ask(order: Order, answer_type: type) -> object:
-            orders.write(order.model_dump_json() + "\n")
-            orders.flush()
+        def ask(command: DriverCommand, answer_type: type) -> object:
+            commands.write(command.model_dump_json() + "\n")
+            commands.flush()
             for line in events:
                 event = EVENT.validate_json(line)
                 if isinstance(event, answer_type):
@@ -145,8 +145,8 @@ def driver(
             access = Endpoint(api="s3", url=target.url, user=USER, key=SecretStr(KEY))
             ask(Setup(target=access, users=users, bucket_prefix=PREFIX, seed=SEED), Ready)
             yield ask
-            orders.write(Quit().model_dump_json() + "\n")
-            orders.close()
+            commands.write(Quit().model_dump_json() + "\n")
+            commands.close()
             process.wait(30)
         finally:
             if process.poll() is None:

@@ -64,10 +64,11 @@ def answer_commands(
     return 0
 
 
-def saying(descriptor: int, unheard: Callable[[], None]) -> Callable[[Event], None]:
+def event_writer(descriptor: int, unheard: Callable[[], None]) -> Callable[[Event], None]:
     """A function that writes events as lines to a descriptor, from any thread.
 
-    `unheard` is called when the other end is closed: to a driver, a conductor that died looks so.
+    `unheard` is called when the other end is closed, which is how a driver notices that its
+    conductor has died.
     """
     writing = threading.Lock()
 

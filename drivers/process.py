@@ -25,11 +25,11 @@ from weighbridge.drivers.protocol import (
     Aged,
     Cleaned,
     Cleanup,
+    DriverCommand,
     Event,
     Failed,
     Listening,
     Measured,
-    Order,
     Prepare,
     Prepared,
     Progress,
@@ -167,7 +167,7 @@ class DriverProcess:
         finally:
             self._lines.put(b"")
 
-    def _send(self, command: Order) -> None:
+    def _send(self, command: DriverCommand) -> None:
         try:
             self._stdin.write(command.model_dump_json().encode() + b"\n")
             self._stdin.flush()
@@ -176,7 +176,7 @@ class DriverProcess:
 
     def _ask(
         self,
-        command: Order,
+        command: DriverCommand,
         wanted: type[Answer],
         on_progress: OnProgress | None,
         listening: Callable[[Listening], None] | None = None,
@@ -202,7 +202,7 @@ class DriverProcess:
             else:
                 raise self._error(f"answered {command.kind!r} with {event.kind!r}")
 
-    def _next(self, command: Order) -> Event:
+    def _next(self, command: DriverCommand) -> Event:
         line = self._line(command)
         if not line.strip():
             raise self._error(f"{self._how_it_ended()} during {command.kind!r}")
@@ -215,7 +215,7 @@ class DriverProcess:
                 f"sent a line that is not an event ({faults[0]['msg']}): {text}"
             ) from None
 
-    def _line(self, command: Order) -> bytes:
+    def _line(self, command: DriverCommand) -> bytes:
         """The driver's next line. Raises DriverError after `silence_s`, and what `look` raises."""
         deadline = time.monotonic() + self.silence_s
         while True:

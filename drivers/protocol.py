@@ -285,10 +285,12 @@ class Failed(Record):
     kept: tuple[KeptFile, ...] = ()
 
 
-Order = Annotated[Setup | Prepare | Step | Cleanup | AgeBuckets | Quit, Field(discriminator="kind")]
+DriverCommand = Annotated[
+    Setup | Prepare | Step | Cleanup | AgeBuckets | Quit, Field(discriminator="kind")
+]
 Event = Annotated[
     Listening | Ready | Progress | Prepared | Measured | Cleaned | Aged | Failed,
     Field(discriminator="kind"),
 ]
-ORDER: TypeAdapter[Order] = TypeAdapter(Order)
+DRIVER_COMMAND: TypeAdapter[DriverCommand] = TypeAdapter(DriverCommand)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -37,7 +37,8 @@ class ShippedFiles:
             return path
         stem = path.stem if path.suffix in {".yaml", ".yml"} else name
         known = self.by_name()
-        if stem in known and path.parent.name in {"", self.package.rpartition(".")[2]}:
+        folder = self.package.rpartition(".")[2]
+        if stem in known and (path.parent == Path() or path.parent.name == folder):
             return known[stem]
         raise UsageError(
             f"no {self.what} {name!r}{did_you_mean(stem, list(known))}", advice=self.advice

@@ -157,7 +157,9 @@ def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
 
 
 def comparisons_of(plan: Plan) -> int:
-    """How many cells a plan compares at most: each layout with the first, for each metric."""
+    """How many cells a plan compares at most: each layout but the first and its A/A control with
+    the first, for each metric.
+    """
     others = len(plan.layouts) - len(plan.twins) - 1
     ways = plan.passes[plan.layouts[0].name]
     cells = sum(
@@ -170,7 +172,7 @@ def comparisons_of(plan: Plan) -> int:
 
 
 def _shortened(suite: Suite, share: float) -> Suite:
-    """The suite with windows of this share of their length, in full seconds."""
+    """The suite with windows of this share of their length, in whole seconds."""
     workloads = []
     for one in suite.workloads:
         least_s = min(one.runtime, SHORTEST_WINDOW_S)

@@ -127,7 +127,7 @@ def _code() -> int:
         if error.filename is not None and error.errno in REFUSED:
             _complain(
                 f"{os.fsdecode(error.filename)}: {error.strerror}\nThis machine refuses access: "
-                "check the owner and the mode."
+                "check owner, mode and mount."
             )
             return EXIT_TARGET
         return _internal(error)

@@ -10,7 +10,7 @@ from pathlib import Path
 from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab.requirements import HostRequirement, means
+from weighbridge.topologies.lab.requirements import HostRequirement, lab_requirements
 
 
 def place() -> StateFolders:
@@ -28,7 +28,7 @@ def requirements(hardware: Hardware, place: StateFolders) -> tuple[HostRequireme
         from weighbridge.topologies.ssh.requirements import here  # noqa: PLC0415 - only for SSH hosts
 
         return here(hardware)
-    return means(hardware, home=place.home) if hardware.of.contained else ()
+    return lab_requirements(hardware, home=place.home) if hardware.of.contained else ()
 
 
 def optional_tools() -> tuple[HostRequirement, ...]:

@@ -49,9 +49,11 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 LOOK_S: Final = 0.5
-"""How long to check before each deployment whether the machine is quiet; the default run has 15."""
+"""How long to check before each deployment whether the machine is quiet; the default run has 15
+such checks.
+"""
 MOST_DAYS: Final = 366
-"""Estimated time that a run may take."""
+"""A run with a longer estimated time is refused."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""How far repeats scatter on this machine, as earlier runs show: what could a planned run find?"""
+"""How far repeats scatter on this machine, as earlier runs show: what a planned run could find
+depends on it.
+"""
 
 from __future__ import annotations
 

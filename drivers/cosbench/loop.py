@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 
-from weighbridge.drivers.answering import answer_commands, saying
+from weighbridge.drivers.answering import answer_commands, event_writer
 from weighbridge.drivers.cosbench.bench import Cosbench
 from weighbridge.drivers.cosbench.site import COSBENCH_COMMAND, CosbenchSetup
 from weighbridge.drivers.cosbench.stop_request import Stopped, StopRequest
@@ -89,7 +89,7 @@ def drive(stdin: int, stdout: int) -> int:
 
     stop.on_signals(end)
     threading.Thread(target=read, name="commands", daemon=True).start()
-    loop = CosbenchLoop(inbox, saying(stdout, lambda: end(0)), stop)
+    loop = CosbenchLoop(inbox, event_writer(stdout, lambda: end(0)), stop)
     try:
         return loop.run()
     finally:

@@ -162,7 +162,7 @@ def _log_note(log: str) -> list[str]:
         for code, times in sorted(found.items())
     )
     note = (
-        f"COSBench's log of the complete stage has failures with {counts}; it groups them loosely, "
+        f"COSBench's log of the entire stage has failures with {counts}; it groups them loosely, "
         "so they are not counted by class"
     )
     return [note]

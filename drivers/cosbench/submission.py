@@ -24,7 +24,6 @@ STAGE_S: Final = INTERVAL_S + 15.0
 hung workers after 11 s.
 """
 MARGIN_S: Final = 30.0
-CANCEL_S: Final = 5.0
 
 log = logging.getLogger(__name__)
 

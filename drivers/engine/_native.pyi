@@ -51,7 +51,7 @@ class Engine:
         Raises ValueError when the workload has no such objects.
         """
     def add_worker(self, index: int, of: int, repeat: int) -> None:
-        """Start worker `index` of `of` in the complete step (over all processes). Its sequence
+        """Start worker `index` of `of` in the entire step (over all processes). Its sequence
         depends on seed, workload, `of`, `repeat` and `index` only. Nothing is recorded before
         `open_window`. With `rate_per_s`, request i of worker k of n is due (i * n + k) / rate after
         the first worker was added, and latency counts from there. Raises ValueError for the index

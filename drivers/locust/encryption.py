@@ -6,7 +6,7 @@ admits only those that know the master's public key, and encrypts all messages (
 RFC 26). That key is never sent over a network: worker processes get it by their stdin. Each master
 has a new one.
 
-Locust is patched for the complete process, which is a driver's own or a worker process's own.
+Locust is patched for the entire process, which is a driver's own or a worker process's own.
 """
 
 from __future__ import annotations

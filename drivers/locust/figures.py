@@ -30,7 +30,7 @@ def feed(stats: RequestStats, workload: str, window: Window) -> None:
         for entry in (stats.get(workload, tally.operation), stats.total):
             _add(entry, tally)
             entry.start_time = began_s
-            # Locust divides by this span: the complete window, not up to its last full second.
+            # Locust divides by this span: the entire window, not up to its last whole second.
             entry.last_request_timestamp = began_s + window.window_s
         for error_class, count in tally.errors.items():
             # Not by log_error, which would count another failure.

@@ -244,7 +244,9 @@ class DistributedLoadRunner(LoadRunner):
 
         def late() -> str:
             missing = [self.name_of(number) for number in range(total) if number not in self._nodes]
-            return ", ".join(missing) or "others that nobody started have connected"
+            if not missing:
+                return "; others that nobody started have connected"
+            return f"; missing: {', '.join(missing)}"
 
         _wait(self._all_ready, START_S, f"{total} worker processes to be ready", check, late)
 
@@ -281,11 +283,12 @@ class DistributedLoadRunner(LoadRunner):
             self._runner.send_message(ASK, data, client_id=self._nodes[number])
 
         def late() -> str:
-            return ", ".join(
+            silent = [
                 self.name_of(number)
                 for number, (_, answer) in waiting.items()
                 if not answer.ready()
-            )
+            ]
+            return f" from {', '.join(silent)}" if silent else ""
 
         try:
             _wait(
@@ -382,18 +385,16 @@ def _wait(
     check: Callable[[], None] = lambda: None,
     late: Callable[[], str] = lambda: "",
 ) -> None:
-    """Wait for a condition. Raises DriverError with the names from `late` after `timeout_s`, and
-    what `check` raises.
+    """Wait for a condition. Raises DriverError after `timeout_s`, and what `check` raises.
 
-    While this process is not scheduled, no more than a second counts: others may have answered.
+    `late` ends its message: who is missing. While this process is not scheduled, no more than a
+    second counts: others may have answered.
     """
     passed_s, at_s = 0.0, time.monotonic()
     while not met():
         check()
         if passed_s > timeout_s:
-            names = late()
-            missing = f" from {names}" if names else ""
-            raise _Timeout(f"waited {timeout_s:g} s for {what}{missing}, in vain")
+            raise _Timeout(f"waited {timeout_s:g} s in vain for {what}{late()}")
         gevent.sleep(0.005)
         now_s = time.monotonic()
         passed_s, at_s = passed_s + min(now_s - at_s, 1.0), now_s

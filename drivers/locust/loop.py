@@ -14,7 +14,7 @@ import gevent.os
 import gevent.queue
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.answering import answer_commands, saying
+from weighbridge.drivers.answering import answer_commands, event_writer
 from weighbridge.drivers.locust.aging import Aging
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance, allowance
 from weighbridge.drivers.locust.figures import feed, summary
@@ -33,7 +33,7 @@ from weighbridge.drivers.locust.worker_process import (
     Question,
 )
 from weighbridge.drivers.protocol import (
-    ORDER,
+    DRIVER_COMMAND,
     AgeBuckets,
     Cleaned,
     Cleanup,
@@ -106,7 +106,7 @@ class LocustLoop:
     def run(self) -> int:
         """Answer commands until Quit (0) or until one fails (3). Returns the exit status."""
         return answer_commands(
-            iter(self._inbox.get, None), ORDER, self._answer, self._send, self._secrets
+            iter(self._inbox.get, None), DRIVER_COMMAND, self._answer, self._send, self._secrets
         )
 
     def _secrets(self) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ def drive(stdin: int, stdout: int) -> int:
     ending = LoopEnd()
     ending.on_signals()
     gevent.spawn(read_lines, stdin, inbox, ending)
-    loop = LocustLoop(inbox, saying(stdout, lambda: ending.ask(0)))
+    loop = LocustLoop(inbox, event_writer(stdout, lambda: ending.ask(0)))
     running = gevent.spawn(loop.run)
     try:
         gevent.wait([running, ending.event], count=1)

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 DELETE_PARALLEL = 8
 RENEW_APART_S = 1.0
-"""Time between requests for a token: a user whose new tokens are refused too causes no load."""
+"""Least time between requests for a token: if new tokens are refused too, that causes no load."""
 
 
 class Begin(Record):
@@ -64,7 +64,7 @@ class CutOff(Record):
 
     requests: NonNegativeInt
     renewed: NonNegativeInt = 0
-    """How often a new token was requested, since the gateway had forgotten the last one."""
+    """How often the token was renewed, since the gateway had forgotten the last one."""
 
 
 class Deleted(Record):
@@ -121,7 +121,9 @@ class WorkerProcess:
         begin, group = self._running()
         index = self._next
         if index >= begin.workers:
-            raise DriverError(f"Locust started more users here than its share of {begin.workers}")
+            raise DriverError(
+                f"Locust started more users here than this process's share of {begin.workers}"
+            )
         self._next += begin.processes
         try:
             group.add_worker(index, begin.workers, begin.repeat)
@@ -142,7 +144,7 @@ class WorkerProcess:
             self._group.remove_worker(index)
 
     def progress(self) -> WorkerProgress:
-        """The group's progress; if its token was refused since the last call, a new one is got."""
+        """The group's progress; requests a new token if its own was refused since the last call."""
         self.check()
         group = self._running()[1]
         progress = group.progress()

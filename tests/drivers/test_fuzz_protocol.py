@@ -17,18 +17,18 @@ from weighbridge.drivers.cosbench.site import COSBENCH_COMMAND, CosbenchSetup, C
 from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import (
+    DRIVER_COMMAND,
     EVENT,
-    ORDER,
     AgeBuckets,
     Aged,
     AgeRound,
     Cleaned,
     Cleanup,
+    DriverCommand,
     Event,
     Failed,
     KeptFile,
     Measured,
-    Order,
     Prepare,
     Prepared,
     Progress,
@@ -65,7 +65,7 @@ RING: Final = Ring(
     hash_suffix=SecretStr("b"),
 )
 SITE: Final = CosbenchSite(controller="http://10.0.0.1:19088/controller", archive="/var/archive")
-COMMANDS: Final[tuple[Order, ...]] = (
+COMMANDS: Final[tuple[DriverCommand, ...]] = (
     Setup(target=TARGET, bucket_prefix="wb-a", seed=1),
     Setup(
         target=Endpoint(api="swift", url="http://10.0.0.1:8080/AUTH_a", user="AUTH_a"),
@@ -98,7 +98,7 @@ DOCUMENTS: Final = {
         COSBENCH_COMMAND,
         [one.model_dump(mode="json") for one in (COSBENCH_SETUP, *COMMANDS[2:])],
     ),
-    "command": (ORDER, [one.model_dump(mode="json") for one in COMMANDS]),
+    "command": (DRIVER_COMMAND, [one.model_dump(mode="json") for one in COMMANDS]),
     "event": (EVENT, [one.model_dump(mode="json") for one in EVENTS]),
 }
 

@@ -7,8 +7,8 @@ from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.protocol import (
+    DRIVER_COMMAND,
     EVENT,
-    ORDER,
     Prepared,
     Progress,
     Quit,
@@ -38,7 +38,7 @@ WORKLOAD = Workload(
 
 @pytest.mark.parametrize("command", [SETUP, Step(workload=WORKLOAD, workers=4, repeat=2), Quit()])
 def test_a_command_is_read_from_its_json_unchanged(command: Setup | Step | Quit) -> None:
-    assert ORDER.validate_json(command.model_dump_json()) == command
+    assert DRIVER_COMMAND.validate_json(command.model_dump_json()) == command
 
 
 def ring() -> Ring:
@@ -52,7 +52,7 @@ def test_the_ring_s_hash_secrets_are_in_the_json_but_not_in_the_repr() -> None:
     setup = Setup(target=account, ring=ring(), bucket_prefix="wb-1o", seed=7)
     assert setup.api == "object-server"
     assert "hidden" not in repr(setup)
-    assert ORDER.validate_json(setup.model_dump_json()) == setup
+    assert DRIVER_COMMAND.validate_json(setup.model_dump_json()) == setup
     assert json.loads(setup.model_dump_json())["ring"]["hash_prefix"] == "hidden-prefix"
 
 
@@ -68,7 +68,7 @@ def test_object_servers_need_a_ring_and_gateways_credentials() -> None:
 def test_the_key_is_in_the_json_but_not_in_the_repr() -> None:
     assert "very-secret" in SETUP.model_dump_json()
     assert "very-secret" not in repr(SETUP)
-    back = ORDER.validate_json(SETUP.model_dump_json())
+    back = DRIVER_COMMAND.validate_json(SETUP.model_dump_json())
     assert isinstance(back, Setup)
     assert back.target.key.get_secret_value() == "very-secret"
 
@@ -92,7 +92,7 @@ def test_the_key_is_in_the_json_but_not_in_the_repr() -> None:
 )
 def test_an_invalid_command_is_refused(line: str) -> None:
     with pytest.raises(ValidationError):
-        ORDER.validate_json(line)
+        DRIVER_COMMAND.validate_json(line)
 
 
 def test_several_clients_share_the_worker_processes_and_need_an_address_of_the_driver() -> None:

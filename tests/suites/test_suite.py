@@ -42,6 +42,17 @@ def test_the_studys_suites_are_those_of_the_2014_study() -> None:
     assert loader.load(loader.find("suites/small-objects.yaml")).cache == Every(every=60.0)
 
 
+def test_a_missing_file_in_another_folder_is_no_shipped_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("/quick.yaml", "elsewhere/quick.yaml"):
+        with pytest.raises(UsageError, match=f"no suite '{name}'"):
+            loader.find(name)
+    for name in ("quick", "quick.yaml", "suites/quick.yaml"):
+        assert loader.find(name) == loader.shipped()["quick"]
+
+
 def test_command_line_options_replace_values_of_the_suite() -> None:
     changed = suite_of(GOOD).changed(repeats=3, driver="both", layers=["rados", "disk"])
     assert (changed.repeats, changed.driver, changed.layers) == (3, "both", ("rados", "disk"))

@@ -1,8 +1,8 @@
-"""A driver that makes no load: it answers every order at once, with measurements made from a seed.
+"""A driver that makes no load: it answers each command at once, with measurements from a seed.
 
-`python -m tests.support.fake_driver [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind
-of order with Failed, by exiting, or never. The figures are consistent: counts, sums and per-second
-series add up, and Little's law holds.
+`python -m tests.support.fake_driver [--fail COMMAND] [--end COMMAND] [--hang COMMAND]`: answer that
+kind of command with Failed, by exiting, or never. The figures are consistent: counts, sums and
+per-second series add up, and Little's law holds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, TextIO
 from hdrh.histogram import HdrHistogram
 
 from weighbridge.drivers.protocol import (
-    ORDER,
+    DRIVER_COMMAND,
     AgeBuckets,
     Aged,
     Cleaned,
     Cleanup,
+    DriverCommand,
     Event,
     Failed,
     Measured,
-    Order,
     Prepare,
     Prepared,
     Progress,
@@ -144,45 +144,47 @@ def measurement_of(
     )
 
 
-def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> Event:
-    """The last event of an order; Progress goes to `say` before it."""
-    if isinstance(order, Setup):
+def answer(setup: Setup | None, command: DriverCommand, say: Callable[[Event], None]) -> Event:
+    """The last event of a command; Progress goes to `say` before it."""
+    if isinstance(command, Setup):
         return Ready(versions={"fake": "1"})
     if setup is None:
-        return Failed(message=f"{order.kind!r} came before 'setup'")
-    if isinstance(order, Prepare):
-        objects = order.workload.objects.count if order.workload.needs_objects else 0
+        return Failed(message=f"{command.kind!r} came before 'setup'")
+    if isinstance(command, Prepare):
+        objects = command.workload.objects.count if command.workload.needs_objects else 0
         say(Progress(phase="prepare", done=objects, total=objects))
         return Prepared(
-            objects=objects, bytes=round(objects * order.workload.objects.mean_bytes), seconds=0.001
+            objects=objects,
+            bytes=round(objects * command.workload.objects.mean_bytes),
+            seconds=0.001,
         )
-    if isinstance(order, Step):
-        total = order.workload.runtime
+    if isinstance(command, Step):
+        total = command.workload.runtime
         for done in (0.25, 0.5, 1.0):
             say(Progress(phase="measure", done=done * total, total=total, operations_per_s=100))
-        return Measured(measurement=measure(setup, order))
-    if isinstance(order, AgeBuckets):
-        bytes_ = round(order.objects * order.age.objects(1).mean_bytes)
+        return Measured(measurement=measure(setup, command))
+    if isinstance(command, AgeBuckets):
+        bytes_ = round(command.objects * command.age.objects(1).mean_bytes)
         return Aged(
-            objects=order.objects,
+            objects=command.objects,
             bytes=bytes_,
             filled_bytes=bytes_,
             rounds=(),
             seconds=0.001,
             fingerprint="made up",
         )
-    if isinstance(order, Cleanup) and order.what == "all":
-        return Cleaned(deleted=order.workload.objects.count)
+    if isinstance(command, Cleanup) and command.what == "all":
+        return Cleaned(deleted=command.workload.objects.count)
     return Cleaned(deleted=0)
 
 
-def serve(arguments: Sequence[str], orders: TextIO, events: TextIO) -> int:
-    """Answer orders until Quit or end of file; returns the exit status."""
+def serve(arguments: Sequence[str], commands: TextIO, events: TextIO) -> int:
+    """Answer commands until Quit or end of file; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.support.fake_driver", description=__doc__
     )
     for flaw in ("--fail", "--end", "--hang"):
-        parser.add_argument(flaw, metavar="ORDER", help="kind of order, such as step")
+        parser.add_argument(flaw, metavar="COMMAND", help="kind of command, such as step")
     flaws = parser.parse_args(arguments)
 
     def say(event: Event) -> None:
@@ -190,17 +192,17 @@ def serve(arguments: Sequence[str], orders: TextIO, events: TextIO) -> int:
         events.flush()
 
     setup: Setup | None = None
-    for line in orders:
-        order = ORDER.validate_json(line)
-        if order.kind in ("quit", flaws.end):
-            return 0 if order.kind == "quit" else 1
-        if order.kind == flaws.hang:
+    for line in commands:
+        command = DRIVER_COMMAND.validate_json(line)
+        if command.kind in ("quit", flaws.end):
+            return 0 if command.kind == "quit" else 1
+        if command.kind == flaws.hang:
             threading.Event().wait()
-        setup = order if isinstance(order, Setup) else setup
+        setup = command if isinstance(command, Setup) else setup
         event = (
-            answer(setup, order, say)
-            if order.kind != flaws.fail
-            else Failed(message=f"{order.kind!r} fails as asked")
+            answer(setup, command, say)
+            if command.kind != flaws.fail
+            else Failed(message=f"{command.kind!r} fails as asked")
         )
         say(event)
         if isinstance(event, Failed):

@@ -25,25 +25,25 @@ class ThreadedDriver:
     """A PipedProcess whose program is `fake_driver.serve` in a thread of this process."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        read_orders, write_orders = os.pipe()
+        read_commands, write_commands = os.pipe()
         read_events, write_events = os.pipe()
-        self.stdin: IO[bytes] | None = os.fdopen(write_orders, "wb")
+        self.stdin: IO[bytes] | None = os.fdopen(write_commands, "wb")
         self.stdout: IO[bytes] | None = os.fdopen(read_events, "rb")
         self.returncode: int | None = None
         self._arguments = arguments
         self._thread = threading.Thread(
-            target=self._serve, args=(read_orders, write_events), name="fake-driver", daemon=True
+            target=self._serve, args=(read_commands, write_events), name="fake-driver", daemon=True
         )
         self._thread.start()
 
-    def _serve(self, read_orders: int, write_events: int) -> None:
+    def _serve(self, read_commands: int, write_events: int) -> None:
         status = 1
         try:
             with (
-                os.fdopen(read_orders, encoding="utf-8") as orders,
+                os.fdopen(read_commands, encoding="utf-8") as commands,
                 os.fdopen(write_events, "w", encoding="utf-8") as events,
             ):
-                status = fake_driver.serve(self._arguments, orders, events)
+                status = fake_driver.serve(self._arguments, commands, events)
         except BrokenPipeError:
             status = 141  # 128 + SIGPIPE, as the program would end
         finally:

@@ -90,9 +90,8 @@ def test_a_store_is_filled_and_churned_as_asked_and_twice_the_same(
     order = aging.order_of(SUITE, room)
     stores = []
     for prefix in ("wb-01", "wb-02"):
-        aged = aging.age(
-            rgw, SUITE, order, prefix=prefix, log=tmp_path / "driver.log", heard=lambda _: None
-        )
+        log = tmp_path / "driver.log"
+        aged = aging.age(rgw, SUITE, order, prefix=prefix, log=log, on_progress=lambda _: None)
         there = listed(rgw, f"{prefix}a-")
         assert (len(there), sum(there.values())) == (aged.objects, aged.bytes)
         assert aged.filled_bytes * room.replicas == pytest.approx(0.0005 * room.bytes, rel=0.2)

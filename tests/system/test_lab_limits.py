@@ -16,7 +16,7 @@ from weighbridge.environment import place
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts, start_lab
 from weighbridge.topologies.lab.network import can_delay
-from weighbridge.topologies.lab.requirements import means
+from weighbridge.topologies.lab.requirements import lab_requirements
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import MIB, PYTHON, labelled, within
@@ -147,7 +147,7 @@ def test_a_delayed_nic_adds_its_delay_to_a_round_trip_or_is_refused_without_nete
     hosts = {"client-1": {"nic": {"rate": "1Gbit", "delay": "20ms"}}, "store-1": {}}
     far = Hardware.model_validate({"name": "far", "kind": "lab", "hosts": hosts})
     if not can_delay():
-        needed = [one for one in means(far, home=tmp_path) if "netem" in one.name]
+        needed = [one for one in lab_requirements(far, home=tmp_path) if "netem" in one.name]
         assert [one.found for one in needed] == [False]
         return
     label, roots = labelled("far"), dict.fromkeys(hosts, Path("/"))

@@ -107,7 +107,7 @@ def recorded(lab: LabHosts, store: RunStore, probes: Callable[[], list[Probe]] =
         Watch(store, "swift", lab.hosts, limits, probes) as watch,
         watch.step(KEY, WINDOW_S) as recording,
     ):
-        recording.heard(Progress(phase="measure", done=0, total=WINDOW_S))
+        recording.on_progress(Progress(phase="measure", done=0, total=WINDOW_S))
         threading.Event().wait(
             WINDOW_S + 0.5
         )  # the window itself: there is nothing to be awaited but its length

@@ -8,7 +8,7 @@ import pytest
 
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import requirements as lab
-from weighbridge.topologies.lab.requirements import HostRequirement, exhausted, means
+from weighbridge.topologies.lab.requirements import HostRequirement, exhausted, lab_requirements
 
 SMALL = Hardware(
     name="small",
@@ -19,7 +19,7 @@ VAST = Hardware(name="vast", kind="lab", hosts={"client-1": HostSpec(memory=2**4
 
 
 def named(found: tuple[HostRequirement, ...], part: str) -> HostRequirement:
-    return next(mean for mean in found if part in mean.name)
+    return next(one for one in found if part in one.name)
 
 
 def test_a_missing_tool_is_named_with_its_package(
@@ -28,7 +28,7 @@ def test_a_missing_tool_is_named_with_its_package(
     (tmp_path / "runc").write_text("#!/bin/sh\n")
     (tmp_path / "runc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = means(SMALL, home=tmp_path)
+    found = lab_requirements(SMALL, home=tmp_path)
     assert named(found, "runc").found
     missing = named(found, "tc")
     assert not missing.found
@@ -40,19 +40,19 @@ def test_root_is_required(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, found: bool
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: user)
-    assert named(means(SMALL, home=tmp_path), "root").found is found
+    assert named(lab_requirements(SMALL, home=tmp_path), "root").found is found
 
 
 def test_hardware_with_more_memory_than_the_machine_is_refused(tmp_path: Path) -> None:
-    wanted = named(means(VAST, home=tmp_path), "of memory")
+    wanted = named(lab_requirements(VAST, home=tmp_path), "of memory")
     assert not wanted.found
     assert "4096.0 GiB of memory" in wanted.name
-    assert named(means(SMALL, home=tmp_path), "of memory").found
+    assert named(lab_requirements(SMALL, home=tmp_path), "of memory").found
 
 
 def test_loop_devices_are_required_only_for_disks(tmp_path: Path) -> None:
-    assert any(mean.name == "loop devices" for mean in means(SMALL, home=tmp_path))
-    assert not any(mean.name == "loop devices" for mean in means(VAST, home=tmp_path))
+    assert any(one.name == "loop devices" for one in lab_requirements(SMALL, home=tmp_path))
+    assert not any(one.name == "loop devices" for one in lab_requirements(VAST, home=tmp_path))
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -63,26 +63,28 @@ def test_a_delay_needs_a_kernel_with_netem_which_is_named_with_what_to_do(
         {"name": "far", "kind": "lab", "hosts": {"client-1": {"nic": {"delay": "200us"}}}}
     )
     monkeypatch.setattr(lab, "can_delay", lambda: known)
-    needed = named(means(far, home=tmp_path), "netem")
+    needed = named(lab_requirements(far, home=tmp_path), "netem")
     assert (needed.found, "modprobe sch_netem" in needed.remedy) == (known, True)
-    assert not any("netem" in mean.name for mean in means(SMALL, home=tmp_path))
+    assert not any("netem" in one.name for one in lab_requirements(SMALL, home=tmp_path))
 
 
 def test_an_overlay_cannot_be_on_an_overlay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lab, "_file_system", lambda path: "overlay")
-    assert not named(means(SMALL, home=tmp_path), "file system").found
+    assert not named(lab_requirements(SMALL, home=tmp_path), "file system").found
     monkeypatch.setattr(lab, "_file_system", lambda path: "ext4")
-    assert named(means(SMALL, home=tmp_path), "file system").found
+    assert named(lab_requirements(SMALL, home=tmp_path), "file system").found
 
 
 def test_disk_space_is_checked_where_the_folder_will_be(tmp_path: Path) -> None:
-    assert str(tmp_path) in named(means(SMALL, home=tmp_path / "not/there/yet"), "of disk").name
+    found = lab_requirements(SMALL, home=tmp_path / "not/there/yet")
+    assert str(tmp_path) in named(found, "of disk").name
 
 
 def test_every_requirement_says_why_and_how(tmp_path: Path) -> None:
-    assert all(mean.name and mean.why and mean.remedy for mean in means(SMALL, home=tmp_path))
+    found = lab_requirements(SMALL, home=tmp_path)
+    assert all(one.name and one.why and one.remedy for one in found)
 
 
 @pytest.mark.parametrize(

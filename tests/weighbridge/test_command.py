@@ -218,15 +218,22 @@ def test_an_unreadable_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch, 
             os.seteuid(0)
 
 
-def test_a_file_without_permission_is_reported(
-    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]]
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_file_that_may_not_be_used_is_reported(
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]], number: int
 ) -> None:
     monkeypatch.setattr(
         "weighbridge.screen.deployments.print_running",
-        failing(PermissionError(errno.EACCES, "Permission denied", "/x/y")),
+        failing(OSError(number, os.strerror(number), "/x/y")),
     )
     code, _, said = run_cli("status")
-    assert (code, said.splitlines()[0]) == (3, "weighbridge: /x/y: Permission denied")
+    assert (code, said.splitlines()) == (
+        3,
+        [
+            f"weighbridge: /x/y: {os.strerror(number)}",
+            "This machine refuses access: check owner, mode and mount.",
+        ],
+    )
 
 
 @pytest.mark.parametrize("linked", [False, True])

@@ -138,7 +138,7 @@ POINTS = [
     Point("while the gateway comes up", after(FakeHost, "start"), 1, 0),
     Point("while a workload is prepared", event("prepared"), 1, 0),
     Point("in warm-up", after(telemetry.StepTelemetry, "__enter__"), 1, 0),
-    Point("in the window of the second step", after(telemetry.StepTelemetry, "heard"), 5, 1),
+    Point("in the window of the second step", after(telemetry.StepTelemetry, "on_progress"), 5, 1),
     Point(
         "before a step's line",
         before(storing, "append_line", lambda path, _: path.name == "steps.jsonl"),

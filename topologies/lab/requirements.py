@@ -51,7 +51,7 @@ class HostRequirement:
     remedy: str
 
 
-def means(hardware: Hardware, *, home: Path) -> tuple[HostRequirement, ...]:
+def lab_requirements(hardware: Hardware, *, home: Path) -> tuple[HostRequirement, ...]:
     """What hosts of this hardware need; `home` is for images and disks. Starts nothing."""
     return (
         HostRequirement(

@@ -47,7 +47,7 @@ class HostRequirements:
     """A host's requirements; `manager` is apt, dnf, zypper or empty; `packages` are missing."""
 
     host: str
-    means: tuple[HostRequirement, ...]
+    requirements: tuple[HostRequirement, ...]
     manager: str = ""
     packages: tuple[str, ...] = ()
 

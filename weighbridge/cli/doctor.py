@@ -95,9 +95,9 @@ def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, install: bool
         screen.print(
             f"\n[bold]{one.host}[/] {hosts.hosts[one.host].address}{client}", highlight=False
         )
-        _print(screen, one.means)
-    everything = [*here, *(mean for one in there for mean in one.means)]
-    lacking = sum(not mean.found for mean in everything)
+        _print(screen, one.requirements)
+    everything = [*here, *(requirement for one in there for requirement in one.requirements)]
+    lacking = sum(not requirement.found for requirement in everything)
     names = ", ".join(one.layout.name for one in planned) or "no layout that ships"
     verdict = f"{lacking} of {len(everything)} missing" if lacking else f"{hosts.name} is ready"
     print_line(screen, f"\n{verdict}; checked for {names}")

@@ -91,7 +91,7 @@ def command(
     if influx is not None:
         if tables or out or force:
             raise UsageError(
-                "influx takes the complete run and makes no files",
+                "influx takes the entire run and makes no files",
                 advice="Leave out --table, --out and --force.",
             )
         click.echo(_send(run, influx))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="Build those NAMEs, or all that are built, again from today's packages.",
 )
 def command(names: tuple[str, ...], *, refresh: bool) -> None:
-    """List the images of lab hosts with the date of their packages; a NAME is ceph-16, say."""
+    """List lab hosts' images with the date of their packages; NAME is, for example, ceph-16."""
     from weighbridge.common.document import did_you_mean
     from weighbridge.common.errors import UsageError
     from weighbridge.environment import place

@@ -53,7 +53,7 @@ def command(
     if runtime_s is not None and (
         not isinstance(runtime_s, float) or runtime_s < 1 or runtime_s != int(runtime_s)
     ):
-        raise UsageError(f"--runtime {runtime}: must be full seconds, such as 60s")
+        raise UsageError(f"--runtime {runtime}: must be whole seconds, such as 60s")
     found = importer.from_cosbench(
         file,
         partial=partial,

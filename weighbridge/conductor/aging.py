@@ -86,7 +86,7 @@ def age(
     *,
     prefix: str,
     log: Path,
-    heard: OnProgress,
+    on_progress: OnProgress,
     settings: DriverSettings = NO_SETTINGS,
 ) -> Aged:
     """Age a store over the first API that the suite and the gateway share. Raises DriverError."""
@@ -97,7 +97,7 @@ def age(
         deployment, suite, way, prefix=prefix + MARK, log=log, settings=settings, alone=True
     ) as ready:
         assert isinstance(ready.driver, DriverProcess)  # noqa: S101 - the default driver is a process
-        return ready.driver.age(order, heard)
+        return ready.driver.age(order, on_progress)
 
 
 def describe(order: AgeBuckets, aged: Aged, room: DiskSpace | None) -> list[str]:

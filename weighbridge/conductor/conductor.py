@@ -297,7 +297,7 @@ class Conductor:
                     order,
                     prefix=self._prefix,
                     log=log,
-                    heard=self._display.progress,
+                    on_progress=self._display.progress,
                     settings=self._settings,
                 )
             self._runner.note("aged", deployment, aging.describe(order, aged, room))

@@ -5,18 +5,18 @@ from __future__ import annotations
 from weighbridge.common.host import Counters, DiskCounters, ModelDiskCounters
 from weighbridge.results.record.telemetry import DiskSecond, ModelDiskSecond
 
-_GROWING = (
-    *("cpu_s", "throttled_s", "cpu_periods", "throttled_periods", "conductor_cpu_s"),
-    *("kernel_cpu_s", "oom_kills", "network_faults"),
-)
-"""Counters of a host that only grow, and have the same name in `HostSecond`."""
-
 
 def grown(first: Counters, last: Counters) -> dict[str, object]:
     """The use of a host between two samples; unknown if a counter is unknown in one, or fell."""
-    more = {name: _more(getattr(first, name), getattr(last, name)) for name in _GROWING}
     return {
-        **more,
+        "cpu_s": _more(first.cpu_s, last.cpu_s),
+        "throttled_s": _more(first.throttled_s, last.throttled_s),
+        "cpu_periods": _more(first.cpu_periods, last.cpu_periods),
+        "throttled_periods": _more(first.throttled_periods, last.throttled_periods),
+        "conductor_cpu_s": _more(first.conductor_cpu_s, last.conductor_cpu_s),
+        "kernel_cpu_s": _more(first.kernel_cpu_s, last.kernel_cpu_s),
+        "oom_kills": _more(first.oom_kills, last.oom_kills),
+        "network_faults": _more(first.network_faults, last.network_faults),
         "received_bytes": _more(first.network_received_bytes, last.network_received_bytes),
         "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
         "memory_bytes": last.memory_bytes,

@@ -87,7 +87,7 @@ class Delivery(Record):
             ("weighbridge", "export", str(folder), "--to", "influx", "--influx", self.server)
         )
         return (
-            f"{sent}; {', '.join(rest)} ({self.why})\nnothing is lost: send the complete run again "
+            f"{sent}; {', '.join(rest)} ({self.why})\nnothing is lost: send the entire run again "
             f"with {again}"
         )
 

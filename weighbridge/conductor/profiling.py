@@ -89,7 +89,7 @@ class Profiler:
             deployment.running_gateway.profile_remark,
         )
         try:
-            yield recording.heard
+            yield recording.on_progress
         except BaseException:
             recording.abandon()
             raise
@@ -174,7 +174,7 @@ class _StepProfile:
     seconds: float = 0.0
     remarks: list[str] = field(default_factory=list)
 
-    def heard(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         """Start perf in the warm-up; record from the window's start to its end or LONGEST_S."""
         if progress.phase in ("warm-up", "measure") and not self.ready:
             self._ready()

@@ -64,7 +64,9 @@ class BackgroundLoad(Record):
 
 
 class QuietMachine:
-    """Waits until the machine is quiet; after a wait in vain, not again until it has been quiet."""
+    """Waits until the machine is quiet; after one unsuccessful wait, only once it has been quiet
+    again.
+    """
 
     def __init__(
         self,

@@ -220,13 +220,13 @@ class StepRunner:
             watch.step(key, workload.runtime) as recording,
         ):
 
-            def heard(progress: Progress) -> None:
-                recording.heard(progress)
+            def on_progress(progress: Progress) -> None:
+                recording.on_progress(progress)
                 profiling(progress)
                 self._display.progress(progress)
 
             order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
-            measured = driver.step(order, heard)
+            measured = driver.step(order, on_progress)
         measurement = measured.measurement
         verdict = judge(measurement, self._suite.bounds, rate_per_s=workload.rate_per_s)
         result = StepResult(

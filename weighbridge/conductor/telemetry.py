@@ -172,11 +172,11 @@ class _Span:
 
 
 class StepTelemetry:
-    """Telemetry of one step. A context manager; inside it, `heard` gets the driver's progress.
+    """Telemetry of one step. A context manager; in it, `on_progress` gets the driver's progress.
 
     The window starts where the driver's messages put it: when one arrived, less the seconds that it
     says have passed. That is late by the message's delay, so the earliest counts. From then on
-    samples are taken at full seconds of the window and at its end. Leaving the context raises
+    samples are taken at whole seconds of the window and at its end. Leaving the context raises
     StoreError if the telemetry could not be written.
     """
 
@@ -215,7 +215,7 @@ class StepTelemetry:
         if self._failed is not None and kind is None:
             raise self._failed
 
-    def heard(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         """Take a progress event of the step, as soon as it arrives."""
         if progress.phase != "measure":
             return
@@ -245,7 +245,7 @@ class StepTelemetry:
             self._watch.spent(time.thread_time() - began, time.monotonic() - self._started)
 
     def _wait(self) -> bool:
-        """Wait for the next sample: a full second, or the window's start or end. False: the end."""
+        """Wait for the next sample: a whole second, the window's start or end. False: the end."""
         with self._changed:
             while (
                 not self._ending

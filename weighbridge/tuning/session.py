@@ -164,7 +164,7 @@ def unfinished(tuning: Tuning, out: Path) -> Path:
             found.append((path.parent, begun.tuning))
     if not found:
         advice = (
-            "Start one without --resume; to resume a complete run, name its folder: "
+            "Start one without --resume; to continue a run that is done, name its folder: "
             "weighbridge tune RUN --resume --budget TIME."
         )
         raise UsageError(f"{out}: has no unfinished run of tuning {tuning.name}", advice=advice)

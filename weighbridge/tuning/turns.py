@@ -91,7 +91,9 @@ def rounds(
 
 
 def settled(table: SettingTable, variant: LayoutVariant) -> bool:
-    """Whether a setting needs no more trials: it is clear, or may not be chosen anyway."""
+    """Whether a setting needs no more trials: its interval is clear of the threshold, or it may not
+    be chosen anyway.
+    """
     entry = table.entry(variant)
     return entry is not None and (entry.clear or entry.verdict in ("not allowed", "failed"))
 

@@ -18,7 +18,7 @@ import click
 from pydantic import Field, TypeAdapter
 
 from weighbridge.common.record import Record
-from weighbridge.drivers.answering import answer_commands, saying
+from weighbridge.drivers.answering import answer_commands, event_writer
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
 from weighbridge.drivers.protocol import (
     Cleaned,
@@ -45,7 +45,7 @@ class ToySettings(Record):
 
 
 class ToySetup(Setup):
-    """The first order, with the settings."""
+    """The first command, with the settings."""
 
     pause_ms: float
 
@@ -83,7 +83,7 @@ class ToyKind(DriverKind):
 
 KIND: Final = ToyKind()
 
-ORDER: Final = TypeAdapter[Setup | Prepare | Step | Cleanup | Quit](
+TOY_COMMAND: Final = TypeAdapter[Setup | Prepare | Step | Cleanup | Quit](
     Annotated[ToySetup | Prepare | Step | Cleanup | Quit, Field(discriminator="kind")]
 )
 
@@ -126,21 +126,23 @@ def measure(setup: ToySetup, step: Step) -> Measurement:
 
 
 class Toy:
-    """The driver's process: answers orders."""
+    """The driver's process: answers commands."""
 
     setup: ToySetup
 
-    def answer(self, order: ToySetup | Prepare | Step | Cleanup) -> Event:
-        """Execute an order and return its event."""
-        if isinstance(order, ToySetup):
-            self.setup = order
+    def answer(self, command: ToySetup | Prepare | Step | Cleanup) -> Event:
+        """Execute a command and return its event."""
+        if isinstance(command, ToySetup):
+            self.setup = command
             return Ready(versions={"toy": "1.0"})
-        if isinstance(order, Step):
-            return Measured(measurement=measure(self.setup, order))
-        if isinstance(order, Prepare):
+        if isinstance(command, Step):
+            return Measured(measurement=measure(self.setup, command))
+        if isinstance(command, Prepare):
             return Prepared(objects=0, bytes=0, seconds=0.0)
         return Cleaned(deleted=0)
 
 
 if __name__ == "__main__":
-    sys.exit(answer_commands(sys.stdin.buffer, ORDER, Toy().answer, saying(1, lambda: None)))
+    sys.exit(
+        answer_commands(sys.stdin.buffer, TOY_COMMAND, Toy().answer, event_writer(1, lambda: None))
+    )

@@ -66,8 +66,8 @@ def test_a_suite_that_would_measure_something_else_is_refused(file: Path, tmp_pa
     [
         (("--size", "64 parsecs"), "is not a quantity"),
         (("--runtime", "60"), "not a quantity"),
-        (("--runtime", "1.5s"), "must be full seconds"),
-        (("--runtime", "0s"), "must be full seconds"),
+        (("--runtime", "1.5s"), "must be whole seconds"),
+        (("--runtime", "0s"), "must be whole seconds"),
     ],
 )
 def test_an_unparsable_option_is_refused(file: Path, words: tuple[str, str], message: str) -> None:

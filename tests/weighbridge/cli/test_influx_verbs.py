@@ -69,7 +69,7 @@ def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: Influx
     assert store.manifest.state == "done"
     assert len(store.steps()) == 2
     assert [step.notes for step in store.steps() if not step.valid] == []
-    assert "send the complete run again with weighbridge export" in text
+    assert "send the entire run again with weighbridge export" in text
     assert any(
         "nothing is lost" in event.text for event in store.events() if event.kind == "influx"
     )

@@ -121,7 +121,7 @@ def test_for_a_server_that_stays_away_the_run_prints_how_to_send_the_rest(
         measured(store, writer, *steps)
     assert acknowledged(store, influx) == 0
     again = f"weighbridge export {store.folder} --to influx --influx {influx.url}"
-    assert sending.said[-1].endswith(f"send the complete run again with {again}")
+    assert sending.said[-1].endswith(f"send the entire run again with {again}")
     assert f"0 points sent to {influx.url}; those of {len(steps)} steps wait (" in sending.said[-1]
     assert [event.text for event in store.events() if event.kind == "influx"][-1] in sending.said[
         -1

@@ -1,4 +1,4 @@
-"""The orders of a step, how its measurement is judged, and what is deleted after it."""
+"""The commands of a step, how its measurement is judged, and what is deleted after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.drivers.kind import OpenedDriver
-from weighbridge.drivers.protocol import Cleanup, Order, Prepare, Setup, Step
+from weighbridge.drivers.protocol import Cleanup, DriverCommand, Prepare, Setup, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.suites import Suite
@@ -34,12 +34,12 @@ class QuietMachine:
 
 
 class Asked:
-    """A driver that remembers its orders; `give` returns a step's measurement, or None for the fake
-    driver's.
+    """A driver that remembers its commands; `give` returns a step's measurement, or None for the
+    fake driver's.
     """
 
     def __init__(self, give: Callable[[Step], Measurement] | None = None) -> None:
-        self.orders: list[Order] = []
+        self.commands: list[DriverCommand] = []
         self._give = give
         self._setup: Setup | None = None
 
@@ -51,21 +51,21 @@ class Asked:
         self._setup = Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
         yield OpenedDriver(self, {})  # type: ignore[arg-type]  # what the conductor does not ask of a driver that is open
 
-    def _answer(self, order: Prepare | Step | Cleanup) -> Any:
-        self.orders.append(order)
-        made: Any = fake_driver.answer(self._setup, order, lambda event: None)
-        if isinstance(order, Step) and self._give is not None:
-            made = made.model_copy(update={"measurement": self._give(order)})
+    def _answer(self, command: Prepare | Step | Cleanup) -> Any:
+        self.commands.append(command)
+        made: Any = fake_driver.answer(self._setup, command, lambda event: None)
+        if isinstance(command, Step) and self._give is not None:
+            made = made.model_copy(update={"measurement": self._give(command)})
         return made
 
-    def prepare(self, order: Prepare, heard: object = None) -> Any:
-        return self._answer(order)
+    def prepare(self, command: Prepare, on_progress: object = None) -> Any:
+        return self._answer(command)
 
-    def step(self, order: Step, heard: object = None) -> Any:
-        return self._answer(order)
+    def step(self, command: Step, on_progress: object = None) -> Any:
+        return self._answer(command)
 
-    def cleanup(self, order: Cleanup, heard: object = None) -> Any:
-        return self._answer(order)
+    def cleanup(self, command: Cleanup, on_progress: object = None) -> Any:
+        return self._answer(command)
 
 
 def measured(
@@ -84,7 +84,11 @@ def test_each_step_is_ordered_with_its_own_workers_and_the_number_of_its_repeat(
 ) -> None:
     driver = Asked()
     steps = measured(tmp_path, monkeypatch, driver, repeats=3)
-    ordered = {(order.workers, order.repeat) for order in driver.orders if isinstance(order, Step)}
+    ordered = {
+        (command.workers, command.repeat)
+        for command in driver.commands
+        if isinstance(command, Step)
+    }
     assert ordered == {(step.key.workers, step.key.repeat) for step in steps}
     assert ordered == {(workers, repeat) for workers in (1, 4) for repeat in range(3)}
 
@@ -94,7 +98,10 @@ def test_what_a_step_wrote_is_deleted_after_it_and_all_objects_after_the_workloa
 ) -> None:
     driver = Asked()
     measured(tmp_path, monkeypatch, driver)
-    did = [order.what if isinstance(order, Cleanup) else order.kind for order in driver.orders]
+    did = [
+        command.what if isinstance(command, Cleanup) else command.kind
+        for command in driver.commands
+    ]
     assert did[: len(did) // 2] == ["prepare", "step", "written", "step", "written", "all"]
 
 
@@ -103,8 +110,8 @@ def test_failures_are_judged_by_the_bound_of_the_suite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: float, valid: bool
 ) -> None:
     failing = Asked(
-        lambda order: fake_measurement(
-            workload="small", workers=order.workers, window_s=5, errors={"http-503": 50}
+        lambda command: fake_measurement(
+            workload="small", workers=command.workers, window_s=5, errors={"http-503": 50}
         )
     )
     steps = measured(tmp_path, monkeypatch, failing, bounds={"error_share": bound})
@@ -118,8 +125,8 @@ def test_idle_workers_are_a_fault_in_a_closed_loop_and_not_at_a_rate(
 ) -> None:
     """Four workers of which two are busy: 1000 requests of 10 ms in 5 s."""
     idle = Asked(
-        lambda order: fake_measurement(workload="small", workers=2, window_s=5).model_copy(
-            update={"workers": order.workers}
+        lambda command: fake_measurement(workload="small", workers=2, window_s=5).model_copy(
+            update={"workers": command.workers}
         )
     )
     steps = measured(
@@ -139,12 +146,12 @@ def test_repeated_cache_drops_happen_only_while_a_step_runs(
     gateway, never = run.gateways["rgw-a"], threading.Event()
     drops: list[int] = []
 
-    def waiting(order: Step) -> Measurement:
+    def waiting(command: Step) -> Measurement:
         deadline = time.monotonic() + 60
         while gateway.did.count("drop") < 3 and time.monotonic() < deadline:
             never.wait(0.02)
         drops.append(gateway.did.count("drop"))
-        return fake_measurement(workload="small", workers=order.workers, window_s=5)
+        return fake_measurement(workload="small", workers=command.workers, window_s=5)
 
     monkeypatch.setattr(pass_runner, "opened", Asked(waiting).opened)
     run.planned = run.planned[:1]

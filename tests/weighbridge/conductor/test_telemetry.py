@@ -104,7 +104,8 @@ def read(store: RunStore) -> Telemetry:
 
 
 def heard(recording: StepTelemetry, done_s: float, total_s: float, phase: str = "measure") -> None:
-    recording.heard(Progress.model_validate({"phase": phase, "done": done_s, "total": total_s}))
+    progress = {"phase": phase, "done": done_s, "total": total_s}
+    recording.on_progress(Progress.model_validate(progress))
 
 
 def sampled(meter: Meter, times: int) -> None:
