@@ -103,9 +103,8 @@ def read(store: RunStore) -> Telemetry:
     return telemetry
 
 
-def heard(recording: StepTelemetry, done_s: float, total_s: float, phase: str = "measure") -> None:
-    progress = {"phase": phase, "done": done_s, "total": total_s}
-    recording.on_progress(Progress.model_validate(progress))
+def heard(recording: StepTelemetry, done_s: float, total_s: float) -> None:
+    recording.on_progress(Progress(phase="measure", done=done_s, total=total_s))
 
 
 def sampled(meter: Meter, times: int) -> None:
@@ -121,7 +120,7 @@ def test_telemetry_is_by_second_of_the_window_and_negative_before_it(
     store: RunStore, meter: Meter
 ) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 2.0) as recording:
-        heard(recording, 0, 1, "warm-up")
+        recording.on_progress(Progress(phase="warm-up", done=0, total=1))
         sampled(meter, 2)
         heard(recording, 0.1, 2.0)
         sampled(meter, 4)  # at once, after one second, after two, and one later
