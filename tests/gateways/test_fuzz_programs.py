@@ -153,7 +153,7 @@ def test_any_answer_of_an_admin_socket_gives_numbers_or_no_line(dice: Dice) -> N
 def test_servers_missing_from_haproxys_answer_are_not_up(
     rows: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(haproxy_counters, "ask", lambda *_: rows)
+    monkeypatch.setattr(haproxy_counters, "ask", lambda *_, **__: rows)
     with pytest.raises(ValueError, match="incomplete rows"):
         haproxy_counters.rows("/run/haproxy")
     assert haproxy_counters.await_up("/run/haproxy", 0)
