@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weighbridge.cli.options import RUN_FOLDER, named, split
-from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
+from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +47,12 @@ if TYPE_CHECKING:
     help="Exit with 1 if B is worse than A anywhere, for use in CI; needs two --history.",
 )
 @click.option(
+    "--leads",
+    is_flag=True,
+    help="Show instead who leads in each of the two runs, and what limited the layouts there: for "
+    "runs of the same layouts on different hardware.",
+)
+@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
@@ -58,6 +64,7 @@ def command(
     despite: str | None,
     history: tuple[Path, ...],
     fail_on: str | None,
+    leads: bool,
     out: Path | None,
 ) -> int:
     """Compare run B with run A: what changed, by how much, and how sure that is.
@@ -79,6 +86,10 @@ def command(
     from weighbridge.screen.terminal import console, print_line
 
     before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
+    if leads:
+        if layouts or history or fail_on:
+            raise UsageError("--leads goes with --despite and --out alone")
+        return _show_leads(before, after, facts, out)
     pairs = match(before, after, list(split(layouts)))
     guarded = guard(before, after, pairs, facts)
     earlier = [read_compared_run(folder) for folder in history]
@@ -92,6 +103,35 @@ def command(
     for text in lost(before, after, pairs):
         print_line(screen, f"comparable in A and not in B: {text}", "yellow")
     return _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, screen=screen)
+
+
+def _show_leads(a: ComparedRun, b: ComparedRun, despite: list[str], out: Path | None) -> int:
+    """Print who leads in each run; 4 if nothing could be compared in one of them."""
+    from weighbridge.results.analysis.across_runs.guard import guard
+    from weighbridge.results.analysis.across_runs.leads_by_run import (
+        HARDWARE_FACTS,
+        leads_by_run,
+        leads_csv,
+    )
+    from weighbridge.results.analysis.across_runs.runs_comparison import match
+    from weighbridge.results.record.store import make_folder, write_atomically
+    from weighbridge.screen.terminal import console, print_line
+
+    guarded = guard(a, b, match(a, b), [*despite, *HARDWARE_FACTS])
+    found = leads_by_run({"A": a, "B": b})
+    screen = console()
+    for side, run in (("A", a), ("B", b)):
+        print_line(screen, f"{side}  {run.manifest.run_id} on {run.plan.hardware.name}")
+    for one in guarded.unlike:
+        print_line(screen, f"differs: {one.text}", "dim")
+    for each in found:
+        print_line(screen, f"• {each.text}.", "bold" if each.differs else "")
+    if out is not None:
+        make_folder(out)
+        write_atomically(out / "leads.csv", leads_csv(found))
+        print_line(screen, str(out / "leads.csv"))
+    known = {one.run for each in found for one in each.runs if one.lead is not None}
+    return EXIT_FINE if known == {"A", "B"} else EXIT_INVALID
 
 
 def _exit_code(
