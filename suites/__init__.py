@@ -7,11 +7,13 @@ from weighbridge.suites.suite import (
     HOST_LAYERS,
     Api,
     Bounds,
+    CachePolicy,
     DriverName,
     Every,
     Further,
     RadosBenchOptions,
     Suite,
+    kernel_alone,
 )
 from weighbridge.suites.workload import (
     OPERATIONS,
@@ -31,6 +33,7 @@ __all__ = [
     "Age",
     "Api",
     "Bounds",
+    "CachePolicy",
     "DriverName",
     "Every",
     "Further",
@@ -44,4 +47,5 @@ __all__ = [
     "Uniform",
     "Workload",
     "Zipf",
+    "kernel_alone",
 ]

@@ -35,16 +35,30 @@ class Every(Record):
     """Caches dropped periodically while a step runs; the 2014 study did so every minute."""
 
     every: Annotated[Seconds, Field(ge=1)]
+    kernel: bool = False
+    """Whether kernels alone drop theirs, as in that study, and daemons keep what they cache."""
 
 
 def every(value: object) -> object:
-    """The fields of Every for `every 60s`; anything else unchanged.
+    """The fields of Every for `every 60s` or `kernel every 60s`; anything else unchanged.
 
     Raises ValueError if the time is invalid.
     """
-    if isinstance(value, str) and value.startswith("every "):
-        return {"every": parse_seconds(value.removeprefix("every ").strip())}
+    if isinstance(value, str) and value.startswith(("every ", "kernel every ")):
+        kernel, _, time = value.partition("every ")
+        return {"every": parse_seconds(time.strip()), "kernel": bool(kernel)}
     return value
+
+
+CachePolicy = Literal["none", "before-step", "kernel"] | Every
+"""Which caches are dropped, and when: never; before each step those of daemons and kernels, or
+`kernel`: those of kernels alone; or Every so often while a step runs.
+"""
+
+
+def kernel_alone(cache: CachePolicy) -> bool:
+    """Whether daemons keep what they cache while kernels drop theirs."""
+    return cache.kernel if isinstance(cache, Every) else cache == "kernel"
 
 
 class Bounds(Record):
@@ -107,7 +121,7 @@ class Suite(Record):
     timeout: Annotated[Seconds, Field(ge=1, le=3600)] = 60.0
     """When a request is given up, in seconds; histograms resolve latencies up to 1 h."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
-    cache: Literal["none", "before-step"] | Every = "before-step"
+    cache: CachePolicy = "before-step"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
     """Requests are drawn from it: the same for every gateway, repeat by repeat."""
     order: Literal["ascending", "descending", "shuffle"] = "ascending"

@@ -154,9 +154,9 @@ class Deployment:
         finally:
             self._hosts.limit(("cpu", "disk"))
 
-    def drop_caches(self) -> tuple[str, ...]:
-        """Drop the gateway's caches, then every host's kernel caches; returns what was dropped."""
-        dropped = list(self.running_gateway.drop_caches())
+    def drop_caches(self, *, kernel_alone: bool = False) -> tuple[str, ...]:
+        """Drop caches of the gateway (not if `kernel_alone`) and of kernels; returns which."""
+        dropped = [] if kernel_alone else list(self.running_gateway.drop_caches())
         dropped += dict.fromkeys(host.drop_kernel_caches() for host in self.hosts.values())
         return tuple(dropped)
 
@@ -216,8 +216,7 @@ def deploy(
     endings = CleanupStack()
     try:
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
-        measurable = hardware.of.measurable
-        tools = measurable and (tools or bool(asked))
+        tools = hardware.of.measurable and (tools or bool(asked))
         start_hosts = _prepared_hosts(planned.gateway, hardware, place, names, say, tools=tools)
         started = time.monotonic()
         own_folder(folder)
@@ -228,7 +227,7 @@ def deploy(
             endings.add(partial(keep_all, hosts.hosts, kept, say))
         endings.add(hosts.close)
         attestation = None
-        if measurable and asked:
+        if hardware.of.measurable and asked:
             attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked)
         client = hosts.hosts[hardware.clients[0]]
         try:

@@ -222,7 +222,10 @@ def _caches(suite: Suite) -> str:
         return "never dropped"
     if suite.cache == "before-step":
         return "dropped before every step, on every host, of kernel and daemons"
-    return f"dropped every {suite.cache.every:g} s while a step runs"
+    if suite.cache == "kernel":
+        return "dropped before every step, on every host, of the kernel alone"
+    whose = " of kernels alone" if suite.cache.kernel else ""
+    return f"dropped every {suite.cache.every:g} s while a step runs{whose}"
 
 
 def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, ...]]:

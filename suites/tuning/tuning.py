@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
-from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, Every, Suite, every
+from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, CachePolicy, Suite, every
 from weighbridge.suites.tuning.objective import Objective
 from weighbridge.suites.tuning.parameter import Parameter
 from weighbridge.suites.workload import Name, Workload
@@ -82,7 +82,7 @@ class Tuning(Record):
     api: ObjectApi | None = None
     """None: the suite's first, or S3 with its own workloads."""
     workloads: tuple[Workload, ...] = ()
-    cache: Literal["none", "before-step"] | Every = "before-step"
+    cache: CachePolicy = "before-step"
     """With its own workloads only."""
     objectives: Annotated[tuple[Objective, ...], Field(min_length=1, max_length=4)]
     """Of several: a setting is better if it is better in one and worse in none."""

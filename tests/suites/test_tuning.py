@@ -233,6 +233,9 @@ def test_cache_policies_are_those_of_suites() -> None:
     assert tuning_of(changed("api: s3", "cache: every 60s")).suite_of(None).cache == Every(
         every=60.0
     )
+    kernel = tuning_of(changed("api: s3", "cache: kernel every 60s")).suite_of(None).cache
+    assert kernel == Every(every=60.0, kernel=True)
+    assert tuning_of(changed("api: s3", "cache: kernel")).suite_of(None).cache == "kernel"
     assert tuning_of(GOOD).suite_of(None).cache == "before-step"
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.suites import Every
+from weighbridge.suites import CachePolicy, Every
 
 
 @contextmanager
 def dropping(
-    cache: str | Every,
+    cache: CachePolicy,
     drop: Callable[[], None],
     *,
     clock: Callable[[], float] = time.monotonic,

@@ -22,7 +22,7 @@ from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import HostLimits
-from weighbridge.suites import Suite, Workload
+from weighbridge.suites import Suite, Workload, kernel_alone
 from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned
@@ -212,7 +212,7 @@ class StepRunner:
         workload: Workload,
         key: StepKey,
     ) -> tuple[StepResult, tuple[KeptFile, ...]]:
-        if self._suite.cache == "before-step":
+        if self._suite.cache in ("before-step", "kernel"):
             self._drop_caches(deployment)
         with (
             self._profiling(planned, deployment, key) as profiling,
@@ -266,7 +266,8 @@ class StepRunner:
         self.note("cleaned", deployment, [f"{cleaned.deleted} objects deleted{failed}"])
 
     def _drop_caches(self, deployment: Deployment) -> None:
-        self.note("caches", deployment, deployment.drop_caches())
+        dropped = deployment.drop_caches(kernel_alone=kernel_alone(self._suite.cache))
+        self.note("caches", deployment, dropped)
 
     def _write_lost(self, key: StepKey, *notes: str) -> None:
         self._write(

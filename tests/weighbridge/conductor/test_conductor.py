@@ -107,6 +107,16 @@ def test_objects_are_prepared_without_limits_and_steps_measured_with_them(
     assert did == visit * 2
 
 
+@pytest.mark.parametrize("cache", ["kernel", "kernel every 1s"])
+def test_kernels_alone_drop_their_caches_on_request(tmp_path: Path, cache: str) -> None:
+    run = Run(tmp_path, cache=cache)
+    store, _ = conduct(run)
+    assert "drop" not in run.gateways["rgw-a"].did
+    dropped = [event.text for event in store.events() if event.kind == "caches"]
+    assert dropped
+    assert all("kernel caches" in text for text in dropped)
+
+
 def test_without_a_cache_policy_nothing_is_dropped(tmp_path: Path) -> None:
     run = Run(tmp_path, cache="none")
     conduct(run)
