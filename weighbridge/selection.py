@@ -20,7 +20,7 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.reference import Reference, parse
 
-HARDWARE = "lab-small"
+HARDWARE = "lab-cpu"
 """The default hardware: two cores, which any machine has."""
 Read = TypeVar("Read")
 

@@ -39,17 +39,22 @@ def test_every_shipped_layout_and_hardware_is_valid() -> None:
     hardware = {
         name: loader.load_hardware(path) for name, path in loader.shipped_hardware().items()
     }
-    assert set(hardware) >= {"lab-small", "loopback", "this-machine"}
+    assert set(hardware) >= {"lab-cpu", "loopback", "this-machine"}
     layouts = loader.shipped_layouts()
     assert set(layouts) >= {"rgw-beast", "swift", "null"}
     for name, path in layouts.items():
-        where = hardware["this-machine" if name == "existing" else "lab-small"]
+        where = hardware["this-machine" if name == "existing" else "lab-cpu"]
         assert loader.load_layout(path, where).layout.name == name
 
 
 def test_the_lab_promises_no_more_cpu_than_two_cores_have() -> None:
-    hosts = loader.load_hardware(loader.shipped_hardware()["lab-small"]).hosts.values()
+    hosts = loader.load_hardware(loader.shipped_hardware()["lab-cpu"]).hosts.values()
     assert sum(host.cpus or 0 for host in hosts) == pytest.approx(2.0)
+
+
+def test_a_former_name_of_shipped_hardware_is_refused_with_the_new_one() -> None:
+    with pytest.raises(UsageError, match="hardware 'lab-small' is now called 'lab-cpu'"):
+        loader.find("lab-small", loader.shipped_hardware(), "hardware")
 
 
 def test_an_unknown_gateway_or_release_suggests_the_closest_known_one(
@@ -94,9 +99,9 @@ def test_running_gateways_cannot_be_reached_from_the_lab_and_none_are_started_on
 ):
     layouts, hardware = loader.shipped_layouts(), loader.shipped_hardware()
     with pytest.raises(
-        DocumentError, match=r"existing\.yaml:7:10: hardware 'lab-small' has its own network"
+        DocumentError, match=r"existing\.yaml:7:10: hardware 'lab-cpu' has its own network"
     ):
-        loader.load_layout(layouts["existing"], loader.load_hardware(hardware["lab-small"]))
+        loader.load_layout(layouts["existing"], loader.load_hardware(hardware["lab-cpu"]))
     with pytest.raises(DocumentError, match=r"gateways that already run, and null must be started"):
         loader.load_layout(layouts["null"], loader.load_hardware(hardware["this-machine"]))
 
@@ -192,13 +197,13 @@ def test_a_period_that_no_kernel_accepts_or_without_a_unit_is_refused(
 
 
 def test_quotas_have_a_short_period_by_default(tmp_path: Path) -> None:
-    assert loader.load_hardware(loader.shipped_hardware()["lab-small"]).cpu_period == 0.005
+    assert loader.load_hardware(loader.shipped_hardware()["lab-cpu"]).cpu_period == 0.005
     (tmp_path / "h.yaml").write_text("name: h\nkind: lab\nhosts: {client-1: {}}\n")
     assert loader.load_hardware(tmp_path / "h.yaml").cpu_period == 0.01
 
 
 def test_hardware_survives_a_round_trip_through_json() -> None:
-    hardware = loader.load_hardware(loader.shipped_hardware()["lab-small"])
+    hardware = loader.load_hardware(loader.shipped_hardware()["lab-cpu"])
     assert Hardware.model_validate_json(hardware.model_dump_json()) == hardware
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("baseline")
-@click.argument("hardware", default="lab-small")
+@click.argument("hardware", default="lab-cpu")
 @shown("--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes to test disks with.")
 @shown(
     "--out",

@@ -110,7 +110,7 @@ hardware = click.option(
     "--hardware",
     metavar="FILE",
     callback=named,
-    help="Hardware file, or the name of one that ships (default: lab-small).",
+    help="Hardware file, or the name of one that ships (default: lab-cpu).",
 )
 
 pictures = shown(
