@@ -9,7 +9,7 @@ from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import STORES
 from weighbridge.topologies import loader
-from weighbridge.topologies.hardware import Hardware, Nic
+from weighbridge.topologies.hardware import Hardware, HostSpec, Nic
 from weighbridge.topologies.parameters import LayoutParameter, parameters
 
 HARDWARE = Hardware.model_validate(
@@ -43,12 +43,13 @@ def test_every_shipped_layout_and_hardware_is_valid() -> None:
     layouts = loader.shipped_layouts()
     assert set(layouts) >= {"rgw-beast", "swift", "null"}
     for name, path in layouts.items():
-        where = hardware["this-machine" if name == "existing" else "lab-cpu"]
-        assert loader.load_layout(path, where).layout.name == name
+        for where in ("this-machine",) if name == "existing" else ("lab-cpu", "lab-disks"):
+            assert loader.load_layout(path, hardware[where]).layout.name == name
 
 
-def test_the_lab_promises_no_more_cpu_than_two_cores_have() -> None:
-    hosts = loader.load_hardware(loader.shipped_hardware()["lab-cpu"]).hosts.values()
+@pytest.mark.parametrize("name", ["lab-cpu", "lab-disks"])
+def test_the_lab_promises_no_more_cpu_than_two_cores_have(name: str) -> None:
+    hosts = loader.load_hardware(loader.shipped_hardware()[name]).hosts.values()
     assert sum(host.cpus or 0 for host in hosts) == pytest.approx(2.0)
 
 
@@ -200,6 +201,38 @@ def test_quotas_have_a_short_period_by_default(tmp_path: Path) -> None:
     assert loader.load_hardware(loader.shipped_hardware()["lab-cpu"]).cpu_period == 0.005
     (tmp_path / "h.yaml").write_text("name: h\nkind: lab\nhosts: {client-1: {}}\n")
     assert loader.load_hardware(tmp_path / "h.yaml").cpu_period == 0.01
+
+
+@pytest.mark.parametrize(
+    ("hosts", "fault"),
+    [
+        ("{a: {cpuset: ''}}", "'' is not a list of CPUs such as 2-3,5"),
+        ("{a: {cpuset: 3-2}}", "'3-2' is not a range of CPUs"),
+        ("{a: {cpuset: 0-1}, b: {cpuset: '1,2'}}", "'a' and 'b' both have CPU 1: each CPU may be"),
+        ("{a: {cpuset: 0, cpus: 1.5}}", "1.5 CPUs do not fit into the CPUs of its own, 0"),
+    ],
+)
+def test_cpus_that_hosts_cannot_have_for_their_own_are_refused(
+    tmp_path: Path, hosts: str, fault: str
+) -> None:
+    path = tmp_path / "h.yaml"
+    path.write_text(f"name: h\nkind: lab\nclients: [a]\nhosts: {hosts}\n")
+    with pytest.raises(DocumentError) as error:
+        loader.load_hardware(path)
+    assert fault in str(error.value)
+
+
+def test_only_lab_hosts_can_have_cpus_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "h.yaml"
+    path.write_text("name: h\nkind: fake\nhosts: {client-1: {cpuset: 0}}\n")
+    with pytest.raises(DocumentError, match=r"h\.yaml:3:.*is only for hosts of kind lab"):
+        loader.load_hardware(path)
+
+
+def test_a_host_has_as_much_cpu_as_its_quota_or_the_cpus_of_its_own() -> None:
+    assert HostSpec().most_cpus is None
+    assert HostSpec(cpuset="2-3,5").most_cpus == 3
+    assert HostSpec(cpuset="2-3,5", cpus=1.5).most_cpus == 1.5
 
 
 def test_hardware_survives_a_round_trip_through_json() -> None:
