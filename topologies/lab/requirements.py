@@ -194,9 +194,17 @@ def _memory(hardware: Hardware) -> HostRequirement:
     )
 
 
+def free_bytes(home: Path) -> int:
+    """The free space where a folder is, or will be."""
+    return shutil.disk_usage(_existing(home)).free
+
+
+def _existing(path: Path) -> Path:
+    return next(one for one in (path, *path.parents) if one.exists())
+
+
 def _disk(hardware: Hardware, home: Path) -> tuple[HostRequirement, ...]:
-    there = next(path for path in (home, *home.parents) if path.exists())
-    free = shutil.disk_usage(there).free
+    there, free = _existing(home), free_bytes(home)
     disks = sum(disk.size or 0 for host in hardware.hosts.values() for disk in host.disks)
     kind = _file_system(there)
     return (
