@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
@@ -38,6 +39,8 @@ MOST_MEMORY: Final = 0.7
 LEAST_STORE_BYTES: Final = 1536 * 2**20
 """Of a storage host: its daemons and a little cache."""
 MEMORY_STEP_BYTES: Final = 64 * 2**20
+NAME: Final = re.compile(r"auto(-[0-9]+)?")
+"""What hardware made from a machine is asked for by, and called: `auto-2` of one with two CPUs."""
 LIMITED_IOPS: Final = 120
 LIMITED_BANDWIDTH: Final = 150_000_000
 """Of disks without a model: about what a spinning disk does, without its seeks."""

@@ -45,12 +45,20 @@ class Selection:
 def hardware_named(name: str | None) -> Hardware:
     """The hardware of a path or a shipped name, or made from this machine (`auto`, or None).
 
+    What `auto` is called here, such as `auto-2`, is another name of it: reports print commands.
+
     Raises UsageError or DocumentError, for `auto` MissingPrerequisite without a folder for hosts.
     """
     shipped = loader.shipped_hardware()
-    if name is None or name == AUTO:
+    if name is None or auto.NAME.fullmatch(name):
         template = loader.load_hardware(shipped[TEMPLATE])
-        return auto.made_for(auto.this_machine(place().home), template)
+        made = auto.made_for(auto.this_machine(place().home), template)
+        if name not in {None, AUTO, made.name}:
+            raise UsageError(
+                f"hardware {name} was made from another machine; this one's is {made.name}",
+                advice=f"Give --hardware {AUTO}, or a file with the same hosts for both machines.",
+            )
+        return made
     return loader.load_hardware(loader.find(name, shipped, "hardware"))
 
 

@@ -42,8 +42,10 @@ def test_without_a_name_the_hardware_is_made_from_this_machine(
     monkeypatch.setattr(selection.auto, "this_machine", looked)
     chosen = selection.select("quick", (), None)
     assert chosen.hardware.name == "auto-2"
-    assert chosen.hardware == selection.hardware_named("auto")
-    assert homes == [tmp_path, tmp_path]
+    assert chosen.hardware == selection.hardware_named("auto") == selection.hardware_named("auto-2")
+    assert set(homes) == {tmp_path}
+    with pytest.raises(UsageError, match=r"auto-4 was made from another machine; .* is auto-2"):
+        selection.hardware_named("auto-4")
     assert [one.layout.name for one in chosen.layouts] == ["rgw-beast", "swift"]
 
 
