@@ -1,7 +1,7 @@
 """How much repeated attestations of the same hosts differ: the noise below which differences
 between deployments mean nothing.
 
-    python benchmarks/attestation.py [--hardware lab-small] [--runs 5] [--idle 0] [--json FILE]
+    python benchmarks/attestation.py [--hardware lab-cpu] [--runs 5] [--idle 0] [--json FILE]
 
 Repeatedly starts the hosts of a hardware file, attests them as a run does and tears them down; all
 hosts have this machine's files as their root, since no gateway is needed. Prints the figures of
@@ -80,7 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--hardware", default="lab-small")
+    parser.add_argument("--hardware", default="lab-cpu")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--idle", type=float, default=0.0)
     parser.add_argument("--json", type=Path)

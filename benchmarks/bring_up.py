@@ -57,7 +57,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--layouts", default="rgw-beast,swift")
-    parser.add_argument("--hardware", default="lab-small")
+    parser.add_argument("--hardware", default="lab-cpu")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

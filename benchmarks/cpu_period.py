@@ -1,6 +1,6 @@
 """How the period of the hosts' CPU quota affects latencies of the same layout with the same limits.
 
-    python benchmarks/cpu_period.py [--layouts rgw-beast,swift] [--hardware lab-small]
+    python benchmarks/cpu_period.py [--layouts rgw-beast,swift] [--hardware lab-cpu]
         [--periods 100ms,20ms,10ms,5ms] [--workers 4,16] [--rounds 3] [--seconds 5]
         [--size 64KB] [--json FILE]
 
@@ -241,7 +241,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--layouts", default="rgw-beast,swift")
-    parser.add_argument("--hardware", default="lab-small")
+    parser.add_argument("--hardware", default="lab-cpu")
     parser.add_argument("--periods", default="100ms,20ms,10ms,5ms")
     parser.add_argument("--workers", default="4,16")
     parser.add_argument("--rounds", type=int, default=3)

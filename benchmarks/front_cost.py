@@ -134,7 +134,7 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    hardware = hardware_named("lab-small")
+    hardware = hardware_named("lab-cpu")
     planned = layout_named("rgw-beast", hardware)
     ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
     turns: list[PathTurn] = []

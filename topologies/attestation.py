@@ -122,11 +122,16 @@ def tools_of(hosts: Hosts, hardware: Hardware) -> dict[str, str]:
 
 def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
     """Every host's CPUs: without their quota one after the other, under their quota all at once."""
-    # Lab hosts are one machine: those with the same number of threads share one measurement.
+    # Lab hosts are one machine: those with the same number of threads share one measurement, but
+    # CPUs of a host's own may be halves of cores.
     shared = hardware.of.contained
     measured: dict[object, str] = {}
-    for name in hosts.hosts:
-        measured.setdefault(_threads(hardware, name) if shared else name, name)
+    keys: dict[str, object] = {
+        name: (_threads(hardware, name), hardware.hosts[name].cpuset is None) if shared else name
+        for name in hosts.hosts
+    }
+    for name, key in keys.items():
+        measured.setdefault(key, name)
 
     def without_quota(name: str) -> float:
         return _events_per_s(hosts.hosts[name], ceilings.cpu_arguments(_threads(hardware, name)))
@@ -145,7 +150,7 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
 
     def under_quota(name: str, cpus: float) -> HostCeiling:
         threads = _threads(hardware, name)
-        free = free_per_s[threads if shared else name]
+        free = free_per_s[keys[name]]
         arguments = ceilings.cpu_arguments(
             threads, events=ceilings.quota_events(free, cpus, threads)
         )
@@ -162,7 +167,7 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
         )
 
     limits = [
-        (name, cpus) for name in hosts.hosts if (cpus := hardware.hosts[name].cpus) is not None
+        (name, cpus) for name in hosts.hosts if (cpus := hardware.hosts[name].most_cpus) is not None
     ]
     with limited(hosts, "cpu"):
         yield from at_once([partial(under_quota, *one) for one in limits])
@@ -174,7 +179,7 @@ def _events_per_s(host: Host, arguments: Sequence[str]) -> float:
 
 
 def _threads(hardware: Hardware, name: str) -> int:
-    return math.ceil(hardware.hosts[name].cpus or 1)
+    return math.ceil(hardware.hosts[name].most_cpus or 1)
 
 
 def all_disks(hosts: Hosts, hardware: Hardware) -> list[HostDisk]:

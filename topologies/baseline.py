@@ -81,7 +81,7 @@ def measure(
     found: list[BaselineFigure] = []
     say("CPUs")
     for one in attestation.cpus(hosts, hardware):
-        cpus = hardware.hosts[one.host].cpus
+        cpus = hardware.hosts[one.host].most_cpus
         like = "all CPUs" if cpus is None else f"{cpus:g} CPUs"
         found.append(BaselineFigure(**dict(one), group="cpu", job=one.what, like=like))
     disks = attestation.all_disks(hosts, hardware)

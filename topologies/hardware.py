@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from weighbridge.common.cpu_list import CpuList, cpu_numbers
 from weighbridge.common.quantities import BitsPerS, Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
@@ -112,6 +113,10 @@ class HostSpec(Record):
 
     cpus: Annotated[float, Field(ge=LEAST_CPUS, le=1024)] | None = None
     """A quota of CPU time, in periods of the hardware's `cpu_period`."""
+    cpuset: CpuList | None = None
+    """For the lab: CPUs of its own, such as `2-3,5`, on which alone it runs from its start on. No
+    other host may have them; hosts without a list run on all CPUs.
+    """
     memory: Annotated[Bytes, Field(ge=64 * 2**20)] | None = None
     nic: Nic | None = None
     disks: Annotated[tuple[Disk, ...], Field(max_length=100)] = ()
@@ -119,6 +124,16 @@ class HostSpec(Record):
     """For a real host: its address on the network between hosts, where services listen."""
     ssh: Reach | None = None
     """For a real host: how to log in, where that differs from the hardware's `ssh`."""
+
+    @property
+    def own_cpus(self) -> tuple[int, ...]:
+        """The numbers of the CPUs that are its own."""
+        return () if self.cpuset is None else cpu_numbers(self.cpuset)
+
+    @property
+    def most_cpus(self) -> float | None:
+        """How much CPU it has: its quota, else the CPUs of its own. None: not limited."""
+        return self.cpus if self.cpuset is None or self.cpus is not None else len(self.own_cpus)
 
 
 class Network(Record):
@@ -156,7 +171,12 @@ class Hardware(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> Hardware:
-        faults = [*self._client_faults(), *self._kind_faults(), *self._duplicate_faults()]
+        faults = [
+            *self._client_faults(),
+            *self._kind_faults(),
+            *self._cpu_faults(),
+            *self._duplicate_faults(),
+        ]
         if faults:
             raise ValidationError.from_exception_data(
                 "Hardware", [_details(path, message) for path, message in faults]
@@ -234,6 +254,24 @@ class Hardware(Record):
         for key in ("bandwidth", "iops"):
             if getattr(disk, key) is not None:
                 yield (*where, key), "a disk with a model is limited by its figures: leave this out"
+
+    def _cpu_faults(self) -> Iterator[FileFault]:
+        """CPUs of their own that hosts cannot have."""
+        first: dict[int, str] = {}
+        for name, spec in self.hosts.items():
+            where = ("hosts", name, "cpuset")
+            if spec.cpuset is not None and not self.of.contained:
+                yield where, "is only for hosts of kind lab"
+            if spec.cpuset is not None and (spec.cpus or 0) > len(spec.own_cpus):
+                yield (
+                    ("hosts", name, "cpus"),
+                    f"{spec.cpus:g} CPUs do not fit into the CPUs of its own, {spec.cpuset}",
+                )
+            shared = [cpu for cpu in spec.own_cpus if cpu in first]
+            if shared:
+                message = f"{first[shared[0]]!r} and {name!r} both have CPU {shared[0]}"
+                yield where, f"{message}: each CPU may be of one host's own"
+            first |= dict.fromkeys(spec.own_cpus, name)
 
     def _duplicate_faults(self) -> Iterator[FileFault]:
         """Addresses of two hosts and disks of one host that are the same."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
@@ -40,6 +40,10 @@ def shipped_hardware() -> Mapping[str, Path]:
     return {path.stem: path for path in sorted((_folder() / "hardware").glob("*.yaml"))}
 
 
+RENAMED: Final = {"lab-small": "lab-cpu"}
+"""New names of shipped files by their former ones."""
+
+
 def find(name: str, known: Mapping[str, Path], what: str) -> Path:
     """The file of a layout or hardware, given as a path or a shipped name. Raises UsageError."""
     path = Path(name)
@@ -47,6 +51,9 @@ def find(name: str, known: Mapping[str, Path], what: str) -> Path:
         return path
     if name in known:
         return known[name]
+    new = RENAMED.get(name)
+    if new in known:
+        raise UsageError(f"{what} {name!r} is now called {new!r}", advice=f"Write {new}.")
     advice = f"Give the path of a YAML file or the name of a shipped {what}."
     raise UsageError(f"no {what} {name!r}{did_you_mean(name, list(known))}", advice=advice)
 
@@ -216,7 +223,7 @@ def _misplaced(
         return [document.fault_at(("gateway",), f"{message}: choose --hardware this-machine")]
     if not gateway.already_runs and hardware.of.for_running_gateways:
         message = f"{known} is for gateways that already run, and {layout.gateway} must be started"
-        advice = "choose other hardware, such as lab-small"
+        advice = "choose other hardware, such as lab-cpu"
         return [document.fault_at(("gateway",), f"{message}: {advice}")]
     faults = []
     for name, need in gateway.needs().items():

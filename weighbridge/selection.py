@@ -11,17 +11,20 @@ from typing import Final, TypeVar
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.common.paths import is_file
+from weighbridge.environment import place
 from weighbridge.gateways.gateway import Say
 from weighbridge.suites import Suite
 from weighbridge.suites import loader as suite_files
-from weighbridge.topologies import loader
+from weighbridge.topologies import auto, loader
 from weighbridge.topologies.deployment import StateFolders, preflight
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.reference import Reference, parse
 
-HARDWARE = "lab-small"
-"""The default hardware: two cores, which any machine has."""
+AUTO: Final = "auto"
+"""The default hardware: lab hosts made from this machine."""
+TEMPLATE: Final = "lab-disks"
+"""The shipped hardware that `auto` scales."""
 Read = TypeVar("Read")
 
 PLAIN: Final = ("rgw-beast", "swift")
@@ -40,10 +43,23 @@ class Selection:
 
 
 def hardware_named(name: str | None) -> Hardware:
-    """The hardware of a path or a shipped name. Raises UsageError or DocumentError."""
-    return loader.load_hardware(
-        loader.find(HARDWARE if name is None else name, loader.shipped_hardware(), "hardware")
-    )
+    """The hardware of a path or a shipped name, or made from this machine (`auto`, or None).
+
+    What `auto` is called here, such as `auto-2`, is another name of it: reports print commands.
+
+    Raises UsageError or DocumentError, for `auto` MissingPrerequisite without a folder for hosts.
+    """
+    shipped = loader.shipped_hardware()
+    if name is None or auto.NAME.fullmatch(name):
+        template = loader.load_hardware(shipped[TEMPLATE])
+        made = auto.made_for(auto.this_machine(place().home), template)
+        if name not in {None, AUTO, made.name}:
+            raise UsageError(
+                f"hardware {name} was made from another machine; this one's is {made.name}",
+                advice=f"Give --hardware {AUTO}, or a file with the same hosts for both machines.",
+            )
+        return made
+    return loader.load_hardware(loader.find(name, shipped, "hardware"))
 
 
 def layout_named(name: str, hardware: Hardware) -> Planned:

@@ -61,10 +61,19 @@ class PlannedHost(_Part):
     """A host of the hardware file. None: no limit."""
 
     cpus: float | None = None
+    cpuset: str | None = None
+    """The CPUs of its own, such as `2-3,5`."""
     memory: float | None = None
     """In bytes."""
     nic: PlannedNic | None = None
     disks: tuple[PlannedDisk, ...] = ()
+
+    def cpu_words(self, periods: str) -> str:
+        """Such as `0.6 CPU in periods of 10 ms` or `CPUs 2-3`; `periods` follows a quota."""
+        own = "" if self.cpuset is None else f"CPUs {self.cpuset}"
+        if self.cpus is None:
+            return own or "any CPU"
+        return f"{self.cpus:g} CPU{periods}{own and f' of {own}'}"
 
 
 class PlannedHardware(_Part):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from weighbridge.common.cpu_list import cpu_numbers
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.sameness import host_doubts, verdict
@@ -187,6 +188,8 @@ def _hosts(hosts: dict[str, PlannedHost]) -> Iterator[str]:
 def _limits(host: PlannedHost) -> Iterator[str]:
     if host.cpus is not None:
         yield f"{host.cpus:g} CPU{'s' * (host.cpus != 1)}"
+    elif host.cpuset is not None:
+        yield f"{counted(len(cpu_numbers(host.cpuset)), 'CPU')} of its own"
     if host.memory is not None:
         yield show_bytes(host.memory)
     if host.disks:

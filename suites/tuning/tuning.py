@@ -76,7 +76,7 @@ class Tuning(Record):
     layout: str
     """The baseline, a reference as on a command line: `rgw-beast@ceph-18:radosgw.threads=64`."""
     hardware: str | None = None
-    """None: the command's, or lab-small."""
+    """None: lab-cpu."""
     strategy: Strategy = "screen"
     suite: str | None = None
     api: ObjectApi | None = None

@@ -16,7 +16,7 @@ from weighbridge.topologies.loader import (
     shipped_layouts,
 )
 
-LAB = load_hardware(shipped_hardware()["lab-small"])
+LAB = load_hardware(shipped_hardware()["lab-cpu"])
 CEPH = "/etc/ceph/ceph.conf"
 APACHE = "/etc/weighbridge/apache/apache.conf"
 NESTED = {"apache": ("<", "</"), "haproxy": ("", ""), "ini": ("[", "")}

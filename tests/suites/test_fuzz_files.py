@@ -49,7 +49,7 @@ workloads:
 TUNING: Final = """name: tuned
 about: Each key of a tuning once
 layout: rgw-haproxy
-hardware: lab-small
+hardware: lab-cpu
 strategy: screen
 api: s3
 cache: none
@@ -100,7 +100,7 @@ published:
     rules: [{when: {a: b}, beside: {variant: a, workers: 1}}]
     figures: [{column: c, title: t}]
 scales:
-  lab: {about: [smaller], suites: [quick], hardware: lab-small, workers: {small: {1: 2}}}
+  lab: {about: [smaller], suites: [quick], hardware: lab-cpu, workers: {small: {1: 2}}}
 """
 
 

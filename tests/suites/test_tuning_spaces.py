@@ -86,7 +86,7 @@ class ParameterSpace:
 def space(request: pytest.FixtureRequest) -> ParameterSpace:
     document, tuning = loader.load(loader.find(request.param))
     reference = parse(tuning.layout)
-    hardware = load_hardware(shipped_hardware()[tuning.hardware or "lab-small"])
+    hardware = load_hardware(shipped_hardware()[tuning.hardware or "lab-cpu"])
     baseline = load_layout(find(reference.name, shipped_layouts(), "layout"), hardware, reference)
     return ParameterSpace(document, tuning, loader.suite_of(document, tuning), baseline, hardware)
 

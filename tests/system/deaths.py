@@ -74,6 +74,8 @@ def compare(
         "weighbridge",
         "compare",
         "--no-attest",
+        "--hardware",
+        "lab-cpu",
         "--suite",
         str(folder / "deaths.yaml"),
     ]

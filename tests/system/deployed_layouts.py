@@ -42,7 +42,7 @@ def deployed(
     layout: str,
     folder: Path,
     change: Callable[[str], str] = str,
-    hardware: str = "lab-small",
+    hardware: str = "lab-cpu",
     change_hardware: Callable[[str], str] = str,
     *,
     tools: bool = False,

@@ -235,7 +235,7 @@ def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(
 
 
 def test_a_deployment_carries_its_attestation_and_leaves_nothing(tmp_path: Path) -> None:
-    made = load_hardware(shipped_hardware()["lab-small"])
+    made = load_hardware(shipped_hardware()["lab-cpu"])
     planned = load_layout(shipped_layouts()["null"], made)
     with deploy(planned, made, place(), print, logs=tmp_path / "logs", attest=True) as deployment:
         assert deployment.attestation is not None

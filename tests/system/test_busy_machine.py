@@ -67,7 +67,7 @@ def compare(folder: Path, *, repeats: int) -> Outcome:
         "--layouts",
         LAYOUTS,
         "--hardware",
-        "lab-small",
+        "lab-cpu",
         "--no-attest",
     )
     done = subprocess.run(

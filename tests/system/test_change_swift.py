@@ -56,14 +56,14 @@ def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 @pytest.fixture(scope="module")
 def baseline() -> Planned:
     return load_layout(
-        shipped_layouts()["swift-haproxy"], load_hardware(shipped_hardware()["lab-small"])
+        shipped_layouts()["swift-haproxy"], load_hardware(shipped_hardware()["lab-cpu"])
     )
 
 
 @pytest.fixture
 def change(swift: Deployment, baseline: Planned) -> Iterator[Change]:
     """Changes settings of the deployment, by dotted keys; at the end it is changed back."""
-    hardware = load_hardware(shipped_hardware()["lab-small"])
+    hardware = load_hardware(shipped_hardware()["lab-cpu"])
 
     def to(scope: str = "restart", /, **changes: object) -> tuple[str, ...]:
         keys = {key.replace("__", "."): value for key, value in changes.items()}
@@ -175,7 +175,7 @@ def test_what_is_as_wanted_is_left_alone(swift: Deployment, baseline: Planned) -
 def test_a_value_that_a_server_dies_of_is_an_error_with_its_log_and_is_taken_back(
     swift: Deployment, token: str, baseline: Planned
 ) -> None:
-    hardware = load_hardware(shipped_hardware()["lab-small"])
+    hardware = load_hardware(shipped_hardware()["lab-cpu"])
     key = "options.object.app:object-server.mb_per_sync"
     broken = changed_layout(baseline, hardware, {key: "many"}, Fault("test", 1, 1, "", ""))
     before = pids(swift)

@@ -138,6 +138,8 @@ def test_both_drivers_measure_the_same_step_of_a_real_swift_and_leave_nothing(
         str(tmp_path / "both.yaml"),
         "--layouts",
         "swift",
+        "--hardware",
+        "lab-cpu",
         "--no-attest",
         "--out",
         str(tmp_path / "runs"),

@@ -28,7 +28,7 @@ from weighbridge.topologies.reference import parse
 
 pytestmark = pytest.mark.system
 
-LAB = load_hardware(shipped_hardware()["lab-small"])
+LAB = load_hardware(shipped_hardware()["lab-cpu"])
 
 
 def planned(layout: str, release: str) -> Planned:

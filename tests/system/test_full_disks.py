@@ -249,10 +249,10 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_torn_down
     (tmp_path / "rgw-beast.yaml").write_text(f"{layout}  options: {{mon: {{{ratios}}}}}\n")
     # Far larger than what is written until the cluster knows that it is full: an OSD whose disk has
     # no block left dies of it.
-    hardware = unlimited(shipped_hardware()["lab-small"].read_text()).replace(
+    hardware = unlimited(shipped_hardware()["lab-cpu"].read_text()).replace(
         "size: 20GiB", "size: 8GiB"
     )
-    (tmp_path / "lab-small.yaml").write_text(hardware)
+    (tmp_path / "lab-cpu.yaml").write_text(hardware)
     (tmp_path / "fill.yaml").write_text(FILL)
     asked = (
         "--suite",
@@ -260,7 +260,7 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_torn_down
         "--layouts",
         "rgw-beast.yaml",
         "--hardware",
-        "lab-small.yaml",
+        "lab-cpu.yaml",
         "--out",
         "runs",
     )

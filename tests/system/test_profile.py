@@ -45,6 +45,8 @@ def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
         str(suite),
         "--layouts",
         "rgw-beast",
+        "--hardware",
+        "lab-cpu",
         "--no-attest",
     ]
     line += ["--profile", "small-write:4", "--out", str(tmp_path / "runs")]

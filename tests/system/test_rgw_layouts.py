@@ -40,7 +40,7 @@ def rgw(
 
 def planned(name: str) -> Rgw:
     gateway = load_layout(
-        shipped_layouts()[name], load_hardware(shipped_hardware()["lab-small"])
+        shipped_layouts()[name], load_hardware(shipped_hardware()["lab-cpu"])
     ).gateway
     assert isinstance(gateway, Rgw)
     return gateway

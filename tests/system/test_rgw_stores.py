@@ -107,7 +107,7 @@ def test_an_older_and_a_newer_release_serve_both_apis(
 def planned(folder: Path, layout: str, change: Callable[[str], str]) -> Planned:
     path = folder / "layout.yaml"
     path.write_text(change(shipped_layouts()[layout].read_text()))
-    return load_layout(path, load_hardware(shipped_hardware()["lab-small"]))
+    return load_layout(path, load_hardware(shipped_hardware()["lab-cpu"]))
 
 
 def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon_runs(
@@ -123,7 +123,7 @@ def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon
         lambda text: text.replace("roundrobin", "roundrobbin") + f"  options: {options}\n",
     )
     with pytest.raises(UsageError) as error:
-        preflight(wrong, load_hardware(shipped_hardware()["lab-small"]), place(), print)
+        preflight(wrong, load_hardware(shipped_hardware()["lab-cpu"]), place(), print)
     said = str(error.value)
     assert (
         "ceph-16 has no option 'osd_op_num_shard' in [osd] (did you mean 'osd_op_num_shards'?)"
@@ -140,7 +140,7 @@ def test_what_ships_passes_the_check_of_its_own_programs(tmp_path: Path) -> None
     for name in ("rgw-civetweb", "rgw-haproxy"):
         preflight(
             planned(tmp_path, name, str),
-            load_hardware(shipped_hardware()["lab-small"]),
+            load_hardware(shipped_hardware()["lab-cpu"]),
             place(),
             print,
         )

@@ -37,7 +37,7 @@ def refused(layout: str, folder: Path) -> str:
     """What is said of a layout before anything of it starts."""
     path = folder / "layout.yaml"
     path.write_text(layout)
-    hardware = load_hardware(shipped_hardware()["lab-small"])
+    hardware = load_hardware(shipped_hardware()["lab-cpu"])
     with pytest.raises(UsageError) as caught:
         preflight(load_layout(path, hardware), hardware, place(), print)
     return str(caught.value)
@@ -85,7 +85,7 @@ def test_a_release_knows_every_option_that_is_written_for_it(release: str, tmp_p
     text = with_s3(shipped_layouts()["swift-haproxy"].read_text())
     text = text.replace("background: false", "background: true\n  background_interval: 60s")
     path.write_text(text.replace("release: swift-2.30", f"release: {release}"))
-    hardware = load_hardware(shipped_hardware()["lab-small"])
+    hardware = load_hardware(shipped_hardware()["lab-cpu"])
     planned = load_layout(path, hardware)
     if find(planned.gateway.releases[release], place().images) is None:
         pytest.skip(f"there is no image of {release}")

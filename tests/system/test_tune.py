@@ -30,7 +30,7 @@ TUNING = """
 name: known-knob
 about: One setting that is known to matter, and one that cannot
 layout: rgw-beast:radosgw.tcp_nodelay=false
-hardware: lab-small
+hardware: lab-cpu
 api: s3
 cache: none
 workloads:

@@ -234,7 +234,7 @@ def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
 @pytest.mark.usefixtures("deployment")
 def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space: str) -> None:
     document, tuning = loader.load(loader.find(space))
-    hardware = load_hardware(shipped_hardware()["lab-small"])
+    hardware = load_hardware(shipped_hardware()["lab-cpu"])
     baseline = load_layout(shipped_layouts()[tuning.layout], hardware)
     variants = [
         changed_layout(

@@ -45,7 +45,7 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
     (folder / "trial.yaml").write_text(SUITE)
     process = started(
         "compare", "--suite", "trial.yaml", "--layouts", "null", "--repeats", "2", "--hardware",
-        "lab-small",
+        "lab-cpu",
         "--no-charts", "--no-attest", "--out", "runs", folder=folder,
     )  # fmt: skip
     try:
@@ -76,15 +76,15 @@ def test_whoever_comes_second_is_refused_naming_the_first_which_goes_on(tmp_path
             "--layouts",
             "null",
             "--hardware",
-            "lab-small",
+            "lab-cpu",
             "--no-attest",
             "--out",
             "second",
         )
         seconds = [
             started(*asked, folder=tmp_path),
-            started("up", "null", "--hardware", "lab-small", folder=tmp_path),
-            started("baseline", "lab-small", folder=tmp_path),
+            started("up", "null", "--hardware", "lab-cpu", folder=tmp_path),
+            started("baseline", "lab-cpu", folder=tmp_path),
             started("resume", str(run), folder=tmp_path),
         ]
         outcomes = [ended(one) for one in seconds]

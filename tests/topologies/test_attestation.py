@@ -14,7 +14,7 @@ import pytest
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.topologies.attestation import AttestOptions, attest
+from weighbridge.topologies.attestation import AttestOptions, attest, cpus
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
@@ -200,6 +200,21 @@ def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
     assert found["gateway-1", "network from client-1"].promised == 10**9
     assert found["store-1", "network to gateway-1"].promised == 2 * 10**9
     assert attestation.tools == {name: f"{name} 1.0" for name in ANSWERS}
+
+
+def test_a_host_is_promised_all_that_the_cpus_of_its_own_do_alone(hosts: RecordedHosts) -> None:
+    specs = {name: {"cpuset": str(index)} for index, name in enumerate(HARDWARE.hosts)}
+    specs["store-1"] = {"cpus": 1.0}
+    own = Hardware.model_validate({"name": "own", "kind": "lab", "hosts": specs})
+    found = {(one.host, one.what): one for one in cpus(hosts, own)}
+    # One measurement for those with CPUs of their own, and one for the host without.
+    assert {host for host, what in found if what == "CPU without its quota"} == {
+        "client-1",
+        "store-1",
+    }
+    assert {host: found[host, "CPU"].promised for host in own.hosts} == dict.fromkeys(
+        own.hosts, 626.75
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.topologies import loader
 from weighbridge.topologies.reference import LONGEST_NAME, parse, path_of
 
-LAB = loader.load_hardware(loader.shipped_hardware()["lab-small"])
+LAB = loader.load_hardware(loader.shipped_hardware()["lab-cpu"])
 TUNING = """name: trial
 parameters:
   - key: one

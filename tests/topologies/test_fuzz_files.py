@@ -99,7 +99,7 @@ def shipped() -> tuple[tuple[str, Any, Hardware], ...]:
             + "\n"
         )
         hardware = load_hardware(
-            shipped_hardware()["this-machine" if name == "existing" else "lab-small"]
+            shipped_hardware()["this-machine" if name == "existing" else "lab-cpu"]
         )
         found.append((bare, yaml.safe_load(bare), hardware))
     return tuple(found)
@@ -155,7 +155,7 @@ def test_any_change_is_applied_or_refused_within_the_reference(dice: Dice) -> No
     reference = tried(lambda: parse(text), UsageError, text=in_one_line(text))
     if reference is None or not reference.changes:
         return
-    path, hardware = shipped_layouts()["null"], load_hardware(shipped_hardware()["lab-small"])
+    path, hardware = shipped_layouts()["null"], load_hardware(shipped_hardware()["lab-cpu"])
     tried(lambda: load_layout(path, hardware, reference), UsageError)
 
 

@@ -88,6 +88,12 @@ def test_swap_is_limited_with_memory_only_where_the_kernel_accounts_it(bundle: B
     assert "memory" not in replace(bundle, memory_bytes=None).config()["linux"]["resources"]
 
 
+def test_a_host_runs_on_the_cpus_of_its_own_from_its_start(bundle: Bundle) -> None:
+    assert "cpu" not in bundle.config()["linux"]["resources"]
+    own = replace(bundle, cpuset="2-3").config()["linux"]["resources"]
+    assert own["cpu"] == {"cpus": "2-3"}
+
+
 def test_file_descriptor_limits_are_left_to_the_caller(bundle: Bundle) -> None:
     assert "rlimits" not in bundle.config()["process"]
 

@@ -8,7 +8,7 @@ import pytest
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, HostSpec
-from weighbridge.topologies.lab.cgroup import Cgroups, Write
+from weighbridge.topologies.lab.cgroup import V1_FILES, Cgroups, Write
 from weighbridge.topologies.lab.usage import (
     LabMachine,
     NicUse,
@@ -190,6 +190,26 @@ def test_limits_are_read_back_with_the_names_of_disks(v1: Cgroups) -> None:
         "memory.limit_in_bytes 268435456",
         "blkio.throttle.write_bps_device /dev/wb0 10485760",
     )
+
+
+def test_the_cpus_of_a_hosts_own_are_read_back_in_both_versions(v1: Cgroups, v2: Cgroups) -> None:
+    files = {
+        v1: {
+            "cpuset": ("cpuset.cpus",),
+            "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us"),
+            "memory": ("memory.limit_in_bytes",),
+            "blkio": tuple(f"blkio.throttle.{name}" for name in V1_FILES),
+        },
+        v2: {"": ("cpuset.cpus", "cpu.max", "memory.max", "io.max")},
+    }
+    for cgroups, by_controller in files.items():
+        for controller, names in by_controller.items():
+            folder = cgroups.at(controller, GROUP)
+            folder.mkdir(parents=True)
+            for name in names:
+                (folder / name).write_text("2-3\n" if name == "cpuset.cpus" else "max\n")
+        assert cgroups.read(GROUP, {}, own_cpus=True)[0] == "cpuset.cpus 2-3"
+        assert not any("cpuset" in one for one in cgroups.read(GROUP, {}))
 
 
 def test_a_cgroup_is_removed_in_every_hierarchy_with_those_below_it(v1: Cgroups) -> None:

@@ -68,6 +68,21 @@ def test_a_delay_needs_a_kernel_with_netem_which_is_named_with_what_to_do(
     assert not any("netem" in one.name for one in lab_requirements(SMALL, home=tmp_path))
 
 
+def test_cpus_of_hosts_own_must_be_among_those_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 3})
+    for cpuset, found in (("0-1", True), ("3", True), ("1-2", False), ("64", False)):
+        hosts = {"client-1": HostSpec(cpuset=cpuset)}
+        asked = Hardware(name="own", kind="lab", hosts=hosts)
+        needed = named(lab_requirements(asked, home=tmp_path), f"CPUs {cpuset} (")
+        assert (needed.found, "0-1,3" in needed.name) == (found, True)
+        assert "client-1" in needed.why
+        named(lab_requirements(asked, home=tmp_path), "cpuset")
+    assert not any("CPUs" in one.name for one in lab_requirements(SMALL, home=tmp_path))
+    assert not any("cpuset" in one.name for one in lab_requirements(SMALL, home=tmp_path))
+
+
 def test_an_overlay_cannot_be_on_an_overlay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import STORES
 from weighbridge.topologies import loader
-from weighbridge.topologies.hardware import Hardware, Nic
+from weighbridge.topologies.hardware import Hardware, HostSpec, Nic
 from weighbridge.topologies.parameters import LayoutParameter, parameters
 
 HARDWARE = Hardware.model_validate(
@@ -39,17 +39,23 @@ def test_every_shipped_layout_and_hardware_is_valid() -> None:
     hardware = {
         name: loader.load_hardware(path) for name, path in loader.shipped_hardware().items()
     }
-    assert set(hardware) >= {"lab-small", "loopback", "this-machine"}
+    assert set(hardware) >= {"lab-cpu", "loopback", "this-machine"}
     layouts = loader.shipped_layouts()
     assert set(layouts) >= {"rgw-beast", "swift", "null"}
     for name, path in layouts.items():
-        where = hardware["this-machine" if name == "existing" else "lab-small"]
-        assert loader.load_layout(path, where).layout.name == name
+        for where in ("this-machine",) if name == "existing" else ("lab-cpu", "lab-disks"):
+            assert loader.load_layout(path, hardware[where]).layout.name == name
 
 
-def test_the_lab_promises_no_more_cpu_than_two_cores_have() -> None:
-    hosts = loader.load_hardware(loader.shipped_hardware()["lab-small"]).hosts.values()
+@pytest.mark.parametrize("name", ["lab-cpu", "lab-disks"])
+def test_the_lab_promises_no_more_cpu_than_two_cores_have(name: str) -> None:
+    hosts = loader.load_hardware(loader.shipped_hardware()[name]).hosts.values()
     assert sum(host.cpus or 0 for host in hosts) == pytest.approx(2.0)
+
+
+def test_a_former_name_of_shipped_hardware_is_refused_with_the_new_one() -> None:
+    with pytest.raises(UsageError, match="hardware 'lab-small' is now called 'lab-cpu'"):
+        loader.find("lab-small", loader.shipped_hardware(), "hardware")
 
 
 def test_an_unknown_gateway_or_release_suggests_the_closest_known_one(
@@ -94,9 +100,9 @@ def test_running_gateways_cannot_be_reached_from_the_lab_and_none_are_started_on
 ):
     layouts, hardware = loader.shipped_layouts(), loader.shipped_hardware()
     with pytest.raises(
-        DocumentError, match=r"existing\.yaml:7:10: hardware 'lab-small' has its own network"
+        DocumentError, match=r"existing\.yaml:7:10: hardware 'lab-cpu' has its own network"
     ):
-        loader.load_layout(layouts["existing"], loader.load_hardware(hardware["lab-small"]))
+        loader.load_layout(layouts["existing"], loader.load_hardware(hardware["lab-cpu"]))
     with pytest.raises(DocumentError, match=r"gateways that already run, and null must be started"):
         loader.load_layout(layouts["null"], loader.load_hardware(hardware["this-machine"]))
 
@@ -192,13 +198,45 @@ def test_a_period_that_no_kernel_accepts_or_without_a_unit_is_refused(
 
 
 def test_quotas_have_a_short_period_by_default(tmp_path: Path) -> None:
-    assert loader.load_hardware(loader.shipped_hardware()["lab-small"]).cpu_period == 0.005
+    assert loader.load_hardware(loader.shipped_hardware()["lab-cpu"]).cpu_period == 0.005
     (tmp_path / "h.yaml").write_text("name: h\nkind: lab\nhosts: {client-1: {}}\n")
     assert loader.load_hardware(tmp_path / "h.yaml").cpu_period == 0.01
 
 
+@pytest.mark.parametrize(
+    ("hosts", "fault"),
+    [
+        ("{a: {cpuset: ''}}", "'' is not a list of CPUs such as 2-3,5"),
+        ("{a: {cpuset: 3-2}}", "'3-2' is not a range of CPUs"),
+        ("{a: {cpuset: 0-1}, b: {cpuset: '1,2'}}", "'a' and 'b' both have CPU 1: each CPU may be"),
+        ("{a: {cpuset: 0, cpus: 1.5}}", "1.5 CPUs do not fit into the CPUs of its own, 0"),
+    ],
+)
+def test_cpus_that_hosts_cannot_have_for_their_own_are_refused(
+    tmp_path: Path, hosts: str, fault: str
+) -> None:
+    path = tmp_path / "h.yaml"
+    path.write_text(f"name: h\nkind: lab\nclients: [a]\nhosts: {hosts}\n")
+    with pytest.raises(DocumentError) as error:
+        loader.load_hardware(path)
+    assert fault in str(error.value)
+
+
+def test_only_lab_hosts_can_have_cpus_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "h.yaml"
+    path.write_text("name: h\nkind: fake\nhosts: {client-1: {cpuset: 0}}\n")
+    with pytest.raises(DocumentError, match=r"h\.yaml:3:.*is only for hosts of kind lab"):
+        loader.load_hardware(path)
+
+
+def test_a_host_has_as_much_cpu_as_its_quota_or_the_cpus_of_its_own() -> None:
+    assert HostSpec().most_cpus is None
+    assert HostSpec(cpuset="2-3,5").most_cpus == 3
+    assert HostSpec(cpuset="2-3,5", cpus=1.5).most_cpus == 1.5
+
+
 def test_hardware_survives_a_round_trip_through_json() -> None:
-    hardware = loader.load_hardware(loader.shipped_hardware()["lab-small"])
+    hardware = loader.load_hardware(loader.shipped_hardware()["lab-cpu"])
     assert Hardware.model_validate_json(hardware.model_dump_json()) == hardware
 
 

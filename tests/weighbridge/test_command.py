@@ -88,7 +88,7 @@ def test_the_faults_of_all_files_are_reported_at_once_and_nothing_is_started(
     [
         (["compare", "--suite", "quik"], "did you mean 'quick'"),
         (["compare", "--layouts", "rgw-beest"], "did you mean 'rgw-beast'"),
-        (["compare", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
+        (["compare", "--hardware", "lab-cp"], "did you mean 'lab-cpu'"),
         (
             ["compare", "--layouts", "null", "--driver", "cosbench", "--hardware", "loopback"],
             "set COSBENCH_HOME",
@@ -136,10 +136,10 @@ def test_unknown_names_are_refused_at_once_with_the_faults_of_existing_files(
     for words in ("'rgw-beast'", "'swift'", "'quick'", "'engine'", "@ needs a release"):
         assert words in done.stderr
     blind = weighbridge(
-        "compare", "--layouts", "rgw-best,swfit", "--hardware", "lab-smal", folder=tmp_path
+        "compare", "--layouts", "rgw-best,swfit", "--hardware", "lab-cp", folder=tmp_path
     )
     assert blind.returncode == 2
-    for words in ("no layout 'rgw-best'", "no layout 'swfit'", "no hardware 'lab-smal'"):
+    for words in ("no layout 'rgw-best'", "no layout 'swfit'", "no hardware 'lab-cp'"):
         assert words in blind.stderr
 
 

@@ -30,7 +30,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip() -> None:
-    hardware = hardware_named("lab-small")
+    hardware = hardware_named("lab-cpu")
     names = (
         "rgw-beast",
         "rgw-civetweb",
@@ -55,6 +55,16 @@ def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip() -> None:
             assert again.layout == one.layout
             assert again.gateway.needs() == one.gateway.needs()
             assert vars(again.gateway) == vars(one.gateway)
+
+
+def test_a_plan_recorded_with_a_former_name_of_its_hardware_is_read_as_it_is() -> None:
+    hardware = hardware_named("lab-cpu").model_copy(update={"name": "lab-small"})
+    layouts = [layout_named(name, hardware) for name in ("rgw-beast", "swift")]
+    plan = make_plan(load(shipped()["quick"]), hardware, layouts)
+    back = Plan.model_validate_json(plan.model_dump_json())
+    assert back.hardware.name == "lab-small"
+    again = [loader.checked_again(one, back.hardware, "plan.resolved.json") for one in back.layouts]
+    assert [one.layout for one in again] == [one.layout for one in layouts]
 
 
 def test_a_rebuilt_image_with_other_packages_is_reported_with_its_layout(

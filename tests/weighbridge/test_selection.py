@@ -5,6 +5,8 @@ import pytest
 from stub_run import Run
 from weighbridge import selection
 from weighbridge.common.errors import UsageError
+from weighbridge.conductor.plan import Plan, make_plan
+from weighbridge.topologies.auto import Machine
 
 
 def test_what_the_programs_of_all_layouts_refuse_is_reported_at_once_and_nothing_stays(
@@ -24,3 +26,50 @@ def test_checking_starts_no_daemon(tmp_path: Path) -> None:
     run = Run(tmp_path)
     selection.check(run.planned, run.hardware, run.place, print)
     assert [gateway.did for gateway in run.gateways.values()] == [["preflight"], ["preflight"]]
+
+
+def test_without_a_name_the_hardware_is_made_from_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Machine(cores=((0,), (1,)), memory_bytes=24 * 2**30, free_bytes=100 * 2**30)
+    homes: list[Path] = []
+
+    def looked(home: Path) -> Machine:
+        homes.append(home)
+        return here
+
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path))
+    monkeypatch.setattr(selection.auto, "this_machine", looked)
+    chosen = selection.select("quick", (), None)
+    assert chosen.hardware.name == "auto-2"
+    assert chosen.hardware == selection.hardware_named("auto") == selection.hardware_named("auto-2")
+    assert set(homes) == {tmp_path}
+    with pytest.raises(UsageError, match=r"auto-4 was made from another machine; .* is auto-2"):
+        selection.hardware_named("auto-4")
+    assert [one.layout.name for one in chosen.layouts] == ["rgw-beast", "swift"]
+
+
+def test_a_machine_too_small_for_auto_is_refused_with_the_faults_of_other_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = Machine(cores=((0,),), memory_bytes=4 * 2**30, free_bytes=100 * 2**30)
+    monkeypatch.setattr(selection.auto, "this_machine", lambda home: here)
+    with pytest.raises(UsageError) as error:
+        selection.select("quick", ("rgw-best",), None)
+    assert "hardware auto needs a machine with 8.2 GiB of memory" in str(error.value)
+    assert "no layout 'rgw-best'" in str(error.value)
+
+
+def test_the_plan_of_a_run_holds_what_was_made_of_its_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cores = tuple((cpu,) for cpu in range(16))
+    here = Machine(cores=cores, memory_bytes=2**36, free_bytes=2**40)
+    monkeypatch.setattr(selection.auto, "this_machine", lambda home: here)
+    chosen = selection.select("quick", (), None)
+    plan = make_plan(chosen.suite, chosen.hardware, chosen.layouts)
+    back = Plan.model_validate_json(plan.model_dump_json())
+    assert back.hardware == chosen.hardware
+    assert back.hardware.name == "auto-16"
+    assert back.hardware.about.startswith("1 client, 1 gateway and 3 storage hosts with 3 CPUs")
+    assert back.hardware.hosts["gateway-1"].cpuset == "4-6"

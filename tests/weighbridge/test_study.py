@@ -137,8 +137,7 @@ def test_the_full_scale_of_2014_needs_large_hardware() -> None:
     ):
         prepare("swift-vs-rgw-read-2014", "full")
     assert (
-        prepare("swift-vs-rgw-read-2014", "full", hardware="lab-small", repeats=1).least_s
-        > 8 * 3600
+        prepare("swift-vs-rgw-read-2014", "full", hardware="lab-cpu", repeats=1).least_s > 8 * 3600
     )
 
 
@@ -157,13 +156,13 @@ def test_a_scale_that_a_study_does_not_have_is_refused() -> None:
 
 def test_hardware_that_lacks_disks_is_refused_with_every_variant_that_needs_more() -> None:
     with pytest.raises(DocumentError) as error:
-        prepare("ornl-2013", hardware="lab-small")
+        prepare("ornl-2013", hardware="lab-cpu")
     said = str(error.value)
     assert (
-        "variant s1-o2: mon, osd needs 2 disk(s); host 'store-1' of hardware 'lab-small' has 1"
+        "variant s1-o2: mon, osd needs 2 disk(s); host 'store-1' of hardware 'lab-cpu' has 1"
         in said
     )
-    assert "variant s4-o3: hardware 'lab-small' has no host 'store-4'" in said
+    assert "variant s4-o3: hardware 'lab-cpu' has no host 'store-4'" in said
     assert "variant s1-o1" not in said
 
 
@@ -230,7 +229,7 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
         ([], "the NAME of a study is missing"),
         (["ornl-2013", "--scale", "fall"], "fall"),
         (["swift-vs-rgw-read-2014", "--scale", "full"], "Give --hardware FILE"),
-        (["ornl-2013", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
+        (["ornl-2013", "--hardware", "lab-cp"], "did you mean 'lab-cpu'"),
     ],
 )
 def test_bad_usage_is_refused_with_exit_code_2(

@@ -116,6 +116,8 @@ class Bundle:
     etc_hosts: Path
     disks: tuple[LoopDisk, ...] = ()
     memory_bytes: int | None = None
+    cpuset: str | None = None
+    """The CPUs on which alone it runs."""
     limit_swap: bool = False
     """Whether memory and swap together are limited to `memory_bytes`: this kernel accounts swap."""
     visible: tuple[Path, ...] = ()
@@ -148,6 +150,8 @@ class Bundle:
         if self.memory_bytes is not None:
             swap = {"swap": self.memory_bytes} if self.limit_swap else {}
             resources["memory"] = {"limit": self.memory_bytes, **swap}
+        if self.cpuset is not None:
+            resources["cpu"] = {"cpus": self.cpuset}
         # Hosts mount XFS on disks, and CephFS if they have an image. A client, whose root is this
         # machine's, could remount that writable.
         capabilities = [*_PLAIN, *([_MOUNTING] if self.image is not None or self.disks else [])]

@@ -145,8 +145,11 @@ class Cgroups:
         """
         return self.block("/", device, disk) if self.version == 1 else ()
 
-    def read(self, group: str, devices: Mapping[str, str]) -> tuple[str, ...]:
-        """The limits of a host as the kernel reports them; `devices` has names by `major:minor`.
+    def read(
+        self, group: str, devices: Mapping[str, str], *, own_cpus: bool = False
+    ) -> tuple[str, ...]:
+        """The limits of a host as the kernel reports them; `devices` has names by `major:minor`,
+        `own_cpus`: it has CPUs of its own.
 
         Raises TargetError.
         """
@@ -157,6 +160,8 @@ class Cgroups:
             throttles = tuple(("blkio", f"blkio.throttle.{name}") for name in V1_FILES)
             cpu = (("cpu", "cpu.cfs_quota_us"), ("cpu", "cpu.cfs_period_us"))
             names = (*cpu, ("memory", "memory.limit_in_bytes"), *throttles)
+        if own_cpus:
+            names = (("cpuset", "cpuset.cpus"), *names)
         found = []
         for controller, name in names:
             try:

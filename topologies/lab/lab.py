@@ -109,6 +109,7 @@ class LabHosts(Hosts):
                     etc_hosts=etc_hosts,
                     disks=tuple(attached),
                     memory_bytes=one.spec.memory if one is not None else None,
+                    cpuset=one.spec.cpuset if one is not None else None,
                     limit_swap=self._cgroups.accounts_swap(),
                     visible=_python_of_this_process(),
                     tools=self._tools,
@@ -313,7 +314,8 @@ class LabHosts(Hosts):
 
     def _limits_of(self, host: LabHost) -> str:
         devices = {disk.number: disk.path for disk in host.bundle.disks}
-        limits = self._cgroups.read(host.bundle.cgroup, devices)
+        own_cpus = host.bundle.cpuset is not None
+        limits = self._cgroups.read(host.bundle.cgroup, devices, own_cpus=own_cpus)
         return "; ".join((*limits, f"nic {network.read_limit(self._ports[host.name])}"))
 
     def close(self) -> None:
@@ -338,7 +340,8 @@ def start_lab(
     state: Path = STATE,
     tools: Path | None = None,
 ) -> LabHosts:
-    """Start the hosts `names` of a hardware file, connected and with only their memory limits on.
+    """Start the hosts `names` of a hardware file, connected, with only the limits of memory and
+    the CPUs of their own on.
 
     `images` has the root image of every host that does not make the load; the image `/` and hosts
     that make the load get this machine's own root, read only. `folder` holds what belongs to the

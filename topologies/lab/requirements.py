@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from weighbridge.common.cpu_list import show_cpus
 from weighbridge.common.quantities import show_bytes
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import model_disks
@@ -29,6 +30,8 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 V1_CONTROLLERS = ("blkio", "cpu", "cpuacct", "devices", "memory")
 V2_CONTROLLERS = ("cpu", "io", "memory")
+CPUSET = "cpuset"
+"""The controller of both versions that hosts with CPUs of their own need."""
 
 IMAGES_BYTES = 3 * 2**30
 """Three images (Ceph 656 MB, Swift 416 MB, tools of attestation 241 MB), space to build one, and
@@ -75,7 +78,8 @@ def lab_requirements(hardware: Hardware, *, home: Path) -> tuple[HostRequirement
         *_loop(hardware),
         *_netem(hardware),
         *_models(hardware),
-        *_cgroups(),
+        *_cgroups(hardware),
+        *_own_cpus(hardware),
         _memory(hardware),
         *_disk(hardware, home),
     )
@@ -140,7 +144,7 @@ def _models(hardware: Hardware) -> tuple[HostRequirement, ...]:
     )
 
 
-def _cgroups() -> tuple[HostRequirement, ...]:
+def _cgroups(hardware: Hardware) -> tuple[HostRequirement, ...]:
     cgroups = Cgroups()
     why = "limits hosts and counts what they use"
     if not cgroups.mount.is_dir():
@@ -150,10 +154,29 @@ def _cgroups() -> tuple[HostRequirement, ...]:
             ),
         )
     there = cgroups.controllers()
+    wanted = V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS
+    if any(host.cpuset is not None for host in hardware.hosts.values()):
+        wanted = (*wanted, CPUSET)
     remedy = "use a kernel and boot parameters that have it; in a container, have it delegated"
     return tuple(
         HostRequirement(f"cgroup version {cgroups.version}, {name}", name in there, why, remedy)
-        for name in (V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS)
+        for name in wanted
+    )
+
+
+def _own_cpus(hardware: Hardware) -> tuple[HostRequirement, ...]:
+    owners = {name: host.own_cpus for name, host in hardware.hosts.items() if host.own_cpus}
+    if not owners:
+        return ()
+    there = os.sched_getaffinity(0)
+    wanted = {cpu for own in owners.values() for cpu in own}
+    return (
+        HostRequirement(
+            f"CPUs {show_cpus(wanted)} (this command may use {show_cpus(there)})",
+            wanted <= there,
+            f"{', '.join(owners)} have CPUs of their own",
+            "choose hardware whose `cpuset` names CPUs of this machine, or that has `cpus` instead",
+        ),
     )
 
 
@@ -171,9 +194,17 @@ def _memory(hardware: Hardware) -> HostRequirement:
     )
 
 
+def free_bytes(home: Path) -> int:
+    """The free space where a folder is, or will be."""
+    return shutil.disk_usage(_existing(home)).free
+
+
+def _existing(path: Path) -> Path:
+    return next(one for one in (path, *path.parents) if one.exists())
+
+
 def _disk(hardware: Hardware, home: Path) -> tuple[HostRequirement, ...]:
-    there = next(path for path in (home, *home.parents) if path.exists())
-    free = shutil.disk_usage(there).free
+    there, free = _existing(home), free_bytes(home)
     disks = sum(disk.size or 0 for host in hardware.hosts.values() for disk in host.disks)
     kind = _file_system(there)
     return (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("baseline")
-@click.argument("hardware", default="lab-small")
+@click.argument("hardware", default="auto")
 @shown("--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes to test disks with.")
 @shown(
     "--out",
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print baseline.json instead of the table.")
 def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
-    """Measure the hosts of HARDWARE (a file, or the name of one that ships), alone and at once."""
+    """Measure the hosts of HARDWARE (a file, the name of one that ships, or auto: made from this
+    machine, the default), alone and at once.
+    """
     import secrets
     import time
     from datetime import UTC, datetime
@@ -58,6 +60,7 @@ def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
         if not as_json:
             print_line(screen, text, "dim")
 
+    say(f"{hosts.name}: {hosts.about}")
     started, now = time.monotonic(), datetime.now(UTC)
     machine = facts_of_machine(hosts)
     with interruptible(), bare(hosts, where, say) as running:

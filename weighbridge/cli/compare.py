@@ -17,6 +17,7 @@ from weighbridge.cli.options import (
     drivers_own,
     hardware,
     influx,
+    introduce,
     listed,
     named,
     out,
@@ -161,6 +162,7 @@ def command(
         changed = changed.model_copy(update={"order_seed": order_seed})
     drawn = secrets.randbelow(2**32)
     screen = console()
+    introduce(chosen.hardware, screen)
     if budget is None:
         plan = make_plan(changed, chosen.hardware, planned, controls=controls, order_seed=drawn)
     else:

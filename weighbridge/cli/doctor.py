@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import hardware, named, split
+from weighbridge.cli.options import hardware, introduce, named, split
 from weighbridge.common.errors import EXIT_FINE, EXIT_USAGE, UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def check_this_machine(hosts: Hardware) -> int:
     from weighbridge.screen.terminal import console
 
     screen = console()
+    introduce(hosts, screen)
     found = requirements(hosts, place())
     _print(screen, found, optional_tools())
     lacking = sum(not one.found for one in found)

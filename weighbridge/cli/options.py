@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.topologies.hardware import Hardware
 
@@ -98,6 +100,14 @@ def ssh_hardware(name: str | None) -> Hardware | None:
     return hardware if hardware.of.by_ssh else None
 
 
+def introduce(hardware: Hardware, screen: Console) -> None:
+    """Print what hardware is; for `auto` this says what was made of this machine."""
+    if hardware.about:
+        from weighbridge.screen.terminal import print_line
+
+        print_line(screen, f"{hardware.name}: {hardware.about}", "dim")
+
+
 influx = click.option(
     "--influx",
     metavar="URL",
@@ -110,7 +120,7 @@ hardware = click.option(
     "--hardware",
     metavar="FILE",
     callback=named,
-    help="Hardware file, or the name of one that ships (default: lab-small).",
+    help="Hardware file, or the name of one that ships (default: auto, made from this machine).",
 )
 
 pictures = shown(

@@ -9,7 +9,7 @@ from functools import partial
 
 import click
 
-from weighbridge.cli.options import hardware
+from weighbridge.cli.options import hardware, introduce
 
 
 @click.command("up")
@@ -36,6 +36,7 @@ def command(layout: str, hardware: str | None) -> None:
     where = place()
     require(hosts, where)
     screen = console()
+    introduce(hosts, screen)
     say = partial(print_line, screen)
     with interruptible():
         selection.check([planned], hosts, where, say)

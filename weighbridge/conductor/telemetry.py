@@ -55,7 +55,7 @@ def limits_of(
         HostLimits(
             host=name,
             tier="client" if name in hardware.clients else needs[name].tier,
-            cpus=spec.cpus,
+            cpus=spec.most_cpus,
             cpu_period_ms=None
             if spec.cpus is None
             else quota_of(spec.cpus, hardware.cpu_period).period_us / 1e3,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from weighbridge import selection
 from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
@@ -96,6 +97,10 @@ class Changes:
 
 
 NO_CHANGES = Changes()
+HARDWARE: Final = "lab-cpu"
+"""The hardware of tunings that name none: one that is the same on every machine, so that what was
+tuned for it is true elsewhere.
+"""
 
 
 def _silent(_text: str) -> None:
@@ -116,7 +121,7 @@ def prepare(document: Document, tuning: Tuning, say: Say = _silent) -> PreparedT
 
     Raises DocumentError with all faults at once, or UsageError.
     """
-    hardware = selection.hardware_named(tuning.hardware)
+    hardware = selection.hardware_named(tuning.hardware or HARDWARE)
     suite, faults = None, _unknown_metrics(document, tuning)
     try:
         suite = tuning_files.suite_of(document, tuning)

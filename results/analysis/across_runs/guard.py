@@ -191,9 +191,8 @@ def _hosts(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     periods = "" if period is None else f" in periods of {period * 1e3:g} ms"
     limits = {}
     for name, host in hardware.hosts.items():
-        cpus = "any CPU" if host.cpus is None else f"{host.cpus:g} CPU{periods}"
         memory = "any memory" if host.memory is None else show_bytes(host.memory)
-        limits[name] = f"{cpus}, {memory}"
+        limits[name] = f"{host.cpu_words(periods)}, {memory}"
     return {"": hardware.kind or hardware.name, **limits}
 
 

@@ -29,7 +29,7 @@ LAYOUTS = [
     "rgw-civetweb",
     "rgw-haproxy",
 ]
-HARDWARE = load_hardware(shipped_hardware()["lab-small"])
+HARDWARE = load_hardware(shipped_hardware()["lab-cpu"])
 
 
 def shipped(name: str) -> Rgw:
@@ -78,7 +78,7 @@ def test_a_tuned_layout_differs_only_in_its_tuned_settings() -> None:
         for name in ("rgw-beast-tuned", "rgw-beast")
     )
     assert (beast.tuned, tuned.place, tuned.release) == ("", beast.place, beast.release)
-    assert tuned.tuned.startswith("for lab-small by `weighbridge tune rgw-beast`")
+    assert tuned.tuned.startswith("for lab-cpu by `weighbridge tune rgw-beast`")
     one, other = shipped("rgw-beast-tuned").settings, shipped("rgw-beast").settings
     winner = {"threads": 128, "frontend_options": {"request_timeout_ms": 0}}
     assert one == other.model_copy(update={"radosgw": other.radosgw.model_copy(update=winner)})
@@ -102,7 +102,7 @@ def test_osds_with_more_memory_than_their_host_are_refused(tmp_path: Path) -> No
     big = "objectstore: memstore\n    memstore: {per_host: 3, size: 1GiB}"
     message = refused(tmp_path, lambda text: text.replace("objectstore: bluestore", big))
     assert (
-        "mon, osd may take 3 GiB of memory; host 'store-1' of hardware 'lab-small' has 2560 MiB"
+        "mon, osd may take 3 GiB of memory; host 'store-1' of hardware 'lab-cpu' has 2560 MiB"
         in message
     )
 

@@ -32,10 +32,10 @@ def test_what_is_not_a_size_is_refused(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("hardware", "sizes", "why"),
     [
-        ("lab-smal", "4KiB", "lab-small"),
+        ("lab-cp", "4KiB", "lab-cpu"),
         ("loopback", "4KiB", "are fake"),
         ("this-machine", "4KiB", "none are started"),
-        ("lab-small", "many", "not a quantity"),
+        ("lab-cpu", "many", "not a quantity"),
     ],
 )
 def test_bad_input_is_refused_and_makes_no_folder(

@@ -27,7 +27,7 @@ def test_status_names_dead_daemons(
     record = DeploymentRecord(
         label="rgw-a-1",
         layout="rgw-a",
-        hardware="lab-small",
+        hardware="lab-cpu",
         since="today",
         hosts={},
         clients=("client-1",),

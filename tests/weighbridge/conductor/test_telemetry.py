@@ -348,21 +348,24 @@ def test_hosts_have_their_tier_and_the_limits_of_the_hardware() -> None:
         "client-1": {"cpus": 0.5},
         "gateway-1": {"nic": "1Gbit"},
         "store-1": {"memory": "1GiB", "disks": [{"size": "1GiB", "iops": 50}]},
+        "store-2": {"cpuset": "2-3"},
         "spare": {},
     }
     hardware = Hardware.model_validate({"name": "h", "kind": "lab", "hosts": hosts})
     needs = {
         "gateway-1": HostNeed(roles=("proxy",)),
         "store-1": HostNeed(roles=("object",), disks=1, tier="storage"),
+        "store-2": HostNeed(roles=("object",), tier="storage"),
     }
-    limits = {
-        one.host: one for one in limits_of(hardware, needs, ["client-1", "gateway-1", "store-1"])
-    }
+    names = ["client-1", "gateway-1", "store-1", "store-2"]
+    limits = {one.host: one for one in limits_of(hardware, needs, names)}
     assert [(name, one.tier) for name, one in limits.items()] == [
         ("client-1", "client"),
         ("gateway-1", "gateway"),
         ("store-1", "storage"),
+        ("store-2", "storage"),
     ]
+    assert (limits["store-2"].cpus, limits["store-2"].cpu_period_ms) == (2, None)
     assert (
         limits["client-1"].cpus,
         limits["gateway-1"].nic_bits_s,

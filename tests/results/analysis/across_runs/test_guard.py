@@ -106,6 +106,15 @@ def test_runs_with_different_or_unknown_quota_periods_are_not_compared(
             guard(kept["short"], kept[other], PAIRS)
 
 
+def test_hosts_with_different_cpus_of_their_own_are_not_compared(run: ComparedRun) -> None:
+    one, other = (
+        changed(run, **hosts(run, "gateway-1", cpus=None, cpuset=own)) for own in ("2-3", "4")
+    )
+    assert guard(one, one, PAIRS).unlike == ()
+    with pytest.raises(UsageError, match=r"hosts \(gateway-1\): CPUs 2-3, .* in A, CPUs 4, "):
+        guard(one, other, PAIRS)
+
+
 def test_a_run_equals_itself_in_everything(run: ComparedRun) -> None:
     found = guard(run, run, PAIRS)
     assert found.same == GUARD_FACTS
