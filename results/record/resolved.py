@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.results.record.step import Pass, Slug
 from weighbridge.suites import Suite
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class _Part(Record):
+    model_config = ConfigDict(extra="ignore")
 
 
 class PlannedLayout(_Part):
@@ -48,7 +49,7 @@ class PlannedNic(_Part):
 
     rate: float | None = None
     """Its limit in bit/s, each way."""
-    delay: float = 0.0
+    delay: Annotated[float, Field(ge=0)] = 0.0
     """Seconds that what it sends takes to its peer."""
 
     @model_validator(mode="before")
