@@ -1,0 +1,113 @@
+"""Who leads on which hardware: the suite of `compare` on disks of each model, and on `lab-cpu`.
+
+    .venv/bin/python -m benchmarks.hardware_verdicts [--out FOLDER] [--only nvme,lab-cpu]
+        [-- COMPARE OPTIONS]
+
+Each hardware takes one `weighbridge compare`, about nine minutes on two cores. Hosts are those of
+`lab-disks` with another disk model. Prints a Markdown table of all of them (a line for each layout,
+kind of request and worker count) and who leads where. Needs root and a machine that does nothing
+else: what `compare` doubts is marked `?`, and the doubts follow the table. Runs that are in FOLDER
+already are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+MODELS: Final = {
+    "ideal": "ideal",
+    "nvme": "nvme",
+    "sata-ssd": "sata-ssd",
+    "spinning-7200": "{base: spinning-7200, scatter: 4MiB}",
+}
+"""Disk models as in a hardware file. Flash is not scattered: nothing seeks there."""
+CPU: Final = "lab-cpu"
+HEAD: Final = (
+    *("hardware", "requests", "workers", "layout", "op/s", "p90 ms", "max ms", "limited by"),
+)
+
+
+def hardware_of(model: str) -> str:
+    """The hardware file of `lab-disks` with disks of a model."""
+    text = (files("weighbridge.topologies") / "hardware/lab-disks.yaml").read_text()
+    changed = text.replace("{base: spinning-7200, scatter: 4MiB}", MODELS[model])
+    return changed.replace("name: lab-disks", f"name: lab-{model}")
+
+
+def compared(name: str, out: Path, options: Sequence[str]) -> Path:
+    """The folder of a run on this hardware, made unless there is one.
+
+    Raises SystemExit if none was made.
+    """
+    folder = out / name
+    if not (found := sorted(folder.glob("*/derived/summary.csv"))):
+        folder.mkdir(parents=True, exist_ok=True)
+        hardware = name
+        if name != CPU:
+            path = folder / f"lab-{name}.yaml"
+            path.write_text(hardware_of(name))
+            hardware = str(path)
+        words = [str(Path(sys.executable).parent / "weighbridge"), "compare", "--no-charts"]
+        words += ["--hardware", hardware, "--out", str(folder), *options]
+        with (folder / "log").open("w") as log:
+            ended = subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, check=False)
+        found = sorted(folder.glob("*/derived/summary.csv"))
+        print(f"{name}: exit {ended.returncode}", file=sys.stderr, flush=True)
+        if not found:
+            raise SystemExit(f"{name}: no results; see {folder / 'log'}")
+    return found[-1].parent.parent
+
+
+def table(runs: Mapping[str, Path]) -> str:
+    """The Markdown table of all runs, then the doubts of each."""
+    lines = [" | ".join(HEAD), " | ".join("---" for _ in HEAD)]
+    doubts = []
+    for name, run in runs.items():
+        with (run / "derived" / "summary.csv").open(newline="") as file:
+            for row in csv.DictReader(file):
+                mark = "" if row["ranked"] == "yes" and row["provisional"] == "no" else " ?"
+                figures = (row["throughput_ops_s"], row["p90_ms"], row["max_ms"])
+                lines.append(
+                    " | ".join(
+                        (
+                            *(name, row["workload"], row["workers"], row["layout"]),
+                            *(f"{float(one):.3g}{mark}" if one else "-" for one in figures),
+                            row["limited_by"] or "unknown",
+                        )
+                    )
+                )
+                if mark:
+                    what = f"{name}, {row['workload']} x{row['workers']}, {row['layout']}"
+                    doubts.append(f"- {what}: {row['doubts'] or row['notes']}")
+    return "\n".join([*(f"| {line} |" for line in lines), "", *doubts])
+
+
+def main() -> int:
+    """Run what is missing; print the table and the leads."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path("runs/hardware-verdicts"))
+    parser.add_argument("--only", default=",".join((*MODELS, CPU)))
+    parser.add_argument("options", nargs="*", help="passed on to compare")
+    given = parser.parse_args()
+    names = given.only.split(",")
+    if unknown := sorted(set(names) - {*MODELS, CPU}):
+        parser.error(f"{', '.join(unknown)}: not one of {', '.join((*MODELS, CPU))}")
+    runs = {name: compared(name, given.out, given.options) for name in names}
+    print(table(runs))
+    if len(runs) > 1:
+        words = [str(Path(sys.executable).parent / "weighbridge"), "compare-runs", "--leads"]
+        subprocess.run([*words, *map(str, runs.values())], check=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
