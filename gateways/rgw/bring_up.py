@@ -91,6 +91,10 @@ class CephBringUp:
             self._start([self._osd_daemon(osd) for osd in osds])
             self._make_pools(monitor)
             self._await_osds(monitor)
+            # It needs seconds to load its modules and to hear from all OSDs: meanwhile radosgw
+            # starts and is verified.
+            mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a"))
+            self._start([Daemon(self.mon_host, mgr, logs=("mgr.a.log",))])
             self._start_gateways()
             if front is not None and front_host is not None:
                 self._start_front(front, self.hosts[front_host])
@@ -101,8 +105,6 @@ class CephBringUp:
                 f"verified: {len(checks)} operations over S3 and Swift; waiting for a healthy "
                 "cluster"
             )
-            mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a"))
-            self._start([Daemon(self.mon_host, mgr, logs=("mgr.a.log",))])
             self._quieten(monitor)
             self._await_clean(monitor)
             media, primaries = self._media(monitor), self._primaries(monitor)
