@@ -135,7 +135,6 @@ if [ "$stale" = yes ]; then
 fi
 # shellcheck disable=SC2086
 [ -z "$wanted" ] || install $wanted
-[ -z "$fetching" ] || wait "$fetching" || fail "Python packages could not be installed (see above)"
 if ! rust_is_enough; then
   version=$(rustc --version 2>/dev/null) ||
     fail "needs Rust >= $least_rust; $(command -v rustc || echo rustc) does not run (rustup without a toolchain?): \
@@ -143,8 +142,17 @@ repair it, or put another first in PATH"
   fail "needs Rust >= $least_rust; this is $version ($(command -v rustc))"
 fi
 
+# The Rust parts take as long as the Python packages: both at once. What pip builds below is then there, but for a
+# last link; it says what is wrong if this fails.
 if [ "$stale" = yes ]; then
   say "building the engine, the FastCGI responder and the disks' program (a minute or two)"
+  cargo build --quiet --release --manifest-path $vdisk/Cargo.toml 2>/dev/null || true
+  PYO3_PYTHON=$(cd "$venv" && pwd)/bin/python \
+    cargo build --quiet --release --features python --manifest-path drivers/engine/Cargo.toml 2>/dev/null || true
+fi
+[ -z "$fetching" ] || wait "$fetching" || fail "Python packages could not be installed (see above)"
+
+if [ "$stale" = yes ]; then
   pip install --no-build-isolation --no-deps --editable .
   printf '%s' "$now" >"$stamp"
 fi
