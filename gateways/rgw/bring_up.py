@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from typing import Final
 
 from pydantic import SecretStr
 
@@ -37,6 +38,10 @@ _SUBUSER = f"{_UID}:swift"
 _UP_WITHIN_S = 120.0
 _CLEAN_WITHIN_S = 180.0
 _POLL_S = 0.05
+_MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
+"""How often daemons report to the mgr, and it to the mon, by default: until it has heard from all,
+a cluster is not known to be healthy. While it starts they report every second.
+"""
 
 
 class CephBringUp:
@@ -44,7 +49,7 @@ class CephBringUp:
 
     The order makes it short: the keyring is written here, not asked for; all pools are created
     while OSDs boot, so that radosgw finds them; radosgw starts when OSDs are up, since it would
-    otherwise wait 5 s for its next attempt; the mgr, which neither PUT nor GET needs, comes last.
+    otherwise wait 5 s for its next attempt; the mgr, which neither PUT nor GET needs, beside it.
     """
 
     def __init__(
@@ -93,7 +98,8 @@ class CephBringUp:
             self._await_osds(monitor)
             # It needs seconds to load its modules and to hear from all OSDs: meanwhile radosgw
             # starts and is verified.
-            mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a"))
+            fast = (f"--{name.replace('_', '-')}=1" for name in _MGR_INTERVALS_S)
+            mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a", *fast))
             self._start([Daemon(self.mon_host, mgr, logs=("mgr.a.log",))])
             self._start_gateways()
             if front is not None and front_host is not None:
@@ -110,8 +116,7 @@ class CephBringUp:
             media, primaries = self._media(monitor), self._primaries(monitor)
         stores = [CephDaemon(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]
-        if self.settings.osd.objectstore == "bluestore":
-            self._restore_poll_interval(stores)
+        self._restore_intervals(stores)
         radosgws = dict(zip(gateways, self.gateways, strict=True))
         state = CephState(
             cluster=self.cluster,
@@ -342,8 +347,16 @@ class CephBringUp:
             primaries[group["acting_primary"]] += 1
         return primaries
 
-    def _restore_poll_interval(self, osds: Sequence[CephDaemon]) -> None:
-        """Give the running OSDs BlueStore's default poll interval."""
-        groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
-        command = {"prefix": "config set", "var": "bdev_aio_poll_ms", "val": [objectstore.POLL_MS]}
-        together([partial(ask, group, command) for group in groups])
+    def _restore_intervals(self, osds: Sequence[CephDaemon]) -> None:
+        """Give the running daemons the default intervals that would have slowed their start."""
+        mgr = [CephDaemon(self.mon_host, "mgr.a")]
+        asked = [(mgr, name, value) for name, value in _MGR_INTERVALS_S.items()]
+        if self.settings.osd.objectstore == "bluestore":
+            groups = (list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name))
+            asked += [(group, "bdev_aio_poll_ms", objectstore.POLL_MS) for group in groups]
+        together(
+            [
+                partial(ask, daemons, {"prefix": "config set", "var": name, "val": [value]})
+                for daemons, name, value in asked
+            ]
+        )
