@@ -142,13 +142,17 @@ repair it, or put another first in PATH"
   fail "needs Rust >= $least_rust; this is $version ($(command -v rustc))"
 fi
 
-# The Rust parts take as long as the Python packages: both at once. What pip builds below is then there, but for a
-# last link; it says what is wrong if this fails.
+# The Rust parts take as long as the Python packages: both at once, with the flags that pip's build below uses, which
+# then has little left to do. It says what is wrong if this fails.
 if [ "$stale" = yes ]; then
   say "building the engine, the FastCGI responder and the disks' program (a minute or two)"
-  cargo build --quiet --release --manifest-path $vdisk/Cargo.toml 2>/dev/null || true
-  PYO3_PYTHON=$(cd "$venv" && pwd)/bin/python \
-    cargo build --quiet --release --features python --manifest-path drivers/engine/Cargo.toml 2>/dev/null || true
+  cargo build --quiet --release --manifest-path $vdisk/Cargo.toml >/dev/null 2>&1 &
+  disks=$!
+  python=$(cd "$venv" && pwd)/bin/python
+  PYO3_PYTHON=$python PYTHON_SYS_EXECUTABLE=$python PYO3_BUILD_EXTENSION_MODULE=1 cargo rustc --quiet --release --lib \
+    --crate-type cdylib --features "python pyo3/extension-module" --manifest-path drivers/engine/Cargo.toml \
+    >/dev/null 2>&1 || true
+  wait "$disks" || true
 fi
 [ -z "$fetching" ] || wait "$fetching" || fail "Python packages could not be installed (see above)"
 

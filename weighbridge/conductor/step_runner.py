@@ -213,7 +213,9 @@ class StepRunner:
         key: StepKey,
     ) -> tuple[StepResult, tuple[KeptFile, ...]]:
         if self._suite.cache in ("before-step", "kernel"):
-            self._drop_caches(deployment)
+            # What preparation or the last step left to be written is not a part of this one.
+            with deployment.unlimited():
+                self._drop_caches(deployment)
         with (
             self._profiling(planned, deployment, key) as profiling,
             dropping(self._suite.cache, partial(self._drop_caches, deployment)),
