@@ -349,14 +349,14 @@ class CephBringUp:
 
     def _restore_intervals(self, osds: Sequence[CephDaemon]) -> None:
         """Give the running daemons the default intervals that would have slowed their start."""
-        mgr = [CephDaemon(self.mon_host, "mgr.a")]
-        asked = [(mgr, name, value) for name, value in _MGR_INTERVALS_S.items()]
+        reports = [_set(name, value) for name, value in _MGR_INTERVALS_S.items()]
+        ask([CephDaemon(self.mon_host, "mgr.a")], *reports)
         if self.settings.osd.objectstore == "bluestore":
-            groups = (list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name))
-            asked += [(group, "bdev_aio_poll_ms", objectstore.POLL_MS) for group in groups]
-        together(
-            [
-                partial(ask, daemons, {"prefix": "config set", "var": name, "val": [value]})
-                for daemons, name, value in asked
-            ]
-        )
+            poll = _set("bdev_aio_poll_ms", objectstore.POLL_MS)
+            groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
+            together([partial(ask, group, poll) for group in groups])
+
+
+def _set(name: str, value: str) -> dict[str, object]:
+    """The command that gives a running daemon's option a value."""
+    return {"prefix": "config set", "var": name, "val": [value]}
