@@ -13,13 +13,12 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import HostNeed, RootImage, Say
@@ -28,7 +27,7 @@ from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
 from weighbridge.topologies.disk_expectations import DiskLoad, expected_per_s
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import Hosts
-from weighbridge.topologies.tool_runs import TIMEOUT_S, ask, at_once, limited
+from weighbridge.topologies.tool_runs import TIMEOUT_S, ask, at_once, limited, serve
 
 TOOLS: Final = ("fio", "iperf3", "sysbench")
 IMAGE: Final = RootImage(
@@ -84,6 +83,7 @@ def attest(
     their limits are measured all at once, as a gateway and its storage will use them: this shows
     where the machine cannot keep what the hardware file promises. Lab hosts share one machine's
     CPUs, so one host is measured without its quota for all; real hosts are measured each, at once.
+    Disks and networks that do less than is promised are measured again, `ceilings.TRIES` times.
 
     Afterwards limits are off and disks empty again. Raises CommandFailed or TargetError naming host
     and tool.
@@ -202,7 +202,6 @@ def _disks(
         read = partial(ceilings.disk_figures, asked=jobs)
         seconds = ceilings.DISK_S if disk.model is None else ceilings.MODEL_DISK_S
         arguments = ceilings.disk_arguments(path, jobs, seconds=seconds)
-        figures = ask(host, "fio", arguments, read)
         return [
             HostCeiling(
                 host=host.name,
@@ -212,17 +211,29 @@ def _disks(
                 unit=unit,
                 promised=_promised(disk, job, unit),
             )
-            for job, (value, unit) in figures.items()
+            for job, (value, unit) in ask(host, "fio", arguments, read).items()
         ]
 
     disks = all_disks(hosts, hardware)
-    measured: list[list[HostCeiling]] = []
     with filled(disks), limited(hosts, "disk"):
         if sameness:
-            measured += at_once([partial(measure, *one) for one in disks])
+            yield from _best([partial(measure, *one) for one in disks])
         if pieces:
-            measured += at_once([partial(in_pieces, one, pieces) for one in disks])
-    yield from itertools.chain.from_iterable(measured)
+            found = at_once([partial(in_pieces, one, pieces) for one in disks])
+            yield from itertools.chain.from_iterable(found)
+
+
+def _best(calls: Sequence[Callable[[], list[HostCeiling]]]) -> list[HostCeiling]:
+    """The best of each figure, all measured at once again while one is below what is promised."""
+    best: dict[tuple[str, str], HostCeiling] = {}
+    for _ in range(ceilings.TRIES):
+        for one in itertools.chain.from_iterable(at_once(calls)):
+            known = best.setdefault((one.host, one.what), one)
+            if one.value > known.value:
+                best[one.host, one.what] = one
+        if all(one.value >= ceilings.REACHED * (one.promised or 0) for one in best.values()):
+            break
+    return list(best.values())
 
 
 def disk_jobs(hardware: Hardware, disk: Disk) -> tuple[str, ...]:
@@ -344,10 +355,10 @@ def network(
                     hosts.hosts[there].address, rate, reverse=reverse, seconds=seconds
                 )
                 value = 0.0
-                for _ in range(ceilings.NETWORK_TRIES if rate is not None else 1):
+                for _ in range(ceilings.TRIES if rate is not None else 1):
                     got = ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
                     value = max(value, got)
-                    if rate is None or value >= ceilings.NETWORK_REACHED * rate:
+                    if rate is None or value >= ceilings.REACHED * rate:
                         break
                 sender, receiver = (there, here) if reverse else (here, there)
                 yield HostCeiling(
@@ -378,23 +389,3 @@ def _pairs(
     return pairs + [
         (name, store) for name, tier in tiers.items() if tier == "gateway" for store in storage
     ]
-
-
-def serve(host: Host, stack: ExitStack, port: int = ceilings.IPERF_PORT) -> None:
-    """Start iperf3 on a host as a server of one client at a time; the stack ends it.
-
-    Raises CommandFailed.
-    """
-    log = host.log("attest-iperf3.out")
-    address = ("--bind", host.address, "--port", str(port))
-    argv = (*host.tool("iperf3"), "--server", "--forceflush", *address)
-    server = stack.enter_context(host.spawn(argv, stderr=log))
-    stack.callback(server.kill)
-    if server.stdout is None:
-        raise ValueError("the program was started without a pipe")
-    for line in server.stdout:
-        if b"listening" in line:
-            return
-    raise CommandFailed(
-        host.name, argv, server.wait(10), "\n".join(host.log_tail("attest-iperf3.out"))
-    )

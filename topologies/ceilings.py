@@ -60,10 +60,13 @@ QUOTA_S: Final = 0.2
 """For one probe under a quota: 20 of its periods. Together a second, with all hosts at work."""
 
 NETWORK_S: Final = 0.12
-NETWORK_TRIES: Final = 3
-"""Tries for a pair below its limit, of which the best counts: other programs only slow it down."""
-NETWORK_REACHED: Final = 0.9
-"""The share of the limit that needs no further try. Headers, which iperf3 does not count, are 5 %.
+TRIES: Final = 3
+"""Tries for a disk or a pair of hosts below its limit or its model, of which the best counts: other
+programs only slow it down.
+"""
+REACHED: Final = 0.9
+"""The share of what is promised that needs no further try. Headers, which iperf3 does not count,
+are 5 %.
 """
 ALL_PAIRS_S: Final = 60.0
 """For all pairs of hosts together, if that leaves each direction of a pair `LEAST_PAIR_S`."""

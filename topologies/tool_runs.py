@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final, TypeVar
 
-from weighbridge.common.errors import TargetError
+from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Host
+from weighbridge.topologies.ceilings import IPERF_PORT
 from weighbridge.topologies.hosts import Hosts, Limited
 
 TIMEOUT_S: Final = 60.0
@@ -57,3 +58,23 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     with ThreadPoolExecutor(len(calls)) as pool:
         futures = [pool.submit(call) for call in calls]
     return [future.result() for future in futures]
+
+
+def serve(host: Host, stack: ExitStack, port: int = IPERF_PORT) -> None:
+    """Start iperf3 on a host as a server of one client at a time; the stack ends it.
+
+    Raises CommandFailed.
+    """
+    log = host.log("attest-iperf3.out")
+    address = ("--bind", host.address, "--port", str(port))
+    argv = (*host.tool("iperf3"), "--server", "--forceflush", *address)
+    server = stack.enter_context(host.spawn(argv, stderr=log))
+    stack.callback(server.kill)
+    if server.stdout is None:
+        raise ValueError("the program was started without a pipe")
+    for line in server.stdout:
+        if b"listening" in line:
+            return
+    raise CommandFailed(
+        host.name, argv, server.wait(10), "\n".join(host.log_tail("attest-iperf3.out"))
+    )
