@@ -20,7 +20,7 @@ from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
-from weighbridge.topologies.tool_runs import ask, at_once, limited
+from weighbridge.topologies.tool_runs import ask, at_once, limited, serve
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 """`disks`: several at once; `fabric`: every host sends to and receives from others at once."""
@@ -176,7 +176,7 @@ def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
     with ExitStack() as stack, limited(hosts, "nic"):
         for _, receiver, step in flows:
             # A server for each flow: iperf3 serves one client at a time.
-            attestation.serve(hosts.hosts[receiver], stack, ceilings.IPERF_PORT + step)
+            serve(hosts.hosts[receiver], stack, ceilings.IPERF_PORT + step)
         values = at_once([partial(send, *flow) for flow in flows])
     for name in names:
         nic = hardware.hosts[name].nic
