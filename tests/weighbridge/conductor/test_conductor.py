@@ -21,6 +21,7 @@ from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import Pass
 from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.fake import FakeHosts
 
 DIED = "stub on gateway-1 has died (its log: stub.out)"
@@ -102,8 +103,12 @@ def test_objects_are_prepared_without_limits_and_steps_measured_with_them(
     monkeypatch.setattr(
         StepRunner, "step", lambda *one, **named: (did.append("step"), step(*one, **named))
     )
+    monkeypatch.setattr(
+        Deployment, "drop_caches", lambda self, **named: (did.append("drop caches"), ())[1]
+    )
     conduct(Run(tmp_path, cleanup="with-deployment"))
-    visit = ["limit", "unlimit", "prepare", "prepare", "limit", "step", "step", "step"]
+    step_begins = ["step", "unlimit", "drop caches", "limit"]
+    visit = ["limit", "unlimit", "prepare", "prepare", "limit", *step_begins * 3]
     assert did == visit * 2
 
 
