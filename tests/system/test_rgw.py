@@ -84,6 +84,11 @@ def test_facts_are_what_the_daemons_say(rgw: Deployment) -> None:
     assert facts["rgw: rgw_frontends"] == "beast endpoint=gateway-1:8000 tcp_nodelay=1"
     assert facts["osd: bdev_aio_poll_ms"] == "250"
     assert facts["osd: osd_max_scrubs"] == "0"
+    # Intervals that would slow the start are the defaults again.
+    mgr = ["ceph", "--admin-daemon", "/run/ceph/mgr.a.asok", "config", "get"]
+    for name, seconds in (("mgr_stats_period", "5"), ("mgr_tick_period", "2")):
+        found = json.loads(rgw.hosts["store-1"].run([*mgr, name]).stdout)
+        assert found == {name: seconds}
     assert facts["replicas"].startswith("3,")
 
 
