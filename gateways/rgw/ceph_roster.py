@@ -85,8 +85,6 @@ class CephRoster:
         if osd.objectstore == "memstore":
             yield from [(None, None)] * osd.memstore.per_host
             return
-        used = site.disks[: osd.disks]
-        if osd.own_journal:
-            yield from ((disk, used[-1]) for disk in used[:-1])
-        else:
-            yield from ((disk, None) for disk in used)
+        data, journals = osd.split(len(site.disks))
+        apart = site.disks[journals[0]] if journals else None
+        yield from ((site.disks[number], apart) for number in data)

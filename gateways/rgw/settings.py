@@ -161,7 +161,9 @@ class FilestoreSettings(Record):
     filesystem: Literal["xfs", "btrfs", "ext4"] = "xfs"
     """File system of each disk. On ext4, object names of more than about 200 bytes are refused."""
     journal: Literal["shared", "own"] = "shared"
-    """`own`: the last disk of each host has all journals; `shared`: each disk has its OSD's."""
+    """`own`: the last disk of each host, which may be a faster one, has all journals, also if
+    `disks` leaves others before it unused; `shared`: each disk has its OSD's.
+    """
     journal_size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
     """Size of each OSD's journal."""
 
@@ -206,6 +208,15 @@ class OsdSettings(Record):
     def own_journal(self) -> bool:
         """Whether one disk of each OSD host is for journals only."""
         return self.objectstore == "filestore" and self.filestore.journal == "own"
+
+    def split(self, disks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Numbers of the disks for OSDs, and of the one for their journals, on a host of `disks`
+        disks.
+        """
+        used = min(disks, self.disks or disks)
+        if self.own_journal:
+            return tuple(range(used - 1)), (disks - 1,)
+        return tuple(range(used)), ()
 
     @property
     def least_disks(self) -> int:

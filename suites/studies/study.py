@@ -10,6 +10,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.record import Record
 from weighbridge.suites.studies.conclusion import Conclusion
+from weighbridge.suites.studies.parameter import Beside, HostNeed, Lack, Parameter
 from weighbridge.suites.studies.published import ColumnName, Published
 from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
@@ -49,8 +50,15 @@ class Variant(Record):
     """Options of `rados bench` for this variant; None: the suite's."""
 
 
+WORKLOAD = "workload"
+"""A factor of every study: the same variant with other workloads, such as reads from caches."""
+
+
 class FactorComparison(Record):
-    """A map of per cent change: each other level of a factor vs the baseline, all else equal."""
+    """A map of per cent change: each other level of a factor vs the baseline, all else equal.
+
+    The factor is one of the variants', or `workload`.
+    """
 
     factor: str
     baseline: str
@@ -83,6 +91,16 @@ class StudyScale(Record):
     """... or the names of suites that ship, whose workloads are joined."""
     beneath: tuple[Workload, ...] = ()
     """Workloads that `rados bench` replays below the gateways of variants that have RADOS."""
+    tools: tuple[Workload, ...] = ()
+    """Workloads of the study's own tools on RBD and CephFS ..."""
+    beside: tuple[Beside, ...] = ()
+    """... and which tool replays which of them."""
+    parameters: tuple[Parameter, ...] = ()
+    """The study's parameters that layouts and suite have at this scale."""
+    needs: tuple[HostNeed, ...] = ()
+    """What hosts must have; others are refused."""
+    lacks: tuple[Lack, ...] = ()
+    """What of the study is not replayed at this scale, and why."""
     hardware: str | None = None
     """Hardware file, or the name of a shipped one; None: the command must name it."""
     workers: dict[str, dict[int, PositiveInt]] = Field(default_factory=dict)
@@ -97,10 +115,28 @@ class StudyScale(Record):
         """Our worker count for one of the study's."""
         return self.workers.get(workload, {}).get(workers, workers)
 
+    def of_variant(self, variant: str) -> tuple[Parameter, ...]:
+        """The parameters of a variant, in order."""
+        return tuple(one for one in self.parameters if not one.variants or variant in one.variants)
+
     @model_validator(mode="after")
     def _one_source(self) -> StudyScale:
         if (self.suite is None) == (not self.suites):
             raise ValueError("needs either a suite or the names of shipped suites")
+        names = [one.name for one in self.tools]
+        unknown = [
+            f"no workload {name!r} among tools{did_you_mean(name, names)}"
+            for one in self.beside
+            for name in one.workloads
+            if name not in names
+        ]
+        twice = [
+            f"two needs are named {name}"
+            for name, count in Counter(one.id for one in self.needs).items()
+            if count > 1
+        ]
+        if unknown or twice:
+            raise ValueError("; ".join(dict.fromkeys([*unknown, *twice])))
         return self
 
 
@@ -147,6 +183,7 @@ class Study(Record):
             *self._unknown_dimensions(),
             *self._unknown_rules(),
             *self._unknown_cells(),
+            *self._unknown_variants(),
         ]
         if faults:
             raise ValueError("; ".join(dict.fromkeys(faults)))
@@ -172,6 +209,9 @@ class Study(Record):
     def _unknown_factors(self) -> list[str]:
         faults = []
         for one in self.compares:
+            if one.factor == WORKLOAD:
+                faults += self._unknown_workloads(one)
+                continue
             if one.factor not in self.factors:
                 faults.append(f"no factor {one.factor!r}{did_you_mean(one.factor, self.factors)}")
                 continue
@@ -182,6 +222,25 @@ class Study(Record):
                 if level not in known
             ]
         return faults
+
+    def _unknown_workloads(self, one: FactorComparison) -> list[str]:
+        """Workloads that no scale has; those of shipped suites are not known here."""
+        if any(scale.suites for scale in self.scales.values()):
+            return []
+        known = [
+            work.name
+            for scale in self.scales.values()
+            for work in (
+                *(scale.suite.workloads if scale.suite else ()),
+                *scale.beneath,
+                *scale.tools,
+            )
+        ]
+        return [
+            f"no workload {name!r}{did_you_mean(name, known)}"
+            for name in (one.baseline, *one.against)
+            if name not in known
+        ]
 
     def _unknown_dimensions(self) -> list[str]:
         known = (*OWN_DIMENSIONS, *self.factors)
@@ -216,3 +275,14 @@ class Study(Record):
             if name not in variants
         ]
         return faults
+
+    def _unknown_variants(self) -> list[str]:
+        """Parameters and tools of variants that the study does not have."""
+        variants = [variant.name for variant in self.variants]
+        return [
+            f"scale {name}: no variant {variant!r}{did_you_mean(variant, variants)}"
+            for name, scale in self.scales.items()
+            for one in (*scale.parameters, *scale.beside)
+            for variant in one.variants
+            if variant not in variants
+        ]
