@@ -176,7 +176,9 @@ class _Cells:
         known = dict.fromkeys((who, by) for who, by in sides if by is not None)
         if not known:
             return ""
-        if len({by for _, by in known}) == 1 and len(sides) == sum(by is not None for _, by in sides):
+        if len({by for _, by in known}) == 1 and len(sides) == sum(
+            by is not None for _, by in sides
+        ):
             return f" (both limited by {sides[0][1]})"
         return f" (limited by {'; '.join(f'{by}, {who}' for who, by in known)})"
 
