@@ -82,7 +82,7 @@ def prepare(
         )
     _check_metrics(document, study)
     chosen = study.scales[scale]
-    variants = _chosen(study, only)
+    variants = _chosen(study, chosen, only)
     hosts = _hardware(study, scale, hardware or chosen.hardware)
     ends = {one.name: study.common + _settings(chosen, one) for one in variants}
     planned = _layouts(document, variants, ends, hosts)
@@ -128,14 +128,19 @@ def _check_metrics(document: Document, study: Study) -> None:
         raise DocumentError(sorted(faults, key=lambda fault: (fault.line, fault.column)))
 
 
-def _chosen(study: Study, only: Sequence[str]) -> tuple[Variant, ...]:
-    """The named variants, or all. Raises UsageError."""
-    known = [variant.name for variant in study.variants]
+def _chosen(study: Study, scale: StudyScale, only: Sequence[str]) -> tuple[Variant, ...]:
+    """The named variants of a scale, or all. Raises UsageError."""
+    here = [
+        variant
+        for variant in study.variants
+        if not scale.variants or variant.name in scale.variants
+    ]
+    known = [variant.name for variant in here]
     strange = [name for name in only if name not in known]
     if strange:
         hints = ", ".join(f"no variant {name!r}{did_you_mean(name, known)}" for name in strange)
-        raise UsageError(f"study {study.name}: {hints}")
-    return tuple(variant for variant in study.variants if not only or variant.name in only)
+        raise UsageError(f"study {study.name}: {hints} at this scale")
+    return tuple(variant for variant in here if not only or variant.name in only)
 
 
 def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:

@@ -79,6 +79,9 @@ def _named(role: HostRole, hardware: Hardware, planned: Sequence[Planned]) -> li
     """The hosts of a role in any of the layouts."""
     if role == "clients":
         return list(hardware.clients)
+    if role == "all":
+        roles: tuple[HostRole, ...] = ("clients", "gateways", "stores")
+        return list(dict.fromkeys(host for one in roles for host in _named(one, hardware, planned)))
     disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}
     found: list[str] = []
     for one in planned:

@@ -19,12 +19,9 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.tool_output import printable
 from weighbridge.results.record.measurement import Tally
 
-_RECORDS: Final = re.compile(
-    r"^([0-9]{1,15})\+([0-9]{1,15}) records (in|out)$", re.MULTILINE | re.ASCII
-)
+_RECORDS: Final = re.compile(r"(?am)^([0-9]{1,15})\+([0-9]{1,15}) records (in|out)$")
 _COPIED: Final = re.compile(
-    r"^([0-9]{1,18}) bytes?(?: \([^()\n]{1,60}\))? copied, ([0-9.e+-]{1,24}) s(?:,|$)",
-    re.MULTILINE | re.ASCII,
+    r"(?am)^([0-9]{1,18}) bytes?(?: \([^()\n]{1,60}\))? copied, ([0-9.e+-]{1,24}) s(?:,|$)"
 )
 _SIDE: Final = {"read": "in", "write": "out"}
 

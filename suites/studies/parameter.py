@@ -14,7 +14,7 @@ from weighbridge.common.record import Record
 from weighbridge.suites.suite import RadosBenchOptions
 from weighbridge.suites.workload import Name
 
-HostRole = Literal["clients", "gateways", "stores"]
+HostRole = Literal["clients", "gateways", "stores", "all"]
 
 
 class Parameter(Record):

@@ -103,6 +103,8 @@ class StudyScale(Record):
     """What of the study is not replayed at this scale, and why."""
     hardware: str | None = None
     """Hardware file, or the name of a shipped one; None: the command must name it."""
+    variants: tuple[Name, ...] = ()
+    """The study's variants that are replayed at this scale; none: all."""
     workers: dict[str, dict[int, PositiveInt]] = Field(default_factory=dict)
     """By workload: our worker count for each of the study's."""
 
@@ -277,12 +279,12 @@ class Study(Record):
         return faults
 
     def _unknown_variants(self) -> list[str]:
-        """Parameters and tools of variants that the study does not have."""
+        """Variants of scales, parameters and tools that the study does not have."""
         variants = [variant.name for variant in self.variants]
         return [
             f"scale {name}: no variant {variant!r}{did_you_mean(variant, variants)}"
             for name, scale in self.scales.items()
-            for one in (*scale.parameters, *scale.beside)
+            for one in (scale, *scale.parameters, *scale.beside)
             for variant in one.variants
             if variant not in variants
         ]
