@@ -18,7 +18,7 @@ from weighbridge.suites.workload import Name, Workload
 ScaleName = Literal["lab", "full"]
 """lab: scaled to one machine of two cores. full: the study's numbers, on suitable hardware."""
 
-OWN_DIMENSIONS = ("variant", "workload", "operation", "size", "workers")
+OWN_DIMENSIONS = ("variant", "workload", "operation", "size", "workers", "api")
 """Dimensions of any study's figures, besides its own factors."""
 
 
@@ -68,7 +68,7 @@ class FactorComparison(Record):
 class TableShape(Record):
     """A table as the study printed it: dimensions down and across, and the figures in its cells.
 
-    Dimensions are variant, workload, operation, size, workers, and the study's factors.
+    Dimensions are variant, workload, operation, size, workers, api, and the study's factors.
     """
 
     title: str

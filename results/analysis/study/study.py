@@ -188,6 +188,7 @@ class _Levels:
                 "" if row.object_size_bytes is None else show_bytes(row.object_size_bytes)
             ),
             "workers": lambda: str(row.workers),
+            "api": lambda: row.api,
         }
         return own[dimension]()
 
