@@ -19,6 +19,7 @@ from weighbridge.results.analysis.study.study import (
     StudyOutcome,
     StudyRun,
     outcome,
+    parameter_table,
     published_lines,
     study_of,
 )
@@ -256,15 +257,31 @@ def test_a_replays_section_chart_and_tables_are_rebuilt_from_its_folder(
         "published-2-rados-bench-of-the-cluster-below.csv",
         "table-1-small-files.csv",
         "table-2-large-files.csv",
-        "table-3-rados-bench-of-the-cluster-below.csv",
+        "table-3-small-files-with-the-caches-of-kernels-a.csv",
+        "table-4-rados-bench-of-the-cluster-below.csv",
     ]
     concluded = list(csv.reader((derived.folder / "study" / names[0]).read_text().splitlines()))
-    assert [line[:2] for line in concluded[1:]] == [
-        [one.says, "cannot tell"] for one in STUDIES["swift-vs-rgw-read-2014"].conclusions
+    assert [line[:3] for line in concluded[1:]] == [
+        [one.where, one.says, "cannot tell"]
+        for one in STUDIES["swift-vs-rgw-read-2014"].conclusions
     ]
     small = list(csv.reader((derived.folder / "study" / names[3]).read_text().splitlines()))
     assert len(small) == 6
     assert float(small[1][2]) > 0  # the slowest request; for a p90 there are too few
+
+
+def test_what_hosts_lacked_is_beside_the_parameters_that_were_replayed() -> None:
+    study = STUDIES["swift-vs-rgw-read-2014"]
+    lacking = "ten disks on each storage host (Hardware, T2): store-1 has 1"
+    grid = parameter_table(study.scales["full"], [lacking])
+    assert grid is not None
+    here = {line[0]: line[2] for line in grid.lines}
+    assert here["ten disks on each storage host"] == "not here: store-1 has 1"
+    assert here["frames of 9000 bytes"] == "as the hosts have"
+    assert here["128 threads of civetweb"] == "radosgw.threads=128"
+    assert str(here["two more monitors"]).startswith("not here: ")
+    assert all(line[1] for line in grid.lines)
+    assert parameter_table(study.scales["lab"], ()) is None
 
 
 def test_a_run_without_a_study_has_no_section(tmp_path: Path) -> None:
