@@ -13,6 +13,7 @@ from typing import Final
 from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.plan import Plan, make_plan
+from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.drivers.kind import KINDS, loading
 from weighbridge.results.metrics import METRICS, compared
 from weighbridge.results.record.step import Pass
@@ -48,15 +49,21 @@ class PreparedStudy:
     @property
     def least(self) -> str:
         """The same in words."""
-        if self.least_s >= 7200:
-            return f"{self.least_s / 3600:.1f} h"
-        return f"{self.least_s / 60:.0f} min"
+        return _duration(self.least_s)
 
     @property
     def brief(self) -> str:
         """What its run does, in one line."""
         counts = f"{len(self.plan.visits)} deployments, {self.plan.steps} steps"
-        return f"{counts}, at least {self.least}, plus the time to write the objects to be read"
+        about = _duration(TimeEstimate.of(self.plan).left_s())
+        return (
+            f"{counts}, at least {self.least}; with the time to write the objects to be read, as on "
+            f"two cores, about {about}"
+        )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 7200 else f"{seconds / 60:.0f} min"
 
 
 def prepare(
