@@ -57,8 +57,8 @@ class PreparedStudy:
         counts = f"{len(self.plan.visits)} deployments, {self.plan.steps} steps"
         about = _duration(TimeEstimate.of(self.plan).left_s())
         return (
-            f"{counts}, at least {self.least}; with the time to write the objects to be read, as on "
-            f"two cores, about {about}"
+            f"{counts}, at least {self.least}; with the time to write the objects to be read about "
+            f"{about} on two cores"
         )
 
 
