@@ -166,6 +166,19 @@ class FilestoreSettings(Record):
     """
     journal_size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
     """Size of each OSD's journal."""
+    raid0: bool = False
+    """One OSD a host, over all of its disks: BTRFS stripes data and metadata itself. For the other
+    file systems name an array as a real host's disk.
+    """
+
+    @model_validator(mode="after")
+    def _stripes(self) -> FilestoreSettings:
+        if self.raid0 and self.filesystem != "btrfs":
+            raise ValueError(
+                f"raid0: {self.filesystem} cannot stripe over disks by itself, only btrfs can; on "
+                "real hosts name an array as the only disk"
+            )
+        return self
 
 
 class MemstoreSettings(Record):
@@ -226,10 +239,17 @@ class OsdSettings(Record):
         return self.disks or (2 if self.own_journal else 1)
 
     @property
+    def striped(self) -> bool:
+        """Whether all disks of a host are one OSD's."""
+        return self.objectstore == "filestore" and self.filestore.raid0
+
+    @property
     def least_memory_bytes(self) -> int:
         """The configured memory of a host's OSDs, for the least number of disks."""
         if self.objectstore == "memstore":
             return self.memstore.per_host * self.memstore.size
+        if self.striped:
+            return self.memory_target
         return (self.least_disks - self.own_journal) * self.memory_target
 
 

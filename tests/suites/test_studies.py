@@ -110,8 +110,8 @@ def test_the_2012_study_crosses_releases_stores_sizes_and_concurrency() -> None:
     assert suite.rados.instances == 8
     assert study.levels("release") == ("ceph-14", "ceph-16")
     assert set(study.levels("store")) == {"bluestore", "xfs", "btrfs", "ext4"}
-    assert set(study.levels("journal")) == {"shared", "own"}
-    assert len(study.variants) == 10
+    assert set(study.levels("disks")) == {"shared", "own", "one-copy", "raid0"}
+    assert len(study.variants) == 12
     assert {workload.objects.size for workload in suite.workloads} == {
         4 * 2**10,
         128 * 2**10,
