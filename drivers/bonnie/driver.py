@@ -95,7 +95,7 @@ class BonnieCephFs(ToolDriver):
             load=None,  # ceph-fuse does most of the work, and is not bonnie++'s
             notes=("direct I/O through ceph-fuse; the window is as long as this part took",),
         )
-        return Measured(measurement=measurement, kept=kept_of(ran, BONNIE))
+        return Measured(measurement=measurement, kept=kept_of(ran, "bonnie"))
 
     def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
         """Do nothing: bonnie++ removes its file; after the last workload remove the file system."""

@@ -9,6 +9,7 @@ after Benjamini and Hochberg's correction over all cells of its map.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
@@ -174,14 +175,13 @@ def _recap(
         " · ".join([*(study.label(a.factors[name]) for name in varying), words[_kind(before)]])
         for a, before, _ in matched
     ]
+    # Two workloads of one operation and size: their names tell them apart.
     places = [(name, *_across(before)) for name, (_, before, _) in zip(named, matched, strict=True)]
-    if len(set(places)) < len(
-        places
-    ):  # two workloads of one operation and size: their names tell them apart
-        named = [
-            f"{name} · {before.workload}"
-            for name, (_, before, _) in zip(named, matched, strict=True)
-        ]
+    twice = {place for place, count in Counter(places).items() if count > 1}
+    named = [
+        f"{name} · {before.workload}" if place in twice else name
+        for name, place, (_, before, _) in zip(named, places, matched, strict=True)
+    ]
     cells = corrected_cells(
         [
             _cell(name, before, after)

@@ -74,7 +74,10 @@ def test_an_image_is_a_file_of_rbd_fuse_while_it_is_measured_and_nothing_is_left
 def test_a_dd_that_takes_longer_than_the_runtime_is_interrupted_and_still_counts(
     machine: StubMachine, cluster: RadosCluster, tmp_path: Path
 ) -> None:
-    machine.script("env", f"trap \"cat >&2 <<'END'\n{WRITTEN}END\nexit 130\" INT\nsleep 60 & wait")
+    said = tmp_path / "said"
+    said.write_text(WRITTEN)
+    endless = "while :; do sleep 0.1; done"
+    machine.script("env", f"trap 'cat {said} >&2; exit 130' INT\n{endless}")
     with DdRbd(cluster, prefix="wb-1", log=tmp_path / "log") as driver:
         short = workload(runtime="1s")
         driver.prepare(Prepare(workload=short))

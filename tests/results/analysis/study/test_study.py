@@ -33,9 +33,9 @@ STUDIES = {name: loader.load(path)[1] for name, path in loader.shipped().items()
 
 def plan_of(study: Study) -> ResolvedPlan:
     suite = loader.suite_of(study, "lab")
-    suite = Suite.model_validate(
-        {**suite.model_dump(), "workloads": [*suite.workloads, *study.scales["lab"].beneath]}
-    )
+    scale = study.scales["lab"]
+    more = (*scale.beneath, *scale.tools)
+    suite = Suite.model_validate({**suite.model_dump(), "workloads": [*suite.workloads, *more]})
     layouts = tuple(PlannedLayout(name=variant.name, gateway="rgw") for variant in study.variants)
     return ResolvedPlan(suite=suite, hardware=PlannedHardware(name="made-up"), layouts=layouts)
 
@@ -43,8 +43,12 @@ def plan_of(study: Study) -> ResolvedPlan:
 def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
     """A made-up row for everything measurable; each figure identifies its row."""
     found = []
+    beside = {name: one for one in study.scales["lab"].beside for name in one.workloads}
     for number, variant in enumerate(study.variants, start=1):
         for workload in plan.suite.workloads:
+            tool = beside.get(workload.name)
+            if tool is not None and variant.name not in tool.variants:
+                continue
             for operation in workload.operations:
                 for workers in workload.workers:
                     value = 1000.0 * number + workers
@@ -54,8 +58,8 @@ def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
                     found.append(
                         made_row(
                             layout=variant.name,
-                            api="rados",
-                            driver="rados",
+                            api="rados" if tool is None else tool.api,
+                            driver="rados" if tool is None else tool.driver,
                             workload=workload.name,
                             operation=operation,
                             object_size_bytes=workload.objects.mean_bytes,
@@ -203,8 +207,14 @@ def test_each_study_has_its_maps(name: str, titles: list[str]) -> None:
 
 
 def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_operations() -> None:
-    (found,) = outcome_of("argonaut-vs-bobtail-2012").recaps
-    assert len(found.down) == 4 * 3
+    found, *others = outcome_of("argonaut-vs-bobtail-2012").recaps
+    assert [one.title for one in others] == [
+        "disks: 5 disks with their journals → 4 disks and an SSD",
+        "disks: 5 disks, one copy → RAID 0, one OSD, one copy",
+        "workload: from disks → from page cache",
+    ]
+    # Four stores and XFS with journals on an SSD; of 4 KiB two workloads read at random.
+    assert len(found.down) == 5 * 5
     assert found.across == (
         "4 KiB × 16",
         "4 KiB × 256",
@@ -213,7 +223,7 @@ def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_opera
         "4 MiB × 16",
         "4 MiB × 128",
     )
-    assert len(found.cells) == 12 * 6
+    assert len(found.cells) == 5 * 9 * 2
 
 
 def test_invalid_figures_are_words_not_numbers() -> None:
