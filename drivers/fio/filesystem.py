@@ -19,6 +19,7 @@ from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.rados.cluster import RadosCluster
 
 METADATA_PG_NUM: Final = 8
+UNCACHED: Final = ("--client-oc=false", "--fuse-disable-pagecache=true")
 _MDS: Final = "weighbridge"
 _KEYRING: Final = f"/var/lib/ceph/mds.{_MDS}.keyring"
 _UP_WITHIN_S: Final = 60.0
@@ -31,17 +32,26 @@ LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
 
 class CephFs:
     """A file system with a metadata server and a mount on `cluster.machine`; `log` has the shells'
-    stderr.
+    stderr. Without `caches` neither ceph-fuse nor its kernel keeps data: for tools that read what
+    they wrote by other than direct I/O.
     """
 
     def __init__(
-        self, cluster: RadosCluster, mon: Host, *, name: str, log: Path, pg_num: int
+        self,
+        cluster: RadosCluster,
+        mon: Host,
+        *,
+        name: str,
+        log: Path,
+        pg_num: int,
+        caches: bool = True,
     ) -> None:
         self._cluster = cluster
         self._mon = mon
         self._name = name
         self._log = log
         self._pg_num = pg_num
+        self._options = () if caches else UNCACHED
         self._programs: list[PipedProcess] = []
         self._made = False
         self._keyed = False
@@ -68,7 +78,7 @@ class CephFs:
         self._await_active()
         cluster.machine.run(["mkdir", "-p", self.mount])
         self.is_mounted = True
-        self._start(cluster.machine, "ceph-fuse", "ceph-fuse", "-f", self.mount)
+        self._start(cluster.machine, "ceph-fuse", "ceph-fuse", "-f", *self._options, self.mount)
         self._await("ceph-fuse", self._mounted)
 
     def check(self) -> None:
