@@ -69,9 +69,9 @@ class DdDriver(ToolDriver):
         """A command that copies all blocks of a workload once."""
         size, count = object_bytes(workload), workload.objects.count
         if one_operation(workload) == "read":
-            where = (f"if={path}", "of=/dev/null", "iflag=direct")
+            where = [f"if={path}", "of=/dev/null", "iflag=direct"]
         else:
-            where = ("if=/dev/zero", f"of={path}", "oflag=direct", "conv=notrunc,nocreat")
+            where = ["if=/dev/zero", f"of={path}", "oflag=direct", "conv=notrunc,nocreat"]
         # Its messages are in the language of its host.
         return ("env", "LC_ALL=C", "dd", *where, f"bs={size}", f"count={count}")
 

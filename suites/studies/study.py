@@ -281,10 +281,17 @@ class Study(Record):
     def _unknown_variants(self) -> list[str]:
         """Variants of scales, parameters and tools that the study does not have."""
         variants = [variant.name for variant in self.variants]
+        named = {
+            name: [
+                *scale.variants,
+                *(variant for one in scale.parameters for variant in one.variants),
+                *(variant for one in scale.beside for variant in one.variants),
+            ]
+            for name, scale in self.scales.items()
+        }
         return [
             f"scale {name}: no variant {variant!r}{did_you_mean(variant, variants)}"
-            for name, scale in self.scales.items()
-            for one in (scale, *scale.parameters, *scale.beside)
-            for variant in one.variants
+            for name, some in named.items()
+            for variant in some
             if variant not in variants
         ]
