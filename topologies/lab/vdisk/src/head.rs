@@ -6,9 +6,10 @@ use crate::model::{Nanos, Spinning, nanos};
 use crate::platter::Platter;
 
 /// What is served in order, at most, before a request that has waited too long: some 30 ms. Linux's
-/// `mq-deadline`, which disks have and the loop device has not, serves 16 merged requests (`fifo_batch`)
-/// before it looks at deadlines again. Without such a bound a queue in which all have waited too
-/// long would be served in the order of arrival, with a rotation for every neighbour out of order.
+/// `mq-deadline`, which disks have and the loop device has not, serves 16 merged requests
+/// (`fifo_batch`) before it looks at deadlines again. Without such a bound a queue in which all have
+/// waited too long would be served in the order of arrival, with a rotation for every neighbour out
+/// of order.
 const MOST_STREAMED: u64 = 4 << 20;
 
 /// What the head does next.
