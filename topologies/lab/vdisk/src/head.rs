@@ -7,9 +7,9 @@ use crate::platter::Platter;
 
 /// What is served in order, at most, before a request that has waited too long: some 30 ms. Linux's
 /// `mq-deadline`, which disks have and the loop device has not, serves 16 merged requests
-/// (`fifo_batch`) before it looks at deadlines again. Without such a bound a queue in which all have
-/// waited too long would be served in the order of arrival, with a rotation for every neighbour out
-/// of order.
+/// (`fifo_batch`) before it looks at deadlines again. Without such a bound a queue in which all
+/// have waited too long would be served in the order of arrival, with a rotation for every
+/// neighbour out of order.
 const MOST_STREAMED: u64 = 4 << 20;
 
 /// What the head does next.
@@ -78,8 +78,9 @@ impl Head {
     /// Choose what has the shortest way, as drives with native command queueing do: shortest
     /// positioning time first (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational
     /// position", HP Laboratories 1991; Worthington, Ganger and Patt, SIGMETRICS 1994), but what
-    /// has waited for `longest_wait` at once, or after what follows the last read. The cache is written when nothing else is known, and
-    /// on a par with requests while a flush or a write waits for it.
+    /// has waited for `longest_wait` at once, or after what follows the last read. The cache is
+    /// written when nothing else is known, and on a par with requests while a flush or a write
+    /// waits for it.
     #[must_use]
     #[allow(clippy::too_many_arguments)] // all are parts of the one drive that calls it
     pub fn choose(
