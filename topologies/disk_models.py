@@ -74,9 +74,7 @@ class SpinningDisk(DiskModel):
     disk in use, of which the file is a sample. None: all lie in order, as on an empty disk.
     """
     longest_wait: Annotated[Seconds, Field(ge=0.001, le=3600)]
-    """A request that has waited this long is served next, however far it is, or after up to 4 MiB
-    of others that follow the last read.
-    """
+    """A request that has waited this long is served next, however far it is."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

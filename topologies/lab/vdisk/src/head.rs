@@ -5,13 +5,6 @@ use crate::drive::{Link, MOST_STAGED, Op, Request};
 use crate::model::{Nanos, Spinning, nanos};
 use crate::platter::Platter;
 
-/// What is served in order, at most, before a request that has waited too long: some 30 ms. Linux's
-/// `mq-deadline`, which disks have and the loop device has not, serves 16 merged requests
-/// (`fifo_batch`) before it looks at deadlines again. Without such a bound a queue in which all
-/// have waited too long would be served in the order of arrival, with a rotation for every
-/// neighbour out of order.
-const MOST_STREAMED: u64 = 4 << 20;
-
 /// What the head does next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Work {
@@ -38,8 +31,6 @@ pub struct Head {
     free: Nanos,
     working: bool,
     read_on: Option<ReadOn>,
-    /// Bytes that it has read in order since it was last positioned.
-    streamed: u64,
     read_ahead: u64,
     longest_wait: Nanos,
     /// How long it has worked.
@@ -57,7 +48,6 @@ impl Head {
             free: 0,
             working: false,
             read_on: None,
-            streamed: 0,
             read_ahead: model.read_ahead,
             longest_wait: nanos(model.longest_wait),
             busy: 0,
@@ -78,9 +68,8 @@ impl Head {
     /// Choose what has the shortest way, as drives with native command queueing do: shortest
     /// positioning time first (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational
     /// position", HP Laboratories 1991; Worthington, Ganger and Patt, SIGMETRICS 1994), but what
-    /// has waited for `longest_wait` at once, or after what follows the last read. The cache is
-    /// written when nothing else is known, and on a par with requests while a flush or a write
-    /// waits for it.
+    /// has waited for `longest_wait` at once. The cache is written when nothing else is known, and
+    /// on a par with requests while a flush or a write waits for it.
     #[must_use]
     #[allow(clippy::too_many_arguments)] // all are parts of the one drive that calls it
     pub fn choose(
@@ -100,9 +89,7 @@ impl Head {
         if !overdue {
             if let Some(first) = known.first().filter(|request| late(request.arrived)) {
                 debug_assert!(first.arrived <= at);
-                let next = known.iter().position(|request| self.follows(request));
-                let next = next.filter(|_| self.streamed < MOST_STREAMED);
-                return Some(Work::Request(next.unwrap_or(0)));
+                return Some(Work::Request(0));
             }
         }
         let requests = known.iter().enumerate().take(if overdue { 0 } else { usize::MAX });
@@ -159,7 +146,6 @@ impl Head {
         link: &Link,
     ) -> Nanos {
         let begin = at.max(self.free).max(request.arrived + command);
-        self.streamed = request.bytes + if self.follows(request) { self.streamed } else { 0 };
         let sent = begin + link.time(request.bytes);
         let read = match self.read_on {
             Some(on) if self.follows(request) => {

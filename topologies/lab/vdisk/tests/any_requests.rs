@@ -192,22 +192,3 @@ fn nothing_waits_much_longer_than_the_bound_while_nearer_requests_keep_coming() 
     }
     panic!("it was never served");
 }
-
-#[test]
-fn streams_that_all_wait_too_long_are_not_served_piece_by_piece() {
-    // Four reads of 4 MiB in pieces of 64 KiB that arrived alternately, two of each out of order.
-    const PIECE: u64 = 64 << 10;
-    let mut drive = Drive::new(&model("spinning", 0, 32), SIZE);
-    for id in 0..256 {
-        let (stream, piece) = (id % 4, (id / 4) ^ 1);
-        let start = stream * (SIZE / 4) / BLOCK * BLOCK + piece * PIECE;
-        drive.arrive(Request { id, op: Op::Read, start, bytes: PIECE, arrived: 0 });
-    }
-    let (mut events, mut last) = (Vec::new(), 0);
-    while let Some(now) = drive.next() {
-        drive.advance(now, &mut events);
-        last = now;
-    }
-    assert_eq!(events.iter().filter(|one| matches!(one, Event::Done { .. })).count(), 256);
-    assert!(last < 1_000_000_000, "{last} ns for 16 MiB");
-}
