@@ -2,18 +2,16 @@
 
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
+from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
 from weighbridge.suites.suite import (
     DEFAULT_DRIVER,
     HOST_LAYERS,
     Api,
     Bounds,
-    CachePolicy,
     DriverName,
-    Every,
     Further,
     RadosBenchOptions,
     Suite,
-    kernel_alone,
 )
 from weighbridge.suites.workload import (
     OPERATIONS,

@@ -11,10 +11,11 @@ from weighbridge.common.document import WRITTEN, did_you_mean
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.layers import LAYERS, Layer
-from weighbridge.common.quantities import Seconds, parse_seconds
+from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
+from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
 from weighbridge.suites.workload import Name, Workload
 
 Api = Literal[ObjectApi, "rados", "object-server", "rbd", "cephfs"]
@@ -29,36 +30,6 @@ BOTH = "both"
 """An old name for two drivers: locust,cosbench."""
 
 HOST_LAYERS: tuple[Layer, ...] = ("disk", "network", "osd")
-
-
-class Every(Record):
-    """Caches dropped periodically while a step runs; the 2014 study did so every minute."""
-
-    every: Annotated[Seconds, Field(ge=1)]
-    kernel: bool = False
-    """Whether kernels alone drop theirs, as in that study, and daemons keep what they cache."""
-
-
-def every(value: object) -> object:
-    """The fields of Every for `every 60s` or `kernel every 60s`; anything else unchanged.
-
-    Raises ValueError if the time is invalid.
-    """
-    if isinstance(value, str) and value.startswith(("every ", "kernel every ")):
-        kernel, _, time = value.partition("every ")
-        return {"every": parse_seconds(time.strip()), "kernel": bool(kernel)}
-    return value
-
-
-CachePolicy = Literal["none", "before-step", "kernel"] | Every
-"""Which caches are dropped, and when: never; before each step those of daemons and kernels, or
-`kernel`: those of kernels alone; or Every so often while a step runs.
-"""
-
-
-def kernel_alone(cache: CachePolicy) -> bool:
-    """Whether daemons keep what they cache while kernels drop theirs."""
-    return cache.kernel if isinstance(cache, Every) else cache == "kernel"
 
 
 class Bounds(Record):
@@ -160,6 +131,17 @@ class Suite(Record):
             if {"read", "write"} & set(one.operations)
         }
         return tuple(sorted(found))
+
+    @property
+    def cache_words(self) -> str:
+        """Which caches are dropped, and when, with the workloads that differ from the others."""
+        words = [cache_words(self.cache)]
+        words += [
+            f"{one.name}: {cache_words(one.cache)}"
+            for one in self.workloads
+            if one.cache is not None and one.cache != self.cache
+        ]
+        return "; ".join(words)
 
     def changed(
         self,

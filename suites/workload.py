@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_bytes
 from weighbridge.common.record import Record
+from weighbridge.suites.cache_policy import CachePolicy, every
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""
@@ -171,6 +172,15 @@ class Workload(Record):
     The length and format of responses are always checked. Drivers that are other projects' tools
     compare nothing: a share above the default is refused for them.
     """
+    cache: CachePolicy | None = None
+    """Which caches are dropped for this workload, such as `none` to read what is cached beside the
+    same reads from disks; None: as the suite says.
+    """
+
+    @field_validator("cache", mode="before")
+    @classmethod
+    def _every(cls, value: object) -> object:
+        return every(value)
 
     @model_validator(mode="after")
     def _sensible(self) -> Workload:

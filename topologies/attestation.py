@@ -30,10 +30,12 @@ from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.tool_runs import TIMEOUT_S, ask, at_once, limited, serve
 
 TOOLS: Final = ("fio", "iperf3", "sysbench")
+STUDY_TOOLS: Final = ("bonnie++", "rbd-fuse")
+"""Those of studies, which attestation does not use."""
 IMAGE: Final = RootImage(
     name="tools",
     suite="bookworm",
-    packages=TOOLS,
+    packages=(*TOOLS, *STUDY_TOOLS),
     # Unpacked, not installed: the tools run in other roots with this image's own loader.
     options=("--variant=extract",),
 )

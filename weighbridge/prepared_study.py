@@ -6,17 +6,19 @@ All faults are reported at once.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.plan import Plan, make_plan
-from weighbridge.drivers.kind import loading
+from weighbridge.conductor.time_estimate import TimeEstimate
+from weighbridge.drivers.kind import KINDS, loading
 from weighbridge.results.metrics import METRICS, compared
 from weighbridge.results.record.step import Pass
 from weighbridge.selection import hardware_named, layout_named
+from weighbridge.study_needs import refuse_unmet
 from weighbridge.suites import Suite
 from weighbridge.suites.studies import BANDWIDTH, ScaleName, Study, StudyScale, Variant, loader
 from weighbridge.topologies.hardware import Hardware
@@ -36,6 +38,8 @@ class PreparedStudy:
     text: str
     planned: tuple[Planned, ...]
     plan: Plan
+    lacking: tuple[str, ...] = ()
+    """What the study's hosts had and these lack, as was accepted, in sentences."""
 
     @property
     def least_s(self) -> float:
@@ -45,15 +49,21 @@ class PreparedStudy:
     @property
     def least(self) -> str:
         """The same in words."""
-        if self.least_s >= 7200:
-            return f"{self.least_s / 3600:.1f} h"
-        return f"{self.least_s / 60:.0f} min"
+        return _duration(self.least_s)
 
     @property
     def brief(self) -> str:
         """What its run does, in one line."""
         counts = f"{len(self.plan.visits)} deployments, {self.plan.steps} steps"
-        return f"{counts}, at least {self.least}, plus the time to write the objects to be read"
+        about = _duration(TimeEstimate.of(self.plan).left_s())
+        return (
+            f"{counts}, at least {self.least}; with the time to write the objects to be read about "
+            f"{about} on two cores"
+        )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 7200 else f"{seconds / 60:.0f} min"
 
 
 def prepare(
@@ -63,10 +73,13 @@ def prepare(
     hardware: str | None = None,
     only: Sequence[str] = (),
     repeats: int | None = None,
+    driver: str | None = None,
+    despite: Sequence[str] = (),
 ) -> PreparedStudy:
     """The study of a name or file, ready to run; `only`: these variants, without the others.
 
-    Raises UsageError, or DocumentError with the faults of all variants.
+    `driver` replays its gateways instead of the suite's; `despite` names what the study's hosts had
+    and these need not have. Raises UsageError, or DocumentError with the faults of all variants.
     """
     path = loader.find(name)
     document, study = loader.load(path)
@@ -76,16 +89,20 @@ def prepare(
         )
     _check_metrics(document, study)
     chosen = study.scales[scale]
-    variants = _chosen(study, only)
+    variants = _chosen(study, chosen, only)
     hosts = _hardware(study, scale, hardware or chosen.hardware)
-    planned = _layouts(document, variants, study.common, hosts)
+    ends = {one.name: study.common + _settings(chosen, one) for one in variants}
+    planned = _layouts(document, variants, ends, hosts)
+    lacking = refuse_unmet(study, scale, hosts, planned, despite)
+    suite = loader.suite_of(study, scale).changed(repeats=repeats, driver=driver)
     return PreparedStudy(
         study=study,
         scale_name=scale,
         scale=chosen,
         text=path.read_text(encoding="utf-8"),
         planned=planned,
-        plan=_plan(study, scale, hosts, variants, planned, repeats),
+        plan=_plan(chosen, suite, hosts, variants, planned),
+        lacking=lacking,
     )
 
 
@@ -118,14 +135,19 @@ def _check_metrics(document: Document, study: Study) -> None:
         raise DocumentError(sorted(faults, key=lambda fault: (fault.line, fault.column)))
 
 
-def _chosen(study: Study, only: Sequence[str]) -> tuple[Variant, ...]:
-    """The named variants, or all. Raises UsageError."""
-    known = [variant.name for variant in study.variants]
+def _chosen(study: Study, scale: StudyScale, only: Sequence[str]) -> tuple[Variant, ...]:
+    """The named variants of a scale, or all. Raises UsageError."""
+    here = [
+        variant
+        for variant in study.variants
+        if not scale.variants or variant.name in scale.variants
+    ]
+    known = [variant.name for variant in here]
     strange = [name for name in only if name not in known]
     if strange:
         hints = ", ".join(f"no variant {name!r}{did_you_mean(name, known)}" for name in strange)
-        raise UsageError(f"study {study.name}: {hints}")
-    return tuple(variant for variant in study.variants if not only or variant.name in only)
+        raise UsageError(f"study {study.name}: {hints} at this scale")
+    return tuple(variant for variant in here if not only or variant.name in only)
 
 
 def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
@@ -138,16 +160,24 @@ def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
     return hardware_named(name)
 
 
+def _settings(scale: StudyScale, variant: Variant) -> str:
+    """The end of a variant's reference: the study's parameters at this scale."""
+    return "".join(one.set for one in scale.of_variant(variant.name))
+
+
 def _layouts(
-    document: Document, variants: Sequence[Variant], common: str, hardware: Hardware
+    document: Document, variants: Sequence[Variant], ends: Mapping[str, str], hardware: Hardware
 ) -> tuple[Planned, ...]:
-    """The variants as layouts of their names. Raises DocumentError with the faults of all."""
+    """The variants as layouts of their names; `ends` are the ends of their references.
+
+    Raises DocumentError with the faults of all.
+    """
     faults: list[Fault] = []
     planned = []
     places = {one["name"]: number for number, one in enumerate(document.data["variants"])}
     for variant in variants:
         try:
-            one = layout_named(variant.layout + common, hardware)
+            one = layout_named(variant.layout + ends[variant.name], hardware)
             named = one.layout.model_copy(update={"name": variant.name})
             planned.append(replace(one, layout=named))
         except DocumentError as error:
@@ -165,16 +195,15 @@ def _layouts(
 
 
 def _plan(
-    study: Study,
-    scale: ScaleName,
+    chosen: StudyScale,
+    suite: Suite,
     hardware: Hardware,
     variants: Sequence[Variant],
     planned: Sequence[Planned],
-    repeats: int | None,
 ) -> Plan:
-    """The plan of its suite, with the layer below for variants that have it."""
-    chosen = study.scales[scale]
-    suite = loader.suite_of(study, scale).changed(repeats=repeats)
+    """The plan of its suite, with the layer below and the study's tools for variants that have
+    them.
+    """
     suite = suite.model_copy(update={"layouts": tuple(variant.name for variant in variants)})
     plan = make_plan(suite, hardware, planned, order_seed=secrets.randbelow(2**32))
     passes = {}
@@ -184,16 +213,47 @@ def _plan(
             driver = loading("rados")[0]
             below = Pass(api="rados", driver=driver, layer="rados", workloads=chosen.beneath)
             ways = (*ways, below)
-        passes[variant.name] = tuple(_by_variant(variant, way, suite) for way in ways)
-    complete = Suite.model_validate(
-        {**suite.model_dump(), "workloads": [*suite.workloads, *chosen.beneath]}
-    )
+        ways = (*ways, *_beside(chosen, variant, one))
+        passes[variant.name] = tuple(_by_variant(chosen, variant, way, suite) for way in ways)
+    more = (*chosen.beneath, *chosen.tools)
+    complete = Suite.model_validate({**suite.model_dump(), "workloads": [*suite.workloads, *more]})
     return plan.model_copy(update={"suite": complete, "passes": passes})
 
 
-def _by_variant(variant: Variant, way: Pass, suite: Suite) -> Pass:
-    """A pass with the variant's own options of `rados bench`, which may be all that differs."""
-    if variant.rados is None or way.api != "rados":
+def _beside(chosen: StudyScale, variant: Variant, planned: Planned) -> tuple[Pass, ...]:
+    """The passes of the study's own tools on a variant.
+
+    Raises UsageError for what one cannot do.
+    """
+    found = [
+        Pass(
+            api=one.api,
+            driver=one.driver,
+            layer=one.api,
+            workloads=tuple(work for work in chosen.tools if work.name in one.workloads),
+        )
+        for one in chosen.beside
+        if one.api in planned.gateway.layers()
+        and (not one.variants or variant.name in one.variants)
+    ]
+    faults = [
+        f"{work.name}: {why}"
+        for one in found
+        for work in one.workloads
+        for why in KINDS.get_or_refuse(one.driver).unfit(work, one.api)
+    ]
+    if faults:
+        raise UsageError("\n".join(faults), advice="Change the workload, or its driver.")
+    return tuple(found)
+
+
+def _by_variant(chosen: StudyScale, variant: Variant, way: Pass, suite: Suite) -> Pass:
+    """A pass with the variant's own options of `rados bench`, and those of the scale."""
+    own = [variant.rados, *(one.rados for one in chosen.of_variant(variant.name))]
+    given = [one.model_dump(exclude_unset=True) for one in own if one is not None]
+    if not given or way.api != "rados":
         return way
-    options = {**suite.rados.model_dump(), **variant.rados.model_dump(exclude_unset=True)}
+    options = suite.rados.model_dump()
+    for one in given:
+        options |= one
     return way.model_copy(update={"rados": type(suite.rados).model_validate(options)})

@@ -236,7 +236,9 @@ def _nothing_to_do(left: ResumableRun, budget_s: float | None) -> str:
 
 
 def _check(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> None:
-    tools = wants_tools(plan.suite) or bool(asked_of_hosts(plan.suite, sameness=plan.attest))
+    tools = wants_tools(plan.suite, [*chain(*plan.passes.values())]) or bool(
+        asked_of_hosts(plan.suite, sameness=plan.attest)
+    )
     # An A/A control has the configuration of its layout.
     own = [one for one in layouts if one.layout.name not in plan.twins]
     selection.check(own, plan.hardware, doing.where, doing.say, attest=tools)

@@ -19,29 +19,39 @@ from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.rados.cluster import RadosCluster
 
 METADATA_PG_NUM: Final = 8
+UNCACHED: Final = ("--client-oc=false", "--fuse-disable-pagecache=true")
 _MDS: Final = "weighbridge"
 _KEYRING: Final = f"/var/lib/ceph/mds.{_MDS}.keyring"
 _UP_WITHIN_S: Final = 60.0
 _END_WITHIN_S: Final = 5.0
 _POLL_S: Final = 0.5
 
-# To a log of its host: nobody reads a pipe while a step runs.
-_LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
+LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
+"""A shell that runs a program with a log of its host: nobody reads a pipe while a step runs."""
 
 
 class CephFs:
     """A file system with a metadata server and a mount on `cluster.machine`; `log` has the shells'
-    stderr.
+    stderr. Without `caches` neither ceph-fuse nor its kernel keeps data: for tools that read what
+    they wrote by other than direct I/O.
     """
 
     def __init__(
-        self, cluster: RadosCluster, mon: Host, *, name: str, log: Path, pg_num: int
+        self,
+        cluster: RadosCluster,
+        mon: Host,
+        *,
+        name: str,
+        log: Path,
+        pg_num: int,
+        caches: bool = True,
     ) -> None:
         self._cluster = cluster
         self._mon = mon
         self._name = name
         self._log = log
         self._pg_num = pg_num
+        self._options = () if caches else UNCACHED
         self._programs: list[PipedProcess] = []
         self._made = False
         self._keyed = False
@@ -68,7 +78,7 @@ class CephFs:
         self._await_active()
         cluster.machine.run(["mkdir", "-p", self.mount])
         self.is_mounted = True
-        self._start(cluster.machine, "ceph-fuse", "ceph-fuse", "-f", self.mount)
+        self._start(cluster.machine, "ceph-fuse", "ceph-fuse", "-f", *self._options, self.mount)
         self._await("ceph-fuse", self._mounted)
 
     def check(self) -> None:
@@ -76,9 +86,8 @@ class CephFs:
         for program, what in zip(self._programs, ("ceph-mds", "ceph-fuse"), strict=False):
             if program.poll() is not None:
                 host = self._mon if what == "ceph-mds" else self._cluster.machine
-                raise DriverFailure(
-                    f"{host.name}: {what} has ended with {program.returncode}\n{_tail(host, what)}"
-                )
+                ended = f"{host.name}: {what} has ended with {program.returncode}"
+                raise DriverFailure(f"{ended}\n{tail_of(host, what)}")
 
     def stop(self) -> None:
         """Unmount and remove it, as far as it was started.
@@ -91,7 +100,7 @@ class CephFs:
             self._cluster.machine.run(["sh", "-c", unmount, self.mount])
             self.is_mounted = False
         for program in reversed(self._programs):
-            _end(program)
+            end_program(program)
         self._programs.clear()
         if self._made:
             self._cluster.ceph("fs", "fail", self._name)
@@ -103,7 +112,7 @@ class CephFs:
         self._cluster.remove_pools()
 
     def _start(self, host: Host, name: str, *argv: str) -> None:
-        self._programs.append(host.spawn(["sh", "-c", _LOGGED, name, *argv], stderr=self._log))
+        self._programs.append(host.spawn(["sh", "-c", LOGGED, name, *argv], stderr=self._log))
 
     def _await_active(self) -> None:
         def active() -> bool:
@@ -133,12 +142,13 @@ class CephFs:
                 host = self._mon if what == "ceph-mds" else self._cluster.machine
                 raise DriverFailure(
                     f"{host.name}: {what} was not ready after {_UP_WITHIN_S:g} s\n"
-                    f"{_tail(host, what)}"
+                    f"{tail_of(host, what)}"
                 )
             time.sleep(_POLL_S)
 
 
-def _tail(host: Host, name: str) -> str:
+def tail_of(host: Host, name: str) -> str:
+    """The last lines of a program's log, indented."""
     try:
         text = host.run(["tail", "-n", "15", f"/var/log/host/{name}.out"]).stdout
     except TargetError:
@@ -146,7 +156,8 @@ def _tail(host: Host, name: str) -> str:
     return "\n".join(f"  | {line}" for line in text.splitlines())
 
 
-def _end(program: PipedProcess) -> None:
+def end_program(program: PipedProcess) -> None:
+    """End it, by force if it does not end by itself, and close its pipes."""
     program.send_signal(signal.SIGTERM)
     try:
         program.wait(_END_WITHIN_S)

@@ -60,3 +60,25 @@ def _bench_sizes(size_bytes: int, workers: int, api: Api) -> list[str]:
             "a host's memory"
         )
     return found
+
+
+def one_by_one(workload: Workload, tool: str) -> tuple[str, ...]:
+    """What of a workload a tool cannot do that has one request outstanding, goes through blocks of
+    one size in their order, and has no warm-up: dd and bonnie++.
+    """
+    found = []
+    if len(workload.operations) > 1 or not set(workload.operations) <= {"read", "write"}:
+        found.append(f"{tool} either reads or writes, not {' and '.join(workload.operations)}")
+    if not isinstance(workload.objects.size, int) or not workload.objects.size:
+        found.append(f"{tool} needs blocks of one size above 0")
+    if workload.pick != "sequential":
+        found.append(f"{tool} takes blocks in their order: pick: sequential")
+    if workload.workers != (1,):
+        found.append(f"{tool} has one request outstanding: workers: [1]")
+    if workload.warmup:
+        found.append(f"{tool} has no warm-up: warmup: 0s")
+    if workload.rate_per_s is not None:
+        found.append(f"{tool} is as fast as it can be, not at a rate")
+    if workload.verify > VERIFIED_SHARE:
+        found.append(f"what {tool} reads is not verified")
+    return tuple(found)

@@ -16,13 +16,16 @@ MON_PORTS = (3300, 6789)
 
 @dataclass(frozen=True)
 class Osd:
-    """A planned OSD. `device` is None for memstore; `journal_disk` only of separate journals."""
+    """A planned OSD. `device` is None for memstore; `journal_disk` only of separate journals;
+    `more` are further disks that its file system stripes over.
+    """
 
     number: int
     host: str
     address: str
     device: str | None = None
     journal_disk: str | None = None
+    more: tuple[str, ...] = ()
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()), compare=False)
 
 
@@ -61,8 +64,8 @@ class CephRoster:
             for disks in self._disks(self.sites[name])
         ]
         return tuple(
-            Osd(number, site.name, site.address, device, journal)
-            for number, (site, (device, journal)) in enumerate(places)
+            Osd(number, site.name, site.address, next(iter(devices), None), journal, devices[1:])
+            for number, (site, (devices, journal)) in enumerate(places)
         )
 
     @cached_property
@@ -79,14 +82,13 @@ class CephRoster:
                 )
         return tuple(found)
 
-    def _disks(self, site: Site) -> Iterator[tuple[str | None, str | None]]:
-        """Disk and journal disk of each OSD of a host."""
+    def _disks(self, site: Site) -> Iterator[tuple[tuple[str, ...], str | None]]:
+        """Disks and journal disk of each OSD of a host."""
         osd = self._settings.osd
         if osd.objectstore == "memstore":
-            yield from [(None, None)] * osd.memstore.per_host
+            yield from [((), None)] * osd.memstore.per_host
             return
-        used = site.disks[: osd.disks]
-        if osd.own_journal:
-            yield from ((disk, used[-1]) for disk in used[:-1])
-        else:
-            yield from ((disk, None) for disk in used)
+        data, journals = osd.split(len(site.disks))
+        apart = site.disks[journals[0]] if journals else None
+        disks = tuple(site.disks[number] for number in data)
+        yield from [(disks, apart)] if osd.striped else (((disk,), apart) for disk in disks)

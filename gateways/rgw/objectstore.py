@@ -57,14 +57,21 @@ def _make(settings: OsdSettings, osd: Osd) -> list[str]:
         return [f"mkdir -p {folder}", mkfs]
     kind = settings.filestore.filesystem
     # ceph-osd takes a non-empty folder for that of another cluster.
-    return [*_file_system(kind, str(osd.device), folder), f"rm -rf {folder}/lost+found", mkfs]
-
-
-def _file_system(kind: str, disk: str, folder: str) -> list[str]:
     return [
-        f"{_MAKE[kind]} {disk}",
+        *_file_system(kind, str(osd.device), folder, osd.more),
+        f"rm -rf {folder}/lost+found",
+        mkfs,
+    ]
+
+
+def _file_system(kind: str, disk: str, folder: str, more: Sequence[str] = ()) -> list[str]:
+    striped = f" -d raid0 -m raid0 {disk} {' '.join(more)}" if more else f" {disk}"
+    # Without udev nobody tells the kernel which devices belong together.
+    devices = "".join(f",device={one}" for one in (disk, *more) if more)
+    return [
+        f"{_MAKE[kind]}{striped}",
         f"mkdir -p {folder}",
-        f"mount -t {kind} -o {_MOUNT[kind]} {disk} {folder}",
+        f"mount -t {kind} -o {_MOUNT[kind]}{devices} {disk} {folder}",
     ]
 
 
@@ -107,7 +114,8 @@ def words(settings: OsdSettings) -> tuple[str, str]:
         if settings.filestore.filesystem == "ext4"
         else ""
     )
+    over = " over all disks of a host (RAID 0)" if settings.striped else ""
     return (
-        f"FileStore on {settings.filestore.filesystem}, journals {where}{names}",
+        f"FileStore on {settings.filestore.filesystem}{over}, journals {where}{names}",
         "in its journal (and in its file system later)",
     )

@@ -119,7 +119,7 @@ class Rgw(Gateway):
         others.
         """
         place, osd = self.place, self.settings.osd
-        used = {name: tuple(range(disks.get(name, 0)))[: osd.disks] for name in place.osd}
+        used = {name: osd.split(disks.get(name, 0)) for name in place.osd}
         apart, kept_in_memory = osd.own_journal, osd.objectstore == "memstore"
         return Structure(
             entrances=place.radosgw if place.front is None else (place.front,),
@@ -127,10 +127,8 @@ class Rgw(Gateway):
             daemons=len(place.radosgw) * self.settings.radosgw.daemons,
             front=None if place.front_name is None else FRONTS[place.front_name].label,
             stores=place.osd,
-            disks={}
-            if kept_in_memory
-            else {name: mine[: len(mine) - apart] for name, mine in used.items()},
-            journals={name: mine[-1:] for name, mine in used.items()} if apart else {},
+            disks={} if kept_in_memory else {name: data for name, (data, _) in used.items()},
+            journals={name: mine for name, (_, mine) in used.items()} if apart else {},
             writes=2 if osd.objectstore == "filestore" and not apart else 1,
             replicas=self.settings.pools.replicas,
             copied_by="store",

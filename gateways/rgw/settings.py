@@ -161,9 +161,24 @@ class FilestoreSettings(Record):
     filesystem: Literal["xfs", "btrfs", "ext4"] = "xfs"
     """File system of each disk. On ext4, object names of more than about 200 bytes are refused."""
     journal: Literal["shared", "own"] = "shared"
-    """`own`: the last disk of each host has all journals; `shared`: each disk has its OSD's."""
+    """`own`: the last disk of each host, which may be a faster one, has all journals, also if
+    `disks` leaves others before it unused; `shared`: each disk has its OSD's.
+    """
     journal_size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
     """Size of each OSD's journal."""
+    raid0: bool = False
+    """One OSD a host, over all of its disks: BTRFS stripes data and metadata itself. For the other
+    file systems name an array as a real host's disk.
+    """
+
+    @model_validator(mode="after")
+    def _stripes(self) -> FilestoreSettings:
+        if self.raid0 and self.filesystem != "btrfs":
+            raise ValueError(
+                f"raid0: {self.filesystem} cannot stripe over disks by itself, only btrfs can; on "
+                "real hosts name an array as the only disk"
+            )
+        return self
 
 
 class MemstoreSettings(Record):
@@ -207,6 +222,15 @@ class OsdSettings(Record):
         """Whether one disk of each OSD host is for journals only."""
         return self.objectstore == "filestore" and self.filestore.journal == "own"
 
+    def split(self, disks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Numbers of the disks for OSDs, and of the one for their journals, on a host of `disks`
+        disks.
+        """
+        used = min(disks, self.disks or disks)
+        if self.own_journal:
+            return tuple(range(used - 1)), (disks - 1,)
+        return tuple(range(used)), ()
+
     @property
     def least_disks(self) -> int:
         """The least number of disks of an OSD host."""
@@ -215,10 +239,17 @@ class OsdSettings(Record):
         return self.disks or (2 if self.own_journal else 1)
 
     @property
+    def striped(self) -> bool:
+        """Whether all disks of a host are one OSD's."""
+        return self.objectstore == "filestore" and self.filestore.raid0
+
+    @property
     def least_memory_bytes(self) -> int:
         """The configured memory of a host's OSDs, for the least number of disks."""
         if self.objectstore == "memstore":
             return self.memstore.per_host * self.memstore.size
+        if self.striped:
+            return self.memory_target
         return (self.least_disks - self.own_journal) * self.memory_target
 
 

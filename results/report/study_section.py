@@ -31,10 +31,12 @@ class StudySection(Record):
         """
         written = []
         concluded = () if self.outcome.concluded is None else (self.outcome.concluded,)
+        parameters = () if self.outcome.parameters is None else (self.outcome.parameters,)
         for kind, tables in (
             ("table", self.outcome.tables),
             ("published", self.outcome.published),
             ("conclusions", concluded),
+            ("parameters", parameters),
         ):
             for number, one in enumerate(tables, start=1):
                 slug = re.sub(r"[^a-z0-9]+", "-", one.title.lower())[:40].strip("-")

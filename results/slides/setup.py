@@ -20,7 +20,7 @@ from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.slides.evidence import Evidence, spanned
 from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, lines_pt
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell, head_cells
-from weighbridge.suites import DEFAULT_DRIVER, Suite
+from weighbridge.suites import DEFAULT_DRIVER
 
 ABREAST: Final = 6
 """The most layouts side by side; more are on another slide."""
@@ -163,7 +163,7 @@ def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
     if evidence.attested:
         yield "attestation", verdict(evidence.attested, evidence.layouts)
     yield "load", _load(evidence)
-    yield "caches", _caches(suite)
+    yield "caches", suite.cache_words
 
 
 def _hosts(hosts: dict[str, PlannedHost]) -> Iterator[str]:
@@ -218,17 +218,6 @@ def _load(evidence: Evidence) -> str:
         f"{by}, {who}, each with one request outstanding; {counted(suite.repeats, 'repeat')} "
         f"of {length}"
     )
-
-
-def _caches(suite: Suite) -> str:
-    if suite.cache == "none":
-        return "never dropped"
-    if suite.cache == "before-step":
-        return "dropped before every step, on every host, of kernel and daemons"
-    if suite.cache == "kernel":
-        return "dropped before every step, on every host, of the kernel alone"
-    whose = " of kernels alone" if suite.cache.kernel else ""
-    return f"dropped every {suite.cache.every:g} s while a step runs{whose}"
 
 
 def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, ...]]:

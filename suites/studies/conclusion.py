@@ -62,6 +62,8 @@ class Conclusion(Record):
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     says: str
+    where: str = ""
+    """Its place in the study, such as `Conclusion 7`."""
     checks: Annotated[tuple[ConclusionCheck, ...], Field(min_length=1)]
     note: str = ""
     """What of the conclusion no replay can check."""

@@ -10,6 +10,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.record import Record
 from weighbridge.suites.studies.conclusion import Conclusion
+from weighbridge.suites.studies.parameter import Beside, HostNeed, Lack, Parameter
 from weighbridge.suites.studies.published import ColumnName, Published
 from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
@@ -17,7 +18,7 @@ from weighbridge.suites.workload import Name, Workload
 ScaleName = Literal["lab", "full"]
 """lab: scaled to one machine of two cores. full: the study's numbers, on suitable hardware."""
 
-OWN_DIMENSIONS = ("variant", "workload", "operation", "size", "workers")
+OWN_DIMENSIONS = ("variant", "workload", "operation", "size", "workers", "api")
 """Dimensions of any study's figures, besides its own factors."""
 
 
@@ -49,8 +50,15 @@ class Variant(Record):
     """Options of `rados bench` for this variant; None: the suite's."""
 
 
+WORKLOAD = "workload"
+"""A factor of every study: the same variant with other workloads, such as reads from caches."""
+
+
 class FactorComparison(Record):
-    """A map of per cent change: each other level of a factor vs the baseline, all else equal."""
+    """A map of per cent change: each other level of a factor vs the baseline, all else equal.
+
+    The factor is one of the variants', or `workload`.
+    """
 
     factor: str
     baseline: str
@@ -60,7 +68,7 @@ class FactorComparison(Record):
 class TableShape(Record):
     """A table as the study printed it: dimensions down and across, and the figures in its cells.
 
-    Dimensions are variant, workload, operation, size, workers, and the study's factors.
+    Dimensions are variant, workload, operation, size, workers, api, and the study's factors.
     """
 
     title: str
@@ -83,8 +91,20 @@ class StudyScale(Record):
     """... or the names of suites that ship, whose workloads are joined."""
     beneath: tuple[Workload, ...] = ()
     """Workloads that `rados bench` replays below the gateways of variants that have RADOS."""
+    tools: tuple[Workload, ...] = ()
+    """Workloads of the study's own tools on RBD and CephFS ..."""
+    beside: tuple[Beside, ...] = ()
+    """... and which tool replays which of them."""
+    parameters: tuple[Parameter, ...] = ()
+    """The study's parameters that layouts and suite have at this scale."""
+    needs: tuple[HostNeed, ...] = ()
+    """What hosts must have; others are refused."""
+    lacks: tuple[Lack, ...] = ()
+    """What of the study is not replayed at this scale, and why."""
     hardware: str | None = None
     """Hardware file, or the name of a shipped one; None: the command must name it."""
+    variants: tuple[Name, ...] = ()
+    """The study's variants that are replayed at this scale; none: all."""
     workers: dict[str, dict[int, PositiveInt]] = Field(default_factory=dict)
     """By workload: our worker count for each of the study's."""
 
@@ -97,10 +117,28 @@ class StudyScale(Record):
         """Our worker count for one of the study's."""
         return self.workers.get(workload, {}).get(workers, workers)
 
+    def of_variant(self, variant: str) -> tuple[Parameter, ...]:
+        """The parameters of a variant, in order."""
+        return tuple(one for one in self.parameters if not one.variants or variant in one.variants)
+
     @model_validator(mode="after")
     def _one_source(self) -> StudyScale:
         if (self.suite is None) == (not self.suites):
             raise ValueError("needs either a suite or the names of shipped suites")
+        names = [one.name for one in self.tools]
+        unknown = [
+            f"no workload {name!r} among tools{did_you_mean(name, names)}"
+            for one in self.beside
+            for name in one.workloads
+            if name not in names
+        ]
+        twice = [
+            f"two needs are named {name}"
+            for name, count in Counter(one.id for one in self.needs).items()
+            if count > 1
+        ]
+        if unknown or twice:
+            raise ValueError("; ".join(dict.fromkeys([*unknown, *twice])))
         return self
 
 
@@ -147,6 +185,7 @@ class Study(Record):
             *self._unknown_dimensions(),
             *self._unknown_rules(),
             *self._unknown_cells(),
+            *self._unknown_variants(),
         ]
         if faults:
             raise ValueError("; ".join(dict.fromkeys(faults)))
@@ -172,6 +211,9 @@ class Study(Record):
     def _unknown_factors(self) -> list[str]:
         faults = []
         for one in self.compares:
+            if one.factor == WORKLOAD:
+                faults += self._unknown_workloads(one)
+                continue
             if one.factor not in self.factors:
                 faults.append(f"no factor {one.factor!r}{did_you_mean(one.factor, self.factors)}")
                 continue
@@ -182,6 +224,25 @@ class Study(Record):
                 if level not in known
             ]
         return faults
+
+    def _unknown_workloads(self, one: FactorComparison) -> list[str]:
+        """Workloads that no scale has; those of shipped suites are not known here."""
+        if any(scale.suites for scale in self.scales.values()):
+            return []
+        known = [
+            work.name
+            for scale in self.scales.values()
+            for work in (
+                *(scale.suite.workloads if scale.suite else ()),
+                *scale.beneath,
+                *scale.tools,
+            )
+        ]
+        return [
+            f"no workload {name!r}{did_you_mean(name, known)}"
+            for name in (one.baseline, *one.against)
+            if name not in known
+        ]
 
     def _unknown_dimensions(self) -> list[str]:
         known = (*OWN_DIMENSIONS, *self.factors)
@@ -216,3 +277,21 @@ class Study(Record):
             if name not in variants
         ]
         return faults
+
+    def _unknown_variants(self) -> list[str]:
+        """Variants of scales, parameters and tools that the study does not have."""
+        variants = [variant.name for variant in self.variants]
+        named = {
+            name: [
+                *scale.variants,
+                *(variant for one in scale.parameters for variant in one.variants),
+                *(variant for one in scale.beside for variant in one.variants),
+            ]
+            for name, scale in self.scales.items()
+        }
+        return [
+            f"scale {name}: no variant {variant!r}{did_you_mean(variant, variants)}"
+            for name, some in named.items()
+            for variant in some
+            if variant not in variants
+        ]

@@ -10,7 +10,8 @@ from pydantic import Field, field_validator, model_validator
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
-from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, CachePolicy, Suite, every
+from weighbridge.suites.cache_policy import CachePolicy, every
+from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, Suite
 from weighbridge.suites.tuning.objective import Objective
 from weighbridge.suites.tuning.parameter import Parameter
 from weighbridge.suites.workload import Name, Workload

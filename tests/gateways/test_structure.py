@@ -42,9 +42,11 @@ def test_filestore_writes_everything_twice_with_journals_on_the_same_disks() -> 
     assert rgw({"osd": {"objectstore": "filestore"}}).writes == 2
 
 
-def test_separate_journals_are_on_the_last_used_disk() -> None:
+def test_separate_journals_are_on_a_hosts_last_disk_which_may_be_a_faster_one() -> None:
     found = rgw({"osd": {"objectstore": "filestore", "disks": 2, "filestore": {"journal": "own"}}})
-    assert (found.writes, found.disks["store-2"], found.journals["store-2"]) == (1, (0,), (1,))
+    assert (found.writes, found.disks["store-2"], found.journals["store-2"]) == (1, (0,), (2,))
+    found = rgw({"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}})
+    assert (found.disks["store-2"], found.journals["store-2"]) == ((0, 1), (2,))
 
 
 def test_memstore_uses_no_disk() -> None:

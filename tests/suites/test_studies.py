@@ -69,7 +69,39 @@ def test_the_2014_study_at_full_scale_has_its_published_parameters() -> None:
     )
     assert (small.workers, large.workers) == ((32, 64, 128, 256, 512), (8, 16, 32, 64, 128))
     assert small.runtime == large.runtime == 900
-    assert suite.cache == Every(every=60.0)
+    assert suite.cache == Every(every=60.0, kernel=True)
+
+
+def test_every_study_has_its_own_parameters_at_full_scale_each_with_its_place_in_it() -> None:
+    for path in loader.shipped().values():
+        _, study = loader.load(path)
+        full = study.scales["full"]
+        assert full.parameters
+        assert full.needs
+        assert full.lacks
+        for one in (*full.parameters, *full.needs, *full.lacks):
+            assert one.where
+
+
+def test_the_2014_study_has_nine_conclusions_each_with_its_place_and_with_checks() -> None:
+    _, study = loader.load(loader.find("swift-vs-rgw-read-2014"))
+    assert [one.where for one in study.conclusions] == [
+        f"Conclusion {number}" for number in (1, 2, 3, 4, 5, 6, 7, 7, 8)
+    ]
+    assert all(one.checks for one in study.conclusions)
+
+
+def test_cached_reads_are_beside_the_same_reads_from_disks() -> None:
+    for name, cold, cached in (
+        ("argonaut-vs-bobtail-2012", "rand-4k", "cached-4k"),
+        ("ceph-osd-backends-2016", "read-4k", "cached-4k"),
+    ):
+        _, study = loader.load(loader.find(name))
+        works = {one.name: one for one in loader.suite_of(study, "lab").workloads}
+        assert (works[cold].cache, works[cached].cache) == (None, "none")
+        assert works[cold].objects == works[cached].objects
+        assert works[cached].warmup > 0  # what fills the caches of BlueStore
+        assert any(one.factor == "workload" for one in study.compares)
 
 
 def test_the_2012_study_crosses_releases_stores_sizes_and_concurrency() -> None:
@@ -78,7 +110,8 @@ def test_the_2012_study_crosses_releases_stores_sizes_and_concurrency() -> None:
     assert suite.rados.instances == 8
     assert study.levels("release") == ("ceph-14", "ceph-16")
     assert set(study.levels("store")) == {"bluestore", "xfs", "btrfs", "ext4"}
-    assert len(study.variants) == 8
+    assert set(study.levels("disks")) == {"shared", "own", "one-copy", "raid0"}
+    assert len(study.variants) == 12
     assert {workload.objects.size for workload in suite.workloads} == {
         4 * 2**10,
         128 * 2**10,
@@ -110,6 +143,29 @@ def test_the_2012_study_crosses_releases_stores_sizes_and_concurrency() -> None:
         ),
         (("throughput_ops_s", "throughput!"), "should match pattern"),
         (("runtime: 1s", "runtime: 1"), "has no unit"),
+        (
+            ("    hardware: loopback\n", "    hardware: loopback\n    variants: [quik]\n"),
+            "scale lab: no variant 'quik' (did you mean 'quick'?)",
+        ),
+        (
+            ("    suite:\n", "    parameters: [{says: a, where: b}]\n    suite:\n"),
+            "needs at least one of set, rados and suite",
+        ),
+        (
+            ("    suite:\n", "    needs: [{id: disks, says: a, where: b}]\n    suite:\n"),
+            "disks asks for nothing",
+        ),
+        (
+            (
+                "    suite:\n",
+                "    beside: [{driver: dd, api: rbd, workloads: [copy]}]\n    suite:\n",
+            ),
+            "no workload 'copy' among tools",
+        ),
+        (
+            ("factor: delay, baseline: long", "factor: workload, baseline: small-raed"),
+            "no workload 'small-raed' (did you mean 'small-read'?)",
+        ),
     ],
 )
 def test_a_fault_of_a_study_is_reported_with_its_position(

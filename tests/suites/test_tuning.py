@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
-from weighbridge.suites.suite import Every
+from weighbridge.suites.cache_policy import Every
 from weighbridge.suites.tuning import (
     Objective,
     Trials,

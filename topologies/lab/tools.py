@@ -40,7 +40,8 @@ def argv(root: Path, name: str) -> tuple[str, ...]:
     With the image's own loader and libraries a program depends on nothing of the host but the
     kernel. Raises MissingPrerequisite when the image has no such program.
     """
-    if not (root / "usr/bin" / name).is_file():
+    folder = next((one for one in ("usr/bin", "usr/sbin") if (root / one / name).is_file()), None)
+    if folder is None:
         raise MissingPrerequisite(f"{root} has no program {name}", advice=REBUILD)
     # The C library's place on every Debian: /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2,
     # /lib/s390x-linux-gnu/ld64.so.1.
@@ -56,5 +57,5 @@ def argv(root: Path, name: str) -> tuple[str, ...]:
         f"{INSIDE}/{loader.relative_to(root)}",
         "--library-path",
         libraries,
-        f"{INSIDE}/usr/bin/{name}",
+        f"{INSIDE}/{folder}/{name}",
     )

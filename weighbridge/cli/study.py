@@ -46,6 +46,20 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 1000),
     help="Repeats of every step (default: the study's); a claim needs 5.",
 )
+@click.option(
+    "--driver",
+    metavar="A[,B]",
+    callback=named,
+    help="Load generator of gateways, or two that alternate (default: the study's); both is "
+    "locust,cosbench.",
+)
+@click.option(
+    "--despite",
+    metavar="A,B",
+    callback=named,
+    help="Replay it although these hosts lack this of the study's: the report says so. What they "
+    "lack is named when a run is refused.",
+)
 @shown(
     "--attest/--no-attest",
     default=False,
@@ -70,6 +84,8 @@ def command(
     hardware: str | None,
     variants: str | None,
     repeats: int | None,
+    driver: str | None,
+    despite: str | None,
     attest: bool,
     influx: InfluxServer | None,
     out: Path,
@@ -97,13 +113,21 @@ def command(
         return None
     if name is None:
         raise click.UsageError("the NAME of a study is missing; --list shows those that ship")
-    study = prepare(name, scale, hardware=hardware, only=split(variants), repeats=repeats)
+    study = prepare(
+        name,
+        scale,
+        hardware=hardware,
+        only=split(variants),
+        repeats=repeats,
+        driver=driver,
+        despite=split(despite),
+    )
     if dry_run:
         print_plan(study, screen)
         return None
 
     def begun(store: RunStore) -> None:
-        record = StudyRun(study=study.study, scale=study.scale_name)
+        record = StudyRun(study=study.study, scale=study.scale_name, lacking=study.lacking)
         write_atomically(store.folder / FILE, record.model_dump_json(indent=1) + "\n")
 
     print_line(screen, f"{study.study.name}: {study.brief}")
@@ -143,6 +167,7 @@ def print_plan(prepared: PreparedStudy, screen: Console) -> None:
     """Print what a study would do."""
     from rich.markup import escape
 
+    from weighbridge.results.analysis.study.study import parameter_table
     from weighbridge.screen.terminal import new_table, print_line
 
     study = prepared.study
@@ -156,6 +181,15 @@ def print_plan(prepared: PreparedStudy, screen: Console) -> None:
             levels = (study.label(variant.factors[factor]) for factor in study.factors)
             table.add_row(*map(escape, (variant.name, *levels, variant.layout)))
     screen.print(table)
+    for lacking in prepared.lacking:
+        print_line(screen, f"  accepted: {lacking}", "dim")
+    shown_of = parameter_table(study.scales[prepared.scale_name], prepared.lacking)
+    if shown_of is not None:
+        table = new_table(*shown_of.head)
+        for line in shown_of.shown:
+            table.add_row(*map(escape, line))
+        print_line(screen, f"\n{shown_of.title}")
+        screen.print(table)
     if study.common:
         print_line(screen, f"and in all of them {study.common.removeprefix(':')}\n")
     table = new_table("workload", "by", "workers", "window")

@@ -238,7 +238,8 @@ class Conductor:
         logs = self._store.logs / f"{visit.layout}-{visit.repeat}{resumed}{again}"
         # The same hosts are measured once for each layout; an A/A control has its layout's.
         sameness = self._attest and visit.layout not in {*self._attested_now, *self._plan.twins}
-        asked, tools = asked_of_hosts(self._suite, sameness=sameness), wants_tools(self._suite)
+        asked = asked_of_hosts(self._suite, sameness=sameness)
+        tools = wants_tools(self._suite, self._plan.passes[visit.layout])
         planned, say = self._planned[visit.layout], self._display.say
         with deploy(
             planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools

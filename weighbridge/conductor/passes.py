@@ -135,8 +135,13 @@ def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
     )
 
 
-def wants_tools(suite: Suite) -> bool:
-    """Whether a driver of the suite's layers runs a tool on hosts: fio, on RBD and CephFS."""
+def wants_tools(suite: Suite, passes: Collection[Pass] = ()) -> bool:
+    """Whether a driver of the suite's layers, or of these passes, runs a tool on hosts: fio on RBD
+    and CephFS, or those of a study.
+    """
+    named = {one.driver for one in passes}
     return any(
-        kind.runs_tools for kind in KINDS.values() if {*suite.api, *suite.layers} & {*kind.layers}
+        kind.runs_tools
+        for name, kind in KINDS.items()
+        if name in named or {*suite.api, *suite.layers} & {*kind.layers}
     )

@@ -212,13 +212,15 @@ class StepRunner:
         workload: Workload,
         key: StepKey,
     ) -> tuple[StepResult, tuple[KeptFile, ...]]:
-        if self._suite.cache in ("before-step", "kernel"):
+        cache = self._suite.cache if workload.cache is None else workload.cache
+        drop = partial(self._drop_caches, deployment, kernel=kernel_alone(cache))
+        if cache in ("before-step", "kernel"):
             # What preparation or the last step left to be written is not a part of this one.
             with deployment.unlimited():
-                self._drop_caches(deployment)
+                drop()
         with (
             self._profiling(planned, deployment, key) as profiling,
-            dropping(self._suite.cache, partial(self._drop_caches, deployment)),
+            dropping(cache, drop),
             watch.step(key, workload.runtime) as recording,
         ):
 
@@ -267,8 +269,8 @@ class StepRunner:
         failed = f"; {cleaned.failed} could not be deleted" if cleaned.failed else ""
         self.note("cleaned", deployment, [f"{cleaned.deleted} objects deleted{failed}"])
 
-    def _drop_caches(self, deployment: Deployment) -> None:
-        dropped = deployment.drop_caches(kernel_alone=kernel_alone(self._suite.cache))
+    def _drop_caches(self, deployment: Deployment, *, kernel: bool) -> None:
+        dropped = deployment.drop_caches(kernel_alone=kernel)
         self.note("caches", deployment, dropped)
 
     def _write_lost(self, key: StepKey, *notes: str) -> None:

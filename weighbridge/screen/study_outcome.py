@@ -23,6 +23,8 @@ def print_study(page: StudySection, console: Console) -> None:
     print_line(console, f"\n{run.study.about} ({run.scale} scale), after {run.study.source}")
     for sentence in run.chosen.about:
         print_line(console, f"  {sentence}", "dim")
+    for lacking in run.lacking:
+        print_line(console, f"  not as in the study: {lacking}", "dim")
     if page.outcome.conclusions:
         print_line(console, "\nThe study's conclusions, and whether this run agrees", "bold")
     for held in page.outcome.conclusions:

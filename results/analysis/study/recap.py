@@ -9,6 +9,7 @@ after Benjamini and Hochberg's correction over all cells of its map.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
@@ -31,7 +32,7 @@ from weighbridge.results.statistics import (
     welch,
 )
 from weighbridge.suites import Workload
-from weighbridge.suites.studies import FactorComparison, Study, Variant
+from weighbridge.suites.studies import WORKLOAD, FactorComparison, Study, Variant
 
 SAME: Final = "~"
 """No change that matters: below the practical threshold, or not significant."""
@@ -143,34 +144,44 @@ def _recap(
     rows: Sequence[Row],
     picks: dict[str, str],
 ) -> Recap:
+    by_workload = one.factor == WORKLOAD
     pairs = [
-        (a, b) for a in variants for b in variants if _differ(a, b, one.factor, one.baseline, level)
+        (a, b)
+        for a in variants
+        for b in variants
+        if (a is b if by_workload else _differ(a, b, one.factor, one.baseline, level))
     ]
     varying = [
         factor
         for factor in study.factors
         if factor != one.factor and len({a.factors.get(factor) for a, _ in pairs}) > 1
     ]
-    of = {(row.layout, _kind(row)): row for row in rows}
+    # By workload: rows of the level count as those of the baseline's workload.
+    of = {
+        (row.layout, _kind(row, one.baseline if by_workload else row.workload)): row
+        for row in rows
+        if not by_workload or row.workload == level
+    }
     matched = [
         (a, row, of[key])
         for a, b in pairs
         for row in rows
-        if row.layout == a.name and (key := (b.name, _kind(row))) in of
+        if row.layout == a.name
+        and (not by_workload or row.workload == one.baseline)
+        and (key := (b.name, _kind(row))) in of
     ]
     words = _operation_words([before for _, before, _ in matched], picks)
     named = [
         " · ".join([*(study.label(a.factors[name]) for name in varying), words[_kind(before)]])
         for a, before, _ in matched
     ]
+    # Two workloads of one operation and size: their names tell them apart.
     places = [(name, *_across(before)) for name, (_, before, _) in zip(named, matched, strict=True)]
-    if len(set(places)) < len(
-        places
-    ):  # two workloads of one operation and size: their names tell them apart
-        named = [
-            f"{name} · {before.workload}"
-            for name, (_, before, _) in zip(named, matched, strict=True)
-        ]
+    twice = {place for place, count in Counter(places).items() if count > 1}
+    named = [
+        f"{name} · {before.workload}" if place in twice else name
+        for name, place, (_, before, _) in zip(named, places, matched, strict=True)
+    ]
     cells = corrected_cells(
         [
             _cell(name, before, after)
@@ -197,9 +208,10 @@ def _differ(a: Variant, b: Variant, factor: str, baseline: str, level: str) -> b
     return a.factors.get(factor) == baseline and b.factors.get(factor) == level and rest_a == rest_b
 
 
-def _kind(row: Row) -> tuple[object, ...]:
-    """What two rows must share to be compared."""
-    return row.workload, row.operation, row.api, row.driver, row.layer, row.workers
+def _kind(row: Row, workload: str | None = None) -> tuple[object, ...]:
+    """What two rows must share to be compared, by their own workload or as another one."""
+    named = row.workload if workload is None else workload
+    return named, row.operation, row.api, row.driver, row.layer, row.workers
 
 
 def _across(row: Row) -> tuple[float, int]:

@@ -48,6 +48,8 @@ class StudyRun(Record):
 
     study: Study
     scale: ScaleName
+    lacking: tuple[str, ...] = ()
+    """What the study's hosts had and this run's lacked, as was accepted."""
 
     @property
     def chosen(self) -> StudyScale:
@@ -85,16 +87,44 @@ class StudyOutcome(Record):
     """The study's conclusions, and this run's verdict on each."""
 
     @property
+    def parameters(self) -> StudyTable | None:
+        """The study's own parameters, and what has their values here; None if there are none."""
+        return parameter_table(self.run.chosen, self.run.lacking)
+
+    @property
     def concluded(self) -> StudyTable | None:
         """The conclusions as a table; None if the study has none."""
         if not self.conclusions:
             return None
         return StudyTable(
             title="What the study concluded, and this run’s verdict",
-            head=("The study", "This run", "Why"),
-            labels=3,
-            lines=tuple((one.says, one.verdict, one.why) for one in self.conclusions),
+            head=("In the study", "The study", "This run", "Why"),
+            labels=4,
+            lines=tuple((one.where, one.says, one.verdict, one.why) for one in self.conclusions),
         )
+
+
+def parameter_table(scale: StudyScale, lacking: Sequence[str]) -> StudyTable | None:
+    """A scale's parameters, needs and lacks, each with its place in the study; None without any.
+
+    `lacking` are needs that hosts did not meet, in sentences.
+    """
+    lines = [(one.says, one.where, one.here) for one in scale.parameters]
+    for need in scale.needs:
+        head = f"{need.says} ({need.where}): "
+        unmet = next((one.removeprefix(head) for one in lacking if one.startswith(head)), "")
+        lines.append(
+            (need.says, need.where, f"not here: {unmet}" if unmet else "as the hosts have")
+        )
+    lines += [(one.says, one.where, f"not here: {one.why}") for one in scale.lacks]
+    if not lines:
+        return None
+    return StudyTable(
+        title="The study’s own parameters",
+        head=("Parameter", "In the study", "Here"),
+        labels=3,
+        lines=tuple(lines),
+    )
 
 
 def show(value: Value) -> str:
@@ -158,6 +188,7 @@ class _Levels:
                 "" if row.object_size_bytes is None else show_bytes(row.object_size_bytes)
             ),
             "workers": lambda: str(row.workers),
+            "api": lambda: row.api,
         }
         return own[dimension]()
 

@@ -56,6 +56,8 @@ class ConclusionResult(Record):
 
     id: str
     says: str
+    where: str = ""
+    """The conclusion's place in the study."""
     verdict: Verdict
     why: str
     """In one sentence."""
@@ -164,6 +166,22 @@ class _Cells:
             "",
         )
 
+    def limits(self, pair: _Pair) -> str:
+        """What limited the two cells, in brackets; empty if unknown for both."""
+        sides = [
+            (self._study.label(place.variant), row.limited_by)
+            for place in (pair.of, pair.than)
+            if (row := self.row(place)) is not None
+        ]
+        known = dict.fromkeys((who, by) for who, by in sides if by is not None)
+        if not known:
+            return ""
+        if len({by for _, by in known}) == 1 and len(sides) == sum(
+            by is not None for _, by in sides
+        ):
+            return f" (both limited by {sides[0][1]})"
+        return f" (limited by {'; '.join(f'{by}, {who}' for who, by in known)})"
+
     def words(self, pair: _Pair) -> tuple[str, str]:
         """Names of the two cells: the first in full, the second by what differs."""
         of, than = pair.of, pair.than
@@ -243,6 +261,7 @@ def _held(
     return ConclusionResult(
         id=one.id,
         says=one.says,
+        where=one.where,
         verdict=verdict,
         why=" ".join(filter(None, (f"{why}.", one.note))),
         cells=seen,
@@ -274,6 +293,7 @@ def _seen(
             doubted or (_NOT_SHOWN if effect.verdict == "not significant" else effect.verdict),
         )
     text = f"{of} has {show_ratio(effect.ratio.value)} the {METRICS[check.metric].name} of {than}"
+    text += cells.limits(pair)
     agrees = _agrees(check, effect)
     if agrees is None:
         return _undecided(text, f"the interval includes {show_ratio(check.factor)}")

@@ -35,6 +35,8 @@ class StubMachine:
         """How many more times the cluster reports that it is not clean."""
         self.size = 3
         self.answers: dict[str, object] = {}
+        self.printed: dict[str, str] = {}
+        """What programs print that are waited for, by their names."""
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.broken: tuple[str, ...] = ()
         """Daemons that end at once."""
@@ -64,7 +66,8 @@ class StubMachine:
         timeout_s: float = 60,
     ) -> Completed:
         self.asked.append(" ".join(argv))
-        return Completed(self._ceph(list(argv[1:])) if argv[0] == "ceph" else "", "")
+        printed = self.printed.get(argv[0], "")
+        return Completed(self._ceph(list(argv[1:])) if argv[0] == "ceph" else printed, "")
 
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None

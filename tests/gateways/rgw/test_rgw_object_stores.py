@@ -23,6 +23,10 @@ from weighbridge.gateways.rgw.settings import RgwSettings
             "needs another disk",
         ),
         ({"objectstore": "filestore", "filestore": {"filesystem": "zfs"}}, "xfs"),
+        (
+            {"objectstore": "filestore", "filestore": {"raid0": True}},
+            "xfs cannot stripe over disks by itself, only btrfs can",
+        ),
     ],
 )
 def test_settings_of_another_object_store_are_refused(osd: dict[str, object], message: str) -> None:
@@ -73,6 +77,21 @@ def test_file_systems_are_created_without_discards_and_mounted_without_access_ti
     assert text.count(f"mkfs.{filesystem} ") == 2
     assert text.count(f"mount -t {filesystem} -o noatime,") == 2
     assert text.count(" -K " if filesystem != "ext4" else " nodiscard,") == 2
+
+
+def test_one_osd_stripes_over_all_disks_of_its_host_by_btrfs() -> None:
+    settings = RgwSettings.model_validate(
+        {"osd": {"objectstore": "filestore", "filestore": {"filesystem": "btrfs", "raid0": True}}}
+    )
+    osds = CephRoster(PLACE, settings, SITES).osds
+    assert [(one.host, one.device, one.more) for one in osds] == [
+        (f"store-{number}", "/dev/wb0", ("/dev/wb1",)) for number in (1, 2, 3)
+    ]
+    text = objectstore.script(settings.osd, osds[:1])
+    assert "mkfs.btrfs -q -f -K -d raid0 -m raid0 /dev/wb0 /dev/wb1 " in text
+    assert ",device=/dev/wb0,device=/dev/wb1 /dev/wb0 /var/lib/ceph/osd/0" in text
+    assert settings.osd.least_memory_bytes == settings.osd.memory_target
+    assert "RAID 0" in objectstore.words(settings.osd)[0]
 
 
 def test_filestore_on_ext4_gets_the_shorter_names_that_it_needs() -> None:

@@ -128,6 +128,14 @@ def test_without_a_cache_policy_nothing_is_dropped(tmp_path: Path) -> None:
     assert "drop" not in run.gateways["rgw-a"].did
 
 
+def test_a_workloads_own_cache_policy_goes_before_the_suites(tmp_path: Path) -> None:
+    warm = {**SUITE["workloads"][0], "name": "warm", "workers": [2, 4], "cache": "none"}
+    cold = {**SUITE["workloads"][0], "name": "cold", "workers": [2]}
+    run = Run(tmp_path, workloads=[warm, cold])
+    conduct(run)
+    assert run.gateways["rgw-a"].did.count("drop") == 1  # of `cold`
+
+
 def test_the_manifest_has_facts_and_configuration_of_each_deployment(run: Run) -> None:
     store, _ = conduct(run)
     manifest = RunStore.open(store.folder).manifest

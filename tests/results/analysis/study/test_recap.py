@@ -115,6 +115,22 @@ def one_map(rows: list[Row], **more: Any) -> Recap:
     return found
 
 
+def test_a_variants_workloads_are_compared_with_each_other_where_workload_is_the_factor() -> None:
+    compares = [{"factor": "workload", "baseline": "seq-4k", "against": ["rand-4k"]}]
+    rows = [
+        row(layout, workload, [value] * 5)
+        for layout, seq, rand in (("old-xfs", 100.0, 300.0), ("new-ext4", 50.0, 25.0))
+        for workload, value in (("seq-4k", seq), ("rand-4k", rand), ("write-4k", 7.0))
+    ]
+    found = one_map(rows, compares=compares)
+    assert found.title == "workload: seq-4k → rand-4k"
+    assert [(cell.baseline, cell.layout, cell.workload) for cell in found.cells] == [
+        ("old-xfs", "old-xfs", "seq-4k"),
+        ("new-ext4", "new-ext4", "seq-4k"),
+    ]
+    assert [round(cell.percent or 0) for cell in found.cells] == [200, -50]
+
+
 def test_a_change_is_the_ratio_of_the_geometric_means() -> None:
     # sqrt(2 * 8) = 4 and sqrt(1 * 4) = 2
     assert change([2.0, 8.0], [1.0, 4.0])[0].value == pytest.approx(2.0)

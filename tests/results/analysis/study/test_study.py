@@ -19,6 +19,7 @@ from weighbridge.results.analysis.study.study import (
     StudyOutcome,
     StudyRun,
     outcome,
+    parameter_table,
     published_lines,
     study_of,
 )
@@ -32,9 +33,9 @@ STUDIES = {name: loader.load(path)[1] for name, path in loader.shipped().items()
 
 def plan_of(study: Study) -> ResolvedPlan:
     suite = loader.suite_of(study, "lab")
-    suite = Suite.model_validate(
-        {**suite.model_dump(), "workloads": [*suite.workloads, *study.scales["lab"].beneath]}
-    )
+    scale = study.scales["lab"]
+    more = (*scale.beneath, *scale.tools)
+    suite = Suite.model_validate({**suite.model_dump(), "workloads": [*suite.workloads, *more]})
     layouts = tuple(PlannedLayout(name=variant.name, gateway="rgw") for variant in study.variants)
     return ResolvedPlan(suite=suite, hardware=PlannedHardware(name="made-up"), layouts=layouts)
 
@@ -42,8 +43,12 @@ def plan_of(study: Study) -> ResolvedPlan:
 def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
     """A made-up row for everything measurable; each figure identifies its row."""
     found = []
+    beside = {name: one for one in study.scales["lab"].beside for name in one.workloads}
     for number, variant in enumerate(study.variants, start=1):
         for workload in plan.suite.workloads:
+            tool = beside.get(workload.name)
+            if tool is not None and variant.name not in tool.variants:
+                continue
             for operation in workload.operations:
                 for workers in workload.workers:
                     value = 1000.0 * number + workers
@@ -53,8 +58,8 @@ def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
                     found.append(
                         made_row(
                             layout=variant.name,
-                            api="rados",
-                            driver="rados",
+                            api="rados" if tool is None else tool.api,
+                            driver="rados" if tool is None else tool.driver,
                             workload=workload.name,
                             operation=operation,
                             object_size_bytes=workload.objects.mean_bytes,
@@ -202,8 +207,14 @@ def test_each_study_has_its_maps(name: str, titles: list[str]) -> None:
 
 
 def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_operations() -> None:
-    (found,) = outcome_of("argonaut-vs-bobtail-2012").recaps
-    assert len(found.down) == 4 * 3
+    found, *others = outcome_of("argonaut-vs-bobtail-2012").recaps
+    assert [one.title for one in others] == [
+        "disks: 5 disks with their journals → 4 disks and an SSD",
+        "disks: 5 disks, one copy → RAID 0, one OSD, one copy",
+        "workload: from disks → from page cache",
+    ]
+    # Four stores and XFS with journals on an SSD; of 4 KiB two workloads read at random.
+    assert len(found.down) == 5 * 5
     assert found.across == (
         "4 KiB × 16",
         "4 KiB × 256",
@@ -212,7 +223,7 @@ def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_opera
         "4 MiB × 16",
         "4 MiB × 128",
     )
-    assert len(found.cells) == 12 * 6
+    assert len(found.cells) == 5 * 9 * 2
 
 
 def test_invalid_figures_are_words_not_numbers() -> None:
@@ -256,15 +267,31 @@ def test_a_replays_section_chart_and_tables_are_rebuilt_from_its_folder(
         "published-2-rados-bench-of-the-cluster-below.csv",
         "table-1-small-files.csv",
         "table-2-large-files.csv",
-        "table-3-rados-bench-of-the-cluster-below.csv",
+        "table-3-small-files-with-the-caches-of-kernels-a.csv",
+        "table-4-rados-bench-of-the-cluster-below.csv",
     ]
     concluded = list(csv.reader((derived.folder / "study" / names[0]).read_text().splitlines()))
-    assert [line[:2] for line in concluded[1:]] == [
-        [one.says, "cannot tell"] for one in STUDIES["swift-vs-rgw-read-2014"].conclusions
+    assert [line[:3] for line in concluded[1:]] == [
+        [one.where, one.says, "cannot tell"]
+        for one in STUDIES["swift-vs-rgw-read-2014"].conclusions
     ]
     small = list(csv.reader((derived.folder / "study" / names[3]).read_text().splitlines()))
     assert len(small) == 6
     assert float(small[1][2]) > 0  # the slowest request; for a p90 there are too few
+
+
+def test_what_hosts_lacked_is_beside_the_parameters_that_were_replayed() -> None:
+    study = STUDIES["swift-vs-rgw-read-2014"]
+    lacking = "ten disks on each storage host (Hardware, T2): store-1 has 1"
+    grid = parameter_table(study.scales["full"], [lacking])
+    assert grid is not None
+    here = {line[0]: line[2] for line in grid.lines}
+    assert here["ten disks on each storage host"] == "not here: store-1 has 1"
+    assert here["frames of 9000 bytes"] == "as the hosts have"
+    assert here["128 threads of civetweb"] == "radosgw.threads=128"
+    assert str(here["two more monitors"]).startswith("not here: ")
+    assert all(line[1] for line in grid.lines)
+    assert parameter_table(study.scales["lab"], ()) is None
 
 
 def test_a_run_without_a_study_has_no_section(tmp_path: Path) -> None:

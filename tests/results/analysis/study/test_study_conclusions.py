@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,8 +66,8 @@ def study(*checks: dict[str, Any]) -> Study:
     one = {"id": "one", "says": "So it is.", "checks": checks}
     return STUDY_2014.model_copy(
         update={
-            "conclusions": Study.model_validate(
-                {**STUDY_2014.model_dump(), "conclusions": [one]}
+            "conclusions": Study.model_validate_json(
+                json.dumps({**STUDY_2014.model_dump(mode="json"), "conclusions": [one]})
             ).conclusions
         }
     )

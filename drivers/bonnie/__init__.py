@@ -1,0 +1,5 @@
+"""Load by bonnie++ on a file of CephFS."""
+
+from weighbridge.drivers.bonnie.driver import BonnieCephFs
+
+__all__ = ["BonnieCephFs"]

@@ -1,0 +1,113 @@
+"""bonnie++ on CephFS, mounted by ceph-fuse without caches: its parts of blocks, without those of
+single characters and of small files.
+
+One run writes, rewrites, reads and seeks in a file of all blocks of a workload; a step takes the
+part that the workload names. On RBD it would need a block device and a file system on it, which
+hosts without the kernel modules rbd or nbd cannot have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from weighbridge.common.host import Host
+from weighbridge.drivers.bonnie.result import tally_of
+from weighbridge.drivers.driver import OnProgress
+from weighbridge.drivers.fio.filesystem import CephFs
+from weighbridge.drivers.protocol import (
+    Cleaned,
+    Cleanup,
+    Measured,
+    Prepare,
+    Prepared,
+    Progress,
+    Step,
+)
+from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
+from weighbridge.drivers.rados.tool import FILL_S, ToolDriver, now, object_bytes, one_operation
+from weighbridge.results.record.measurement import Measurement
+
+NAME: Final = "weighbridge"
+"""The machine's name in its output."""
+BONNIE: Final = "bonnie++"
+
+
+class BonnieCephFs(ToolDriver):
+    """The driver of CephFS by bonnie++; `mon` runs the metadata server."""
+
+    def __init__(
+        self, cluster: RadosCluster, mon: Host, *, prefix: str, log: Path, pg_num: int = 32
+    ) -> None:
+        super().__init__(cluster, prefix=prefix, log=log)
+        name = f"{prefix}-bonnie-fs"
+        # It reads what it has just written, and not by direct I/O: as in the study, that would be
+        # the speed of memory.
+        self._system = CephFs(cluster, mon, name=name, log=log, pg_num=pg_num, caches=False)
+        self._prepared: set[str] = set()
+
+    def versions(self) -> Mapping[str, str]:
+        """Of bonnie++ and of the cluster."""
+        # bonnie++ has no option for its version alone; it is in every line of its output.
+        self.machine.tool(BONNIE)
+        how = "bonnie++ 2.00a, one request outstanding, file on a mount by ceph-fuse without caches"
+        return {"bonnie++ on cephfs": f"{how}; {self.cluster.version()}"}
+
+    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
+        """Make the file system: bonnie++ writes its file itself."""
+        if not self._system.is_mounted:
+            self._system.start()
+        self._prepared.add(command.workload.name)
+        return Prepared(objects=0, bytes=0, seconds=0.0)
+
+    def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
+        """Run all of its parts, and take one."""
+        self._system.check()
+        workload = command.workload
+        operation = one_operation(workload)
+        block = object_bytes(workload)
+        total = workload.objects.count * block
+        # -r 0: the file need not be twice the memory, since nothing is cached. -n 0: no
+        # small files. -f: no single characters. One seek: that part is not used.
+        words = ["-d", self._system.mount, "-s", f"{total // 2**20}:{block}:1:1", "-r", "0"]
+        words += ["-n", "0", "-f", "-D", "-u", "root", "-q", "-m", NAME]
+
+        def tick(seconds: float, _: Sequence[CommandOutput]) -> bool:
+            if on_progress is not None:
+                whole = max(workload.runtime, seconds)
+                on_progress(Progress(phase="measure", done=seconds, total=whole))
+            return False
+
+        started_at = now()
+        argv = (*self.machine.tool(BONNIE), *words)
+        ran = self.commands.run([argv], tick, within_s=FILL_S)
+        tally, window_s = tally_of(
+            ran[0].text, operation, name=NAME, block_bytes=block, file_bytes=total
+        )
+        measurement = Measurement(
+            api="cephfs",
+            workload=workload.name,
+            workers=command.workers,
+            driver="bonnie",
+            started_at=started_at,
+            window_s=window_s,
+            warmup_s=0.0,
+            tallies=(tally,),
+            load=None,  # ceph-fuse does most of the work, and is not bonnie++'s
+            notes=("ceph-fuse without caches; the window is as long as this part took",),
+        )
+        return Measured(measurement=measurement, kept=kept_of(ran, "bonnie"))
+
+    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
+        """Do nothing: bonnie++ removes its file; after the last workload remove the file system."""
+        if command.what == "all":
+            self._prepared.discard(command.workload.name)
+            if not self._prepared:
+                self._system.stop()
+        return Cleaned(deleted=0)
+
+    def end(self) -> None:
+        """Unmount and remove the file system. Raises TargetError."""
+        self._system.stop()

@@ -1,0 +1,47 @@
+"""bonnie++ on CephFS as a DriverKind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weighbridge.drivers.bonnie.driver import BonnieCephFs
+from weighbridge.drivers.kind import ClusterSite, LoadSite
+from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.fitness import one_by_one
+from weighbridge.drivers.rados.kind import ToolKind
+from weighbridge.drivers.rados.tool import ToolDriver
+from weighbridge.results.record.driver_traits import DriverTraits
+from weighbridge.suites import Api, Workload
+
+SMALLEST_BYTES: Final = 512
+"""A block of direct I/O; bonnie++ itself takes 256 bytes."""
+LARGEST_BYTES: Final = 2**20
+
+
+class BonnieKind(ToolKind):
+    """bonnie++, for studies that name it: no layer is measured with it otherwise."""
+
+    traits = DriverTraits(name="bonnie", label="bonnie++", beside_gateway=True)
+    runs_tools = True
+
+    def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
+        """It writes or reads a file in blocks of a power of two."""
+        found = [*one_by_one(workload, "bonnie++")]
+        if api != "cephfs":
+            found.append(
+                f"bonnie++ needs a file system, which {api} has not without the kernel’s rbd or nbd"
+            )
+        size = workload.objects.largest_bytes
+        if not SMALLEST_BYTES <= size <= LARGEST_BYTES or size & (size - 1):
+            found.append("bonnie++ has blocks of a power of two from 512 B to 1 MiB")
+        elif workload.objects.count * size % 2**20:
+            found.append("bonnie++ has files of whole MiB")
+        return tuple(found)
+
+    def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
+        """The driver of a file."""
+        pg_num = site.suite.rados.pg_num
+        return BonnieCephFs(cluster, at.mon, prefix=site.prefix, log=site.log, pg_num=pg_num)
+
+
+KIND: Final = BonnieKind()
