@@ -91,7 +91,7 @@ def study(folder: Path) -> dict[str, Any]:
     kept = {"factors", "variants", "compares"}
     given = document["study"]
     document["study"] = {
-        key: value if key in kept else cut(value, 1) for key, value in given.items()
+        key: value if key in kept else cut(value, 2) for key, value in given.items()
     }
     del document["study"]["scales"]["full"]
     return document
