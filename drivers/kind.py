@@ -130,6 +130,10 @@ class DriverKind(ABC):
     """Packages whose installed versions are recorded with the machine."""
     runs_tools: ClassVar[bool] = False
     """Whether its host needs the tools that hosts are attested with."""
+    sized_at_start: ClassVar[bool] = False
+    """Whether its programs size themselves by the CPUs that they find when they start, as Java:
+    limits are then not lifted meanwhile.
+    """
     options: ClassVar[tuple[click.Option, ...]] = ()
     """Options it adds to the verbs that run something."""
 

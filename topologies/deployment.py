@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 import time
@@ -19,7 +18,7 @@ from pydantic import ValidationError
 from weighbridge.common import safe_files
 from weighbridge.common.cleanup import CleanupStack
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError, UsageError
+from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
@@ -217,7 +216,7 @@ def deploy(
     try:
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         tools = hardware.of.measurable and (tools or bool(asked))
-        start_hosts = _prepared_hosts(planned.gateway, hardware, place, names, say, tools=tools)
+        start_hosts = prepared_hosts(planned.gateway, hardware, place, names, say, tools=tools)
         started = time.monotonic()
         own_folder(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
@@ -257,82 +256,7 @@ def deploy(
         raise
 
 
-def preflight(
-    planned: Planned, hardware: Hardware, place: StateFolders, say: Say, *, attest: bool = False
-) -> None:
-    """Have a layout's own programs check its configuration, on hosts that run only for this.
-
-    A run does this for all layouts before it measures the first: a mistake in the last one would
-    otherwise be found hours later. Builds missing images, with `attest` that of the tools too.
-    Raises UsageError with what is wrong, CommandFailed.
-    """
-    for error in _refusals([planned], hardware, place, say, attest=attest).values():
-        raise error
-
-
-def preflight_all(
-    planneds: Sequence[Planned],
-    hardware: Hardware,
-    place: StateFolders,
-    say: Say,
-    *,
-    attest: bool = False,
-) -> dict[str, str]:
-    """What their own programs refuse of layouts' configurations, by name of layout.
-
-    Starts hosts once for all layouts of a kind, release and placement. Otherwise as `preflight`;
-    raises CommandFailed, and MissingPrerequisite, which is about this machine and not about a
-    layout.
-    """
-    alike: dict[str, list[Planned]] = {}
-    for planned in planneds:
-        layout = planned.layout
-        hosts = json.dumps([layout.gateway, layout.release, layout.place], sort_keys=True)
-        alike.setdefault(hosts, []).append(planned)
-    found: dict[str, str] = {}
-    for same_hosts in alike.values():
-        refused = _refusals(same_hosts, hardware, place, say, attest=attest)
-        found |= {name: str(error) for name, error in refused.items()}
-    names = [planned.layout.name for planned in planneds]
-    return {name: found[name] for name in names if name in found}
-
-
-def _refusals(
-    planneds: Sequence[Planned], hardware: Hardware, place: StateFolders, say: Say, *, attest: bool
-) -> dict[str, UsageError]:
-    """By name of layout, of layouts that differ in settings alone and share their hosts."""
-    first = planneds[0]
-    # A gateway that already runs is checked from the client: it is on none of the hosts.
-    wanted = hardware.clients if first.gateway.already_runs else first.gateway.needs()
-    names = [name for name in hardware.hosts if name in wanted]
-    tools = attest and hardware.of.measurable
-    start_hosts = _prepared_hosts(first.gateway, hardware, place, names, say, tools=tools)
-    label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
-    folder = place.deployments / label
-    found: dict[str, UsageError] = {}
-    endings = CleanupStack()
-    try:
-        own_folder(folder)
-        endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
-        hosts = start_hosts(label, folder)
-        endings.add(hosts.close)
-        for planned in planneds:
-            try:
-                # Each layout writes all the files that its programs read, over the one before.
-                planned.gateway.preflight(hosts.hosts, say)
-            except MissingPrerequisite:
-                raise
-            except UsageError as error:
-                found[planned.layout.name] = error
-    finally:
-        try:
-            endings.close()
-        finally:
-            endings.close()
-    return found
-
-
-def _prepared_hosts(
+def prepared_hosts(
     gateway: Gateway,
     hardware: Hardware,
     place: StateFolders,
@@ -342,11 +266,20 @@ def _prepared_hosts(
     tools: bool,
 ) -> Callable[[str, Path], Hosts]:
     """Build images, and return what starts the hosts, so that only the start is timed."""
+    return hardware.of.prepared(hosts_request(gateway, hardware, place, names, tools=tools), say)
+
+
+def hosts_request(
+    gateway: Gateway,
+    hardware: Hardware,
+    place: StateFolders,
+    names: Sequence[str],
+    *,
+    tools: bool,
+) -> HostsRequest:
+    """What hosts of these names are for this gateway."""
     image = gateway.releases[gateway.release]
-    asked = HostsRequest(
-        hardware, names, image, images=place.images, state=place.state, tools=tools
-    )
-    return hardware.of.prepared(asked, say)
+    return HostsRequest(hardware, names, image, images=place.images, state=place.state, tools=tools)
 
 
 def deployment_owners(place: StateFolders) -> tuple[DeploymentOwner, ...]:

@@ -356,6 +356,12 @@ class HostKind(ABC):
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
         """Addresses and disks that the hosts would have, to render a layout that does not run."""
 
+    def build(self, asked: Sequence[HostsRequest], say: Say) -> None:  # noqa: B027 - most kinds have no images
+        """Build what `prepared` of these requests would build one after the other.
+
+        Raises as `prepared`.
+        """
+
     @abstractmethod
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         """Build images, and return what starts a deployment's hosts, given its label and folder.

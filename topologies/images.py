@@ -11,10 +11,13 @@ import shutil
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Lock
+from typing import Final, Protocol
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
@@ -29,6 +32,16 @@ RECIPE = 1
 SAY_EVERY_S = 5.0
 TAIL_LINES = 30
 BUILD_TIMEOUT_S = 1800.0
+AT_ONCE: Final = 2
+"""Builds that run together: each mostly unpacks, in one process."""
+
+
+class Build(Protocol):
+    """What makes sure that an image exists, as `ensure` of one."""
+
+    def __call__(self, say: Say, *, ending: Event) -> object:
+        """Raise CommandFailed when `ending` is set; otherwise as `ensure`."""
+
 
 # mmdebstrap mounts this machine's /proc, /sys and devices in the image while it installs. In these
 # namespaces, which end with this process, no such mount and no process remains however a build
@@ -122,22 +135,41 @@ def refresh(image: RootImage, say: Say, *, store: Path) -> Path:
         return _build(image, say, store, lock)
 
 
-def ensure(image: RootImage, say: Say, *, store: Path) -> Path:
+def ensure(image: RootImage, say: Say, *, store: Path, ending: Event | None = None) -> Path:
     """The root folder of an image, built if it is not in the store; the list of its packages is
     beside it (`.packages`), unless packages are only unpacked.
 
     A build gets its name when it is complete: an interrupted one leaves only `.partial`, which the
     next one removes. Of two processes that want the same image, one builds and the other waits.
-    Raises CommandFailed with mmdebstrap's last lines, MissingPrerequisite.
+    Raises CommandFailed with mmdebstrap's last lines, or when `ending` is set; MissingPrerequisite.
     """
     found = find(image, store)
     if found is not None:
         return found
     with _build_lock(image, say, store) as lock:
-        return find(image, store) or _build(image, say, store, lock)
+        return find(image, store) or _build(image, say, store, lock, ending)
 
 
-def _build(image: RootImage, say: Say, store: Path, lock: int) -> Path:
+def together(builds: Iterable[Build], say: Say) -> None:
+    """Do several builds, AT_ONCE at a time. Raises as `ensure`, after the others were ended."""
+    ending, lock = Event(), Lock()
+
+    def say_alone(text: str) -> None:
+        with lock:
+            say(text)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        begun = [pool.submit(build, say_alone, ending=ending) for build in builds]
+        try:
+            for build in as_completed(begun):
+                build.result()
+        except BaseException:
+            ending.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | None = None) -> Path:
     root = store / key(image)
     partial = store / f"{key(image)}.partial"
     sweep(partial)
@@ -146,7 +178,8 @@ def _build(image: RootImage, say: Say, store: Path, lock: int) -> Path:
     say(f"image {image.name}: building Debian {image.suite}, {count} packages and dependencies")
     try:
         (partial / "tmp").mkdir(parents=True)
-        _follow(argv(image, partial / "root"), image.name, say, scratch=partial / "tmp", lock=lock)
+        line = argv(image, partial / "root")
+        _follow(line, image.name, say, scratch=partial / "tmp", lock=lock, ending=ending)
         listed = _packages_in(partial / "root")
         if root.exists():
             # Two renames replace the old image: what is removed never has its name.
@@ -167,9 +200,11 @@ def _packages_in(root: Path) -> str:
     return command(["dpkg-query", f"--admindir={root}/var/lib/dpkg", *show])
 
 
-def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -> None:
+def _follow(
+    line: list[str], name: str, say: Say, *, scratch: Path, lock: int, ending: Event | None
+) -> None:
     """Run mmdebstrap and report progress every few seconds. Raises CommandFailed with its last
-    lines.
+    lines, also when `ending` is set.
 
     It ends with this process, also if that is killed, and holds the lock until then: nobody removes
     what it still writes.
@@ -188,7 +223,7 @@ def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -
         env=environment,
     ) as process:
         try:
-            for text in _lines(process, deadline=started + BUILD_TIMEOUT_S):
+            for text in _lines(process, started + BUILD_TIMEOUT_S, ending):
                 now = time.monotonic()
                 if text:
                     tail.append(text)
@@ -205,10 +240,12 @@ def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -
         raise CommandFailed(HERE, line, code, "\n".join(tail))
 
 
-def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str]:
+def _lines(
+    process: subprocess.Popen[bytes], deadline: float, ending: Event | None
+) -> Iterator[str]:
     """Lines that a process prints, and an empty one every second; ends with its output.
 
-    Raises CommandFailed at the deadline.
+    Raises CommandFailed at the deadline, and when `ending` is set.
     """
     if process.stdout is None:
         raise ValueError("the process was started without a pipe")
@@ -216,7 +253,7 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or (ending is not None and ending.is_set()):
                 argv = process.args if isinstance(process.args, list) else []
                 raise CommandFailed(HERE, argv, None, "")
             if not selector.select(1.0):

@@ -16,9 +16,10 @@ from weighbridge.gateways.gateway import Say
 from weighbridge.suites import Suite
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies import auto, loader
-from weighbridge.topologies.deployment import StateFolders, preflight
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.preflight import build_images, preflight
 from weighbridge.topologies.reference import Reference, parse
 
 AUTO: Final = "auto"
@@ -156,6 +157,7 @@ def check(
     `attest`: builds the image of the tools, too. Raises UsageError with the faults of all layouts,
     CommandFailed.
     """
+    build_images(layouts, hardware, place, say, attest=attest)
     refused: dict[str, list[str]] = {}
     for one in layouts:
         try:

@@ -86,6 +86,7 @@ class CosbenchKind(DriverKind):
     apis = ("swift", "s3")
     mark = "c"
     first_bucket = 1
+    sized_at_start = True
     options = (
         click.Option(
             ["--cosbench"],

@@ -50,7 +50,6 @@ def be_worker(address: str, port: int, number: int, parent: int | None = None) -
     import gevent  # noqa: PLC0415 - as above
     import gevent.queue  # noqa: PLC0415
 
-    from weighbridge.drivers.locust.cpu_allowance import allowance  # noqa: PLC0415
     from weighbridge.drivers.locust.loop import LoopEnd, read_lines  # noqa: PLC0415
     from weighbridge.drivers.locust.worker_main import serve  # noqa: PLC0415
     from weighbridge.drivers.protocol import Joining  # noqa: PLC0415
@@ -59,9 +58,7 @@ def be_worker(address: str, port: int, number: int, parent: int | None = None) -
     ending = LoopEnd()
     ending.on_signals()
     gevent.spawn(read_lines, 0, inbox, ending)
-    serve(
-        Joining.model_validate_json(inbox.get()), address, port, number, ending.event, allowance()
-    )
+    serve(Joining.model_validate_json(inbox.get()), address, port, number, ending.event)
     return ending.code
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from weighbridge.drivers.engine._native import object_name, object_sizes, sample
-from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.prepared_objects import PreparedObjects, Send
 from weighbridge.drivers.protocol import AgeBuckets, Aged, AgeRound, Setup
 
@@ -19,12 +18,10 @@ _CHURN = 7
 class Aging:
     """One aging. Objects are numbered from 0 in the order they are written; no number is reused."""
 
-    def __init__(
-        self, setup: Setup, allowance: CpuAllowance, command: AgeBuckets, send: Send
-    ) -> None:
+    def __init__(self, setup: Setup, command: AgeBuckets, send: Send) -> None:
         seed = setup.seed if command.age.seed is None else command.age.seed
         self._setup = setup.model_copy(update={"seed": seed})
-        self._objects = PreparedObjects(self._setup, allowance)
+        self._objects = PreparedObjects(self._setup)
         self._command = command
         self._send = send
         self._workload = command.age.workload(command.objects)

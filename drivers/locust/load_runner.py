@@ -21,7 +21,6 @@ from pydantic import SecretStr
 from zmq.error import ZMQError
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.encryption import encrypt_master
 from weighbridge.drivers.locust.worker_process import (
     BEGIN,
@@ -91,8 +90,8 @@ class LoadRunner(ABC):
 class LocalLoadRunner(LoadRunner):
     """This process makes the load: Locust's local runner."""
 
-    def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
-        self._process = WorkerProcess(setup, allowance)
+    def __init__(self, setup: Setup) -> None:
+        self._process = WorkerProcess(setup)
         self.clients = (setup.client_of(0),)
         self.environment = self._process.environment
         self._runner = self.environment.create_local_runner()
@@ -137,8 +136,7 @@ class DistributedLoadRunner(LoadRunner):
     Those of this host are started here; `send` has the conductor start the others.
     """
 
-    def __init__(self, setup: Setup, allowance: CpuAllowance, send: Send) -> None:
-        del allowance  # each worker process finds its own
+    def __init__(self, setup: Setup, send: Send) -> None:
         self._setup = setup
         self._answers: dict[int, tuple[str, gevent.event.AsyncResult]] = {}
         self._nodes: dict[int, str] = {}

@@ -16,7 +16,7 @@ import gevent.queue
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.answering import answer_commands, event_writer
 from weighbridge.drivers.locust.aging import Aging
-from weighbridge.drivers.locust.cpu_allowance import CpuAllowance, allowance
+from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.figures import feed, summary
 from weighbridge.drivers.locust.load_runner import (
     DistributedLoadRunner,
@@ -100,7 +100,6 @@ class LocustLoop:
         self._setup: Setup | None = None
         self._runner: LoadRunner | None = None
         self._objects: PreparedObjects | None = None
-        self._allowance: CpuAllowance = allowance()
         self._prepared: dict[str, Prepare] = {}
 
     def run(self) -> int:
@@ -129,18 +128,18 @@ class LocustLoop:
         if isinstance(command, Step):
             return self._step(self._setup, self._runner, self._objects, command)
         if isinstance(command, AgeBuckets):
-            return Aging(self._setup, self._allowance, command, self._send).run()
+            return Aging(self._setup, command, self._send).run()
         return self._clean(self._runner, self._objects, command)
 
     def _set_up(self, command: Setup) -> Ready:
         self.close()
         self._setup = command
-        self._objects = PreparedObjects(command, self._allowance)
+        self._objects = PreparedObjects(command)
         self._objects.reach()
         self._runner = (
-            LocalLoadRunner(command, self._allowance)
+            LocalLoadRunner(command)
             if command.worker_processes == 1
-            else DistributedLoadRunner(command, self._allowance, self._send)
+            else DistributedLoadRunner(command, self._send)
         )
         names = ["locust", "gevent"]
         if command.users == "sdk":
@@ -170,7 +169,7 @@ class LocustLoop:
             notes = ("objects deleted by an earlier step were written again before this one",)
         if "delete" in workload.operations:
             objects.forget(workload)
-        measurement, window = StepRun(setup, runner, self._allowance, command, self._send).run()
+        measurement, window = StepRun(setup, runner, allowance(), command, self._send).run()
         stats = runner.environment.stats
         feed(stats, workload.name, window.model_copy(update={"tallies": measurement.tallies}))
         log.info(

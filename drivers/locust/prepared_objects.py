@@ -12,7 +12,7 @@ import gevent
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust.account import account_at
-from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
+from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
 from weighbridge.suites import Workload
@@ -29,9 +29,8 @@ class PreparedObjects:
     whatever makes the load.
     """
 
-    def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._allowance = allowance
         self._complete: dict[str, Workload] = {}
         self._account = account_at(setup)
         self._copies = 1 if setup.ring is None else len(setup.ring.table)
@@ -196,7 +195,7 @@ class PreparedObjects:
         ]
 
     def _group(self, workload: Workload) -> NativeWorkerGroup:
-        return NativeWorkerGroup(self._setup, self._account, workload, self._allowance.cpus)
+        return NativeWorkerGroup(self._setup, self._account, workload, allowance().cpus)
 
     def _all(
         self,

@@ -12,7 +12,6 @@ from locust.env import Environment
 
 from weighbridge.common.credential import redacted
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.encryption import encrypt_worker
 from weighbridge.drivers.locust.load_runner import ANSWER, ARRIVED, ASK, host_of
 from weighbridge.drivers.locust.worker_process import QUESTIONS, WorkerProcess
@@ -25,11 +24,10 @@ def serve(
     port: int,
     number: int,
     until: gevent.event.Event,
-    allowance: CpuAllowance,
 ) -> None:
     """Be worker process `number` of the master at this port of an address, until `until` is set."""
     setup = joining.setup
-    process = WorkerProcess(setup, allowance)
+    process = WorkerProcess(setup)
     encrypt_worker(joining.key.get_secret_value())
     runner = process.environment.create_worker_runner(host_of(address), port)
     # Otherwise Locust would read its configuration files here.

@@ -17,7 +17,7 @@ from pydantic import Field, NonNegativeInt
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.drivers.locust.account import Account, account_at
-from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
+from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import (
     NativeWorkerGroup,
     Window,
@@ -84,10 +84,9 @@ class WorkerProcess:
     QUESTIONS lists what it can be asked: by this process directly, or by the master's messages.
     """
 
-    def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
+    def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self._allowance = allowance
-        self._cpus = allowance.cpus / setup.processes
+        self._allowance = allowance()
         self._begin: Begin | None = None
         self._group: WorkerGroup | None = None
         self._left_behind: list[WorkerGroup] = []
@@ -105,11 +104,14 @@ class WorkerProcess:
         """Create a step's worker group; workers are added when Locust starts their users."""
         account = account_at(self.setup)
         account.authenticate()
+        # Of the step: limits are off while a driver starts.
+        self._allowance = allowance()
+        cpus = self._allowance.cpus / self.setup.processes
         self._account, self._renewed, self._renewed_s, self._refused = account, 0, 0.0, 0
         self._begin = command
         self._next = command.rank
         if self.setup.users == "engine":
-            self._group = NativeWorkerGroup(self.setup, account, command.workload, self._cpus)
+            self._group = NativeWorkerGroup(self.setup, account, command.workload, cpus)
         else:
             from weighbridge.drivers.locust.sdk import SdkWorkerGroup  # noqa: PLC0415 - not wanted by engine users
 

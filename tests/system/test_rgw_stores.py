@@ -9,7 +9,6 @@ import pytest
 
 from weighbridge.common.errors import UsageError
 from weighbridge.environment import place
-from weighbridge.topologies.deployment import preflight
 from weighbridge.topologies.loader import (
     Planned,
     load_hardware,
@@ -17,6 +16,7 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
+from weighbridge.topologies.preflight import preflight
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, witness

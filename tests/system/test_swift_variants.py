@@ -10,7 +10,6 @@ import pytest
 
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.environment import place
-from weighbridge.topologies.deployment import preflight
 from weighbridge.topologies.images import find
 from weighbridge.topologies.loader import (
     load_hardware,
@@ -18,6 +17,7 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
+from weighbridge.topologies.preflight import preflight
 
 sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters

@@ -13,7 +13,7 @@ from weighbridge.common.host import Host
 from weighbridge.environment import place
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
-from weighbridge.topologies.deployment import Deployment, preflight_all
+from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import (
     changed_layout,
     load_hardware,
@@ -21,6 +21,7 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
+from weighbridge.topologies.preflight import preflight_all
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed

@@ -16,10 +16,11 @@ from weighbridge.common.errors import (
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
-from weighbridge.topologies.deployment import deploy, preflight, preflight_all
+from weighbridge.topologies.deployment import deploy
 from weighbridge.topologies.fake import FakeHosts, FakeKind
 from weighbridge.topologies.hosts import LIMITED, Limited
 from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.preflight import preflight, preflight_all
 
 
 class Changeable(StubGateway):

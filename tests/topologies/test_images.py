@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,22 @@ info = root / "var/lib/dpkg"
 info.mkdir(parents=True)
 (info / "status").write_text("Package: tini\\nStatus: install ok installed\\nVersion: 0.19\\n"
     "Architecture: amd64\\nMaintainer: x <x@example.org>\\nDescription: x\\n\\n")
+"""
+
+# Ends only when a second build runs, or when it is killed.
+WAITER = """#!{python}
+import os, pathlib, sys, time
+root = pathlib.Path(sys.argv[-1])
+(root / "usr").mkdir(parents=True)
+with open(os.environ["BUILDS"], "a") as builds:
+    builds.write(f"{{os.getpid()}} {{root.parent.name}}\\n")
+if "FAIL" in os.environ and root.parent.name.startswith(os.environ["FAIL"]):
+    sys.exit(25)
+while len(open(os.environ["BUILDS"]).readlines()) < int(os.environ["UNTIL"]):
+    time.sleep(0.01)
+info = root / "var/lib/dpkg"
+info.mkdir(parents=True)
+(info / "status").write_text("")
 """
 
 CONDUCTOR = """
@@ -223,3 +240,46 @@ def test_an_image_in_use_by_hosts_is_not_refreshed(
     with pytest.raises(UsageError, match="in use by hosts"):
         images.refresh(IMAGE, print, store=store)
     assert len(builds.read_text().splitlines()) == 1
+
+
+def both(store: Path) -> list[images.Build]:
+    return [
+        partial(images.ensure, RootImage(name=name, suite="bookworm", packages=("x",)), store=store)
+        for name in ("one", "other")
+    ]
+
+
+def test_two_images_are_built_at_the_same_time(
+    tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin/mmdebstrap").write_text(WAITER.format(python=sys.executable))
+    monkeypatch.setenv("UNTIL", "2")
+    said: list[str] = []
+    images.together(both(tmp_path / "store"), said.append)
+    assert len(builds.read_text().splitlines()) == 2
+    assert sum("built in" in text for text in said) == 2
+
+
+@pytest.mark.parametrize("how", ["it fails", "Ctrl-C"])
+def test_when_one_build_ends_badly_the_other_is_ended_too(
+    tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    (tmp_path / "bin/mmdebstrap").write_text(WAITER.format(python=sys.executable))
+    monkeypatch.setenv("UNTIL", "3")  # there is no third
+    if how == "it fails":
+        monkeypatch.setenv("FAIL", "one")
+        raised: type[BaseException] = CommandFailed
+    else:
+        raised = KeyboardInterrupt
+
+        def interrupted(started: object) -> None:
+            while not builds.exists() or len(builds.read_text().splitlines()) < 2:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(images, "as_completed", interrupted)
+    with pytest.raises(raised):
+        images.together(both(tmp_path / "store"), lambda text: None)
+    assert len(builds.read_text().splitlines()) == 2
+    assert not list((tmp_path / "store").glob("*.partial"))
+    assert not list((tmp_path / "store").glob("*/"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import Hosts
-from weighbridge.topologies.images import ensure
+from weighbridge.topologies.images import Build, ensure, key, together
 from weighbridge.topologies.lab import network, tools
 from weighbridge.topologies.lab.lab import start_lab
 
@@ -29,6 +30,16 @@ class LabKind(HostKind):
             )
             for index, (name, spec) in enumerate(hardware.hosts.items())
         }
+
+    def build(self, asked: Sequence[HostsRequest], say: Say) -> None:
+        """See HostKind."""
+        builds: dict[tuple[Path, str], Build] = {}
+        for one in asked:
+            if one.image.packages:
+                builds[one.images, key(one.image)] = partial(ensure, one.image, store=one.images)
+            if one.tools:
+                builds[one.images, key(tools.IMAGE)] = partial(tools.toolbox, one.images)
+        together(builds.values(), say)
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         """See HostKind, and `lab.start_lab`."""

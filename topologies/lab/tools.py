@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite
@@ -19,10 +20,10 @@ point can be made even if the host's root is this machine's, read only.
 REBUILD: Final = "remove that folder: the image is built again when it is needed"
 
 
-def toolbox(images: Path, say: Say) -> Path:
+def toolbox(images: Path, say: Say, *, ending: Event | None = None) -> Path:
     """The image of the tools, built if it is missing. Raises CommandFailed."""
     try:
-        return ensure(IMAGE, say, store=images)
+        return ensure(IMAGE, say, store=images, ending=ending)
     except CommandFailed as error:
         raise CommandFailed(
             error.host,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -14,6 +14,7 @@ from weighbridge.conductor.step_runner import Display, StepRunner, gateway_fault
 from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeEstimate, work_of
 from weighbridge.drivers.driver import Driver, DriverFailure
+from weighbridge.drivers.kind import KINDS
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
@@ -56,7 +57,8 @@ class PassRunner:
                     drivers: dict[str, Driver] = {}
                     for turn in {turn.way.driver: turn for turn in reversed(turns)}.values():
                         self.at = turn
-                        drivers[turn.way.driver] = stack.enter_context(self._driving(turn.way))
+                        with self._starting(turn.way.driver):
+                            drivers[turn.way.driver] = stack.enter_context(self._driving(turn.way))
                     self._measure_turns(drivers, turns)
             except (DriverError, TargetError) as error:
                 if not self._failed(self.at, ways, error):
@@ -94,6 +96,12 @@ class PassRunner:
         if self.planned.gateway.already_runs:
             return None
         return gateway_fault(self.deployment, doubted=True)
+
+    def _starting(self, driver: str) -> AbstractContextManager[None]:
+        """Limits are off where they can be: with a client's 0.4 CPU, Python takes 3 s to start."""
+        if KINDS.get_or_refuse(driver).sized_at_start:
+            return nullcontext()
+        return self.deployment.unlimited()
 
     @contextmanager
     def _driving(self, way: Pass) -> Iterator[Driver]:

@@ -41,7 +41,7 @@ from weighbridge.results_output import draw_run
 from weighbridge.run import Doing, alone
 from weighbridge.screen.display import display_for
 from weighbridge.suites.tuning import Tuning
-from weighbridge.topologies.deployment import preflight_all
+from weighbridge.topologies.preflight import preflight_all
 from weighbridge.tuning import preparation
 from weighbridge.tuning.choosing import choose
 from weighbridge.tuning.course import Course

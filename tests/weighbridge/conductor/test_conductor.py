@@ -14,8 +14,9 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.opening import opened
 from weighbridge.conductor.step_runner import StepRunner
-from weighbridge.drivers.kind import OpenedDriver
+from weighbridge.drivers.kind import KINDS, OpenedDriver
 from weighbridge.drivers.protocol import Cleanup, Prepare, Setup, Step
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import Pass
@@ -92,9 +93,12 @@ def test_if_data_goes_with_the_deployment_all_is_prepared_first_and_nothing_dele
     assert not any(text.startswith("cleaning up") for text in seen.said)
 
 
-def test_objects_are_prepared_without_limits_and_steps_measured_with_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("sized", [False, True])
+def test_drivers_start_and_prepare_without_limits_and_steps_are_measured_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, sized: bool
 ) -> None:
+    """A driver that sizes itself by the CPUs it finds, as Java does, starts with limits."""
+    monkeypatch.setattr(KINDS.get_or_refuse("locust"), "sized_at_start", sized, raising=False)
     did: list[str] = []
     monkeypatch.setattr(FakeHosts, "limit", lambda self, what=(): did.append("limit"))
     monkeypatch.setattr(FakeHosts, "unlimit", lambda self, what=(): did.append("unlimit"))
@@ -106,9 +110,13 @@ def test_objects_are_prepared_without_limits_and_steps_measured_with_them(
     monkeypatch.setattr(
         Deployment, "drop_caches", lambda self, **named: (did.append("drop caches"), ())[1]
     )
+    monkeypatch.setattr(
+        pass_runner, "opened", lambda *one, **named: (did.append("start"), opened(*one, **named))[1]
+    )
     conduct(Run(tmp_path, cleanup="with-deployment"))
     step_begins = ["step", "unlimit", "drop caches", "limit"]
-    visit = ["limit", "unlimit", "prepare", "prepare", "limit", *step_begins * 3]
+    start = ["start"] if sized else ["unlimit", "start", "limit"]
+    visit = ["limit", *start, "unlimit", "prepare", "prepare", "limit", *step_begins * 3]
     assert did == visit * 2
 
 
