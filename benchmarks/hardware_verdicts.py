@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.hardware_verdicts [--out FOLDER] [--only nvme,lab-cpu]
         [-- COMPARE OPTIONS]
 
-Each hardware takes one `weighbridge compare`, about nine minutes on two cores. Hosts are those of
+Each hardware takes one `weighbridge compare`, about eight minutes on two cores. Hosts are those of
 `lab-disks` with another disk model. Prints a Markdown table of all of them (a line for each layout,
 kind of request and worker count) and who leads where. Needs root and a machine that does nothing
 else: what `compare` doubts is marked `?`, and the doubts follow the table. Runs that are in FOLDER

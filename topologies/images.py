@@ -32,7 +32,7 @@ RECIPE = 1
 SAY_EVERY_S = 5.0
 TAIL_LINES = 30
 BUILD_TIMEOUT_S = 1800.0
-AT_ONCE: Final = 2
+AT_ONCE: Final = 3
 """Builds that run together: each mostly unpacks, in one process."""
 
 

@@ -98,6 +98,25 @@ def test_reads_hit_the_region_that_was_written() -> None:
     assert "--rw=write" in fill
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ceilings.disk_arguments("/dev/wb0"),
+        ceilings.piece_arguments("/dev/wb0", ceilings.pieces([4096, 2**22])),
+    ],
+)
+def test_what_was_written_is_flushed_before_each_job_that_reads(words: tuple[str, ...]) -> None:
+    """Otherwise the disk's own cache answers some of the reads."""
+    jobs = [job.split() for job in " ".join(words).split("--name=")[1:]]
+    reading = [number for number, job in enumerate(jobs) if {"--rw=read", "--rw=randread"} & {*job}]
+    assert len(reading) >= 2
+    for number in reading:
+        assert jobs[number - 1][0] == "settle"
+        assert {"--rw=write", "--number_ios=1", "--end_fsync=1", "--stonewall"} <= {
+            *jobs[number - 1]
+        }
+
+
 def test_requests_are_complete_blocks_and_large_objects_are_split_as_stores_split_them() -> None:
     asked = ceilings.pieces([1_000_000, 1, 64 * 10**6, 2**30, 0])
     assert [one.name for one in asked[::4]] == [
