@@ -197,7 +197,7 @@ name: trial
 about: A trial
 layout: rgw-beast
 suite: quick
-objectives: [{workload: small-write, workers: 16}, {workload: small-read, workers: 4}]
+objectives: [{workload: small-write, workers: 16}, {workload: small-read, workers: 16}]
 parameters: [{key: radosgw.threads, values: [64]}]
 """
 
@@ -210,7 +210,7 @@ def test_only_the_steps_of_objectives_are_replayed() -> None:
     )
     suite = loader.suite_of(Document("tuning.yaml", SHIPPED_SUITE), tuning)
     assert [(one.name, one.workers) for one in suite.workloads] == [
-        ("small-read", (4,)),
+        ("small-read", (16,)),
         ("small-write", (16,)),
     ]
     assert (suite.name, suite.api, suite.repeats, suite.seed, suite.layers) == (
@@ -254,9 +254,9 @@ def test_p90_within_measures_all_worker_counts() -> None:
         ("suite: quick", "suite: quick\napi: s3", "6:6 suite quick has no s3; it has swift"),
         ("suite: quick", "suite: quick\ncache: none", "cache: given, but the suite has its own"),
         (
-            "small-read, workers: 4",
+            "small-read, workers: 16",
             "small-read, workers: 5",
-            "6:52 small-read is not replayed at 5 workers, but at 1, 4, 16",
+            "6:52 small-read is not replayed at 5 workers, but at 1, 16",
         ),
     ],
 )
@@ -274,7 +274,7 @@ def test_a_suite_without_gateway_apis_cannot_tune_a_gateway(tmp_path: Path) -> N
         "workers: [1], runtime: 1s}]\n"
     )
     text = SHIPPED_SUITE.replace("quick", str(path)).replace(
-        "small-write, workers: 16}, {workload: small-read, workers: 4", "a"
+        "small-write, workers: 16}, {workload: small-read, workers: 16", "a"
     )
     assert faults_of(text) == ["5:8 suite below has no API of gateways; it has rados"]
 
