@@ -37,6 +37,8 @@ class DiskLoad(Record):
     warmup: Annotated[float, Field(ge=0)] = 0.0
     """Seconds before the figures begin, such as a cache takes to fill."""
     seconds: PositiveFloat = 10.0
+    most_per_s: PositiveFloat | None = None
+    """A load of which more are served a second counts as not limited; None: 20 million requests."""
 
 
 class DiskFigures(Record):
@@ -80,5 +82,7 @@ def expected_per_s(model: DiskModel, size_bytes: int, load: DiskLoad) -> float |
     None: more than this machine may be able to ask for (`MOST_PER_S`). Raises TargetError.
     """
     warmup = 2.0 + model.write_cache / SLOWEST_BYTES_S if load.write else 0.0
-    figures = simulate(model, size_bytes, load.model_copy(update={"warmup": warmup}))
-    return None if figures is None or figures.per_s > MOST_PER_S else figures.per_s
+    figures = simulate(
+        model, size_bytes, load.model_copy(update={"warmup": warmup, "most_per_s": MOST_PER_S})
+    )
+    return None if figures is None else figures.per_s

@@ -124,3 +124,10 @@ def test_flash_does_what_its_data_sheet_says(
 def test_nothing_is_expected_where_the_machine_decides() -> None:
     assert expected_per_s(DISK_MODELS["sata-ssd"], 8 * GIB, load(depth=16, seconds=0.2)) is None
     assert expected_per_s(DISK_MODELS["ideal"], 8 * GIB, load(seconds=0.2)) is None
+
+
+@pytest.mark.parametrize("name", ["ideal", "nvme"])
+def test_a_write_that_hardly_takes_time_is_soon_known_not_to_be_limited(name: str) -> None:
+    """Also while the time before the figures does not pass at all."""
+    model = DISK_MODELS[name]
+    assert expected_per_s(model, 8 * GIB, load(write=True, random=True, depth=16)) is None

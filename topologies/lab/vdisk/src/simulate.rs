@@ -29,6 +29,10 @@ pub struct Load {
     pub warmup: f64,
     /// How long to measure, in seconds.
     pub seconds: f64,
+    /// A load of which more are served a second is not limited; before measuring, of which ten
+    /// times as many are, since a cache may fill. `None`: only `MOST_REQUESTS` ends it.
+    #[serde(default)]
+    pub most_per_s: Option<f64>,
 }
 
 /// What the disk did; times in seconds.
@@ -46,12 +50,12 @@ pub struct Figures {
     pub flush_s: f64,
 }
 
-const MOST_REQUESTS: usize = 20_000_000;
+const MOST_REQUESTS: f64 = 20_000_000.0;
 
 /// Run a load on a disk of `size` bytes.
 ///
 /// # Errors
-/// What is wrong with the load: it names no request, or the model takes no time for any.
+/// What is wrong with the load: it names no request, or the model does not limit it.
 pub fn simulate(model: &Model, size: u64, load: &Load) -> Result<Figures, String> {
     let span = load.span.min(size);
     if load.bytes == 0 || load.depth == 0 || span < load.bytes || load.depth > 65536 {
@@ -78,6 +82,9 @@ pub fn simulate(model: &Model, size: u64, load: &Load) -> Result<Figures, String
     for _ in 0..load.depth {
         ask(&mut drive, &mut sent, op, 0);
     }
+    let most_in = |seconds: f64| load.most_per_s.map_or(MOST_REQUESTS, |per_s| per_s * seconds);
+    let (most_before, most) = (10.0 * most_in(load.warmup), most_in(load.seconds));
+    let mut before = 0.0;
     let (mut took, mut flushes, mut events) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(now) = drive.next().filter(|&now| now <= end) {
         drive.advance(now, &mut events);
@@ -86,11 +93,13 @@ pub fn simulate(model: &Model, size: u64, load: &Load) -> Result<Figures, String
             let (since, was) = sent.remove(&id).expect("it was asked for");
             if at >= begin {
                 if was == Op::Flush { &mut flushes } else { &mut took }.push(at - since);
+            } else {
+                before += 1.0;
             }
             let then = if was != Op::Flush && load.flush { Op::Flush } else { op };
             ask(&mut drive, &mut sent, then, at);
         }
-        if took.len() > MOST_REQUESTS || (now == 0 && took.len() > 1000) {
+        if took.len() as f64 > most || before > most_before || (now == 0 && took.len() > 1000) {
             return Err("the model does not limit this load".to_owned());
         }
     }
