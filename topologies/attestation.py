@@ -241,13 +241,17 @@ def _best(calls: Sequence[Callable[[], list[HostCeiling]]]) -> list[HostCeiling]
 def disk_jobs(hardware: Hardware, disk: Disk) -> tuple[str, ...]:
     """The jobs by which a disk is compared between deployments.
 
-    Small requests to an unlimited disk of the lab are left out: the machine's CPU, which is
-    measured already, decides how many there are.
+    Small requests to a disk of the lab that neither a limit nor its model slows down are left out:
+    CPU, which is measured already, decides how many there are.
     """
-    limited = disk.iops is not None or disk.model is not None
-    random = not hardware.of.contained or limited
+
+    def slowed(name: str) -> bool:
+        return disk.iops is not None or _promised(disk, name, "1/s") is not None
+
     return tuple(
-        name for name, (rw, _) in ceilings.DISK_JOBS.items() if random or not rw.startswith("rand")
+        name
+        for name, (rw, _) in ceilings.DISK_JOBS.items()
+        if not hardware.of.contained or not rw.startswith("rand") or slowed(name)
     )
 
 

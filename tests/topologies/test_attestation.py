@@ -14,9 +14,9 @@ import pytest
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.topologies.attestation import AttestOptions, attest, cpus
+from weighbridge.topologies.attestation import AttestOptions, attest, cpus, disk_jobs
 from weighbridge.topologies.fake import FakeHost
-from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -274,6 +274,19 @@ def test_real_hosts_measure_their_own_cpus_and_small_requests(
     found = {(one.host, one.what) for one in attest(hosts, real, NEEDS, quietly).ceilings}
     assert {host for host, what in found if what == "CPU without its quota"} == set(HARDWARE.hosts)
     assert ("store-1", "disk wb0 random read") in found
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"), [("ideal", False), ("nvme", False), ("spinning-7200", True)]
+)
+def test_small_requests_to_a_disk_whose_model_is_faster_than_the_host_are_left_out(
+    model: str, *, asked: bool
+) -> None:
+    """They show the host's CPU, by a third more or less from one deployment to the next."""
+    disk = Disk.model_validate({"size": "20GiB", "model": model})
+    jobs = disk_jobs(HARDWARE, disk)
+    assert {"read", "write"} <= {*jobs}
+    assert ("random read" in jobs, "random write" in jobs) == (asked, asked)
 
 
 def test_a_cpu_is_probed_several_times_by_one_command_and_the_median_counts(
