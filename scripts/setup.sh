@@ -142,17 +142,21 @@ repair it, or put another first in PATH"
   fail "needs Rust >= $least_rust; this is $version ($(command -v rustc))"
 fi
 
-# The Rust parts take as long as the Python packages: both at once, with the flags that pip's build below uses, which
+# The Rust parts take as long as the Python packages: all at once, with the flags that pip's build below uses, which
 # then has little left to do. It says what is wrong if this fails.
 if [ "$stale" = yes ]; then
   say "building the engine, the FastCGI responder and the disks' program (a minute or two)"
-  cargo build --quiet --release --manifest-path $vdisk/Cargo.toml >/dev/null 2>&1 &
-  disks=$!
+  {
+    cargo build --quiet --release --manifest-path $vdisk/Cargo.toml
+    cargo build --quiet --release --manifest-path $responder/Cargo.toml \
+      --config 'build.rustflags=["-C", "target-feature=+crt-static"]'
+  } >/dev/null 2>&1 &
+  programs=$!
   python=$(cd "$venv" && pwd)/bin/python
   PYO3_PYTHON=$python PYTHON_SYS_EXECUTABLE=$python PYO3_BUILD_EXTENSION_MODULE=1 cargo rustc --quiet --release --lib \
     --crate-type cdylib --features "python pyo3/extension-module" --manifest-path drivers/engine/Cargo.toml \
     >/dev/null 2>&1 || true
-  wait "$disks" || true
+  wait "$programs" || true
 fi
 [ -z "$fetching" ] || wait "$fetching" || fail "Python packages could not be installed (see above)"
 

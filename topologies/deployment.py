@@ -114,6 +114,11 @@ class Deployment:
         """All load generators."""
         return tuple(self.hosts[name] for name in self.hardware.clients)
 
+    @property
+    def helpers(self) -> tuple[int, ...]:
+        """Processes of this suite on this machine that its hosts need."""
+        return self._hosts.helpers
+
     def facts(self) -> dict[str, str]:
         """Facts about hosts and gateway that decide results."""
         tuned = self.layout.tuned or "none: settings as shipped, except what the layout's name says"

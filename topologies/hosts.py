@@ -37,6 +37,11 @@ class Hosts(ABC):
     def check(self) -> None:  # noqa: B027 - most kinds of hosts need no such program
         """Raise ServiceFailed if a program that the hosts need, beside their services, has died."""
 
+    @property
+    def helpers(self) -> tuple[int, ...]:
+        """Processes of this suite on this machine that hosts need, beside their services."""
+        return ()
+
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
         """Facts about the hosts: kind, kernel, limits as the kernel reports them, known traps."""

@@ -69,9 +69,14 @@ class ComparedFigure(Record):
 
     @property
     def bound(self) -> float:
-        """The relative difference up to which figures count as equal."""
-        limited = any(one.promised is not None for one in self.found)
-        return BOUNDS[self.kind] if limited else FREE_BOUND
+        """The relative difference up to which figures count as equal.
+
+        A limit that no deployment came near did not limit: then the machine decided, as it does
+        without one, and what is lacking is warned of.
+        """
+        near = BOUNDS[self.kind]
+        limited = any(one.promised is not None and _lack(one) <= near for one in self.found)
+        return near if limited else FREE_BOUND
 
     @property
     def differs(self) -> bool:
@@ -81,7 +86,7 @@ class ComparedFigure(Record):
     @property
     def lacks(self) -> bool:
         """Whether it is below its promise by more than the bound."""
-        return self.short is not None and self.short > self.bound
+        return self.short is not None and self.short > BOUNDS[self.kind]
 
 
 class AttestedLine(Record):
@@ -217,7 +222,8 @@ def _shortfall(one: ComparedFigure, found: Attested, promised: float) -> str:
         f"promises {show(promised, one.unit)} and gave {show(found.value, one.unit)} "
         f"{_under(found, one)}"
     )
-    return f"{_about(one)} {gave} ({_percent(_lack(found))} less, bound {_percent(one.bound)})"
+    bound = _percent(BOUNDS[one.kind])
+    return f"{_about(one)} {gave} ({_percent(_lack(found))} less, bound {bound})"
 
 
 def _lack(one: Attested) -> float:

@@ -143,7 +143,9 @@ class HostSecond(Record):
     sent_bytes: Count | None = None
     network_faults: Count | None = None
     conductor_cpu_s: SpentSeconds | None = None
-    """For `machine`: the part of `cpu_s` used by the conductor, which also takes the samples."""
+    """For `machine`: the part of `cpu_s` used by this suite itself: the conductor, which also takes
+    the samples, and the program of disks with a model.
+    """
     kernel_cpu_s: SpentSeconds | None = None
     """For `machine`: the part of `cpu_s` used by the kernel, for the hosts' disks and network too.
     """

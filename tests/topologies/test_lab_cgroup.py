@@ -376,3 +376,23 @@ def test_the_kernels_own_cpu_time_is_counted_separately_and_never_decreases(
     process(9, "radosgw", 0x00400000, 9000)
     (tmp_path / "8/stat").unlink()
     assert machine.counters().kernel_cpu_s == pytest.approx(50 / ticks_per_s)
+
+
+def test_programs_that_hosts_need_count_as_this_suite_also_after_their_end(tmp_path: Path) -> None:
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    (tmp_path / "stat").write_text("cpu  100 0 80 900 0 5 15 0 0 0\n")
+    disks = tmp_path / "9"
+    disks.mkdir()
+    disks_stat = disks / "stat"
+    disks_stat.write_text(
+        "9 (vdisk (x) y) S 1 0 0 0 -1 0 0 0 0 0 3000000 4000000 0 0 20 0 9 0 5 0 0"
+    )
+    machine = LabMachine(tmp_path, helpers=[9])
+    own_s = 7e6 / ticks_per_s
+    first = machine.counters().conductor_cpu_s
+    assert first is not None
+    assert own_s < first < own_s + 3600
+    disks_stat.unlink()
+    last = machine.counters().conductor_cpu_s
+    assert last is not None
+    assert last >= first

@@ -307,6 +307,11 @@ class LabHosts(Hosts):
                     facts[f"disk model {name}/dev/wb{index}"] = described(disk.model)
         return facts
 
+    @property
+    def helpers(self) -> tuple[int, ...]:
+        """See Hosts."""
+        return () if self._model_disks is None else (self._model_disks.pid,)
+
     def check(self) -> None:
         """See Hosts."""
         if self._model_disks is not None:

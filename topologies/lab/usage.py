@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,22 @@ _KERNEL_THREAD = 0x00200000
 
 
 class LabMachine:
-    """The CPUs of the lab's machine; it remembers which processes are kernel threads."""
+    """The CPUs of the lab's machine; it remembers which processes are kernel threads.
+
+    `helpers` are processes of this suite, such as the program of disks with a model: their CPU time
+    is counted with the conductor's.
+    """
 
     name = "this machine"
     """Not a valid name of a host."""
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
+    def __init__(self, proc: Path = Path("/proc"), *, helpers: Sequence[int] = ()) -> None:
         self._proc = proc
+        self._helpers = tuple(helpers)
         self._programs: set[str] = set()
         self._threads: dict[str, int] = {}
         self._threads_ticks = 0
+        self._helper_ticks: dict[int, int] = {}
 
     @property
     def cpus(self) -> int:
@@ -53,9 +60,17 @@ class LabMachine:
         ticks_per_s = os.sysconf("SC_CLK_TCK")
         return Counters(
             cpu_s=(user + nice + system + irq + softirq) / ticks_per_s,
-            conductor_cpu_s=time.process_time(),
+            conductor_cpu_s=time.process_time() + self._of_helpers() / ticks_per_s,
             kernel_cpu_s=(irq + softirq + self._of_threads()) / ticks_per_s,
         )
+
+    def _of_helpers(self) -> int:
+        """Ticks of all helpers with their threads; the last ones known of those that have ended."""
+        for pid in self._helpers:
+            with suppress(FileNotFoundError, ProcessLookupError):
+                fields = (self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+                self._helper_ticks[pid] = int(fields[11]) + int(fields[12])
+        return sum(self._helper_ticks.values())
 
     def _of_threads(self) -> int:
         """Ticks of all kernel threads since they were first seen, including those that ended."""

@@ -81,7 +81,7 @@ class StepRunner:
         if deployment.hardware.of.contained:
             from weighbridge.topologies.lab.usage import LabMachine  # noqa: PLC0415 - only for lab hosts
 
-            machine = LabMachine()
+            machine = LabMachine(helpers=deployment.helpers)
             sources[machine.name] = machine
             limits = (*limits, HostLimits(host=machine.name, tier="machine", cpus=machine.cpus))
         return Watch(

@@ -20,7 +20,7 @@ them.
 
 
 class OtherPrograms(Record):
-    """CPUs of the machine used by anything but its hosts and the process that conducts the run.
+    """CPUs of the machine used by anything but its hosts and the programs that conduct the run.
 
     The kernel's own interrupts and threads mostly work for the hosts' disks and network, so they
     are separate, in `kernel`. In runs that did not record it (None), they are part of `cpus`, and

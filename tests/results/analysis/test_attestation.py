@@ -100,6 +100,19 @@ def test_a_layout_without_attestation_has_unknown_hosts() -> None:
     assert host_doubts((*of, figure("swift", 200e6)), ("rgw-beast", "swift")) == ()
 
 
+def test_a_limit_that_no_deployment_came_near_does_not_make_hosts_differ() -> None:
+    def pair(rgw: float, swift: float) -> list[Attested]:
+        return [figure("rgw-beast", rgw, promised=406e6), figure("swift", swift, promised=406e6)]
+
+    slow = pair(166e6, 207e6)
+    assert host_doubts(slow) == ()
+    assert "promises 406 MB/s and gave 166 MB/s" in warnings(slow)[0], (
+        "it is warned of all the same"
+    )
+    assert host_doubts(pair(166e6, 300e6)), "so much is not the machine's usual scatter"
+    assert host_doubts(pair(300e6, 380e6)), "one of them came near its limit"
+
+
 def test_figures_without_a_limit_have_a_wider_bound() -> None:
     def pair(value: float) -> list[Attested]:
         return [
