@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.gateways.gateway import Say
+from weighbridge.topologies.attestation import IMAGE
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.images import Build, ensure, key, together
@@ -38,7 +39,7 @@ class LabKind(HostKind):
             if one.image.packages:
                 builds[one.images, key(one.image)] = partial(ensure, one.image, store=one.images)
             if one.tools:
-                builds[one.images, key(tools.IMAGE)] = partial(tools.toolbox, one.images)
+                builds[one.images, key(IMAGE)] = partial(tools.toolbox, one.images)
         together(builds.values(), say)
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
