@@ -14,8 +14,9 @@ def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested
 
     Empty if the suite does not ask for it, or there are no OSDs. Raises CommandFailed, TargetError.
     """
-    below = deployment.running_gateway.below().ceph
-    if "osd" not in suite.layers or below is None:
+    # Asking what is below a gateway may run programs on its hosts.
+    below = deployment.running_gateway.below().ceph if "osd" in suite.layers else None
+    if below is None:
         return []
     cluster = RadosCluster(below.host, replicas=below.replicas)
     return [
