@@ -94,13 +94,13 @@ class CephBringUp:
             for osd in osds:
                 monitor.ask({"prefix": "osd new", "uuid": osd.uuid, "id": osd.number})
             self._start([self._osd_daemon(osd) for osd in osds])
-            self._make_pools(monitor)
-            self._await_osds(monitor)
-            # It needs seconds to load its modules and to hear from all OSDs: meanwhile radosgw
-            # starts and is verified.
+            # It needs seconds to load its modules and to hear from all OSDs: meanwhile these and
+            # radosgw start.
             fast = (f"--{name.replace('_', '-')}=1" for name in _MGR_INTERVALS_S)
             mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a", *fast))
             self._start([Daemon(self.mon_host, mgr, logs=("mgr.a.log",))])
+            self._make_pools(monitor)
+            self._await_osds(monitor)
             self._start_gateways()
             if front is not None and front_host is not None:
                 self._start_front(front, self.hosts[front_host])
