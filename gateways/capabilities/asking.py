@@ -35,6 +35,9 @@ _GRACE_S: Final = 60.0
 _DIES_WITHIN_S: Final = 15.0
 """How long a daemon that crashed may write about it before it ends."""
 _LOOK_S: Final = 0.5
+_ENDS_S: Final = 5.0
+_FAILED_ENDS_S: Final = 0.5
+"""How long the program may take to end by itself, and one that failed."""
 
 
 class NoReply(Exception):
@@ -60,19 +63,24 @@ class AskingProgram:
         command = client.module(PROGRAM)
         self._process = client.spawn(command.argv, stderr=log, env=command.env)
         self._rest = b""
-        self._send(order.model_dump_json())
+        self._first = order.model_dump_json() + "\n"
+        self._failed = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        end(self._process)
+        end(self._process, within_s=_FAILED_ENDS_S if self._failed else _ENDS_S)
 
     def ask(self, capability: Capability) -> CapabilityReply:
-        """Ask one capability. Raises NoReply."""
-        self._send(capability.key)
+        """Ask one capability. Raises NoReply: nothing more is to be asked of this program then."""
+        self._failed = True
+        self._send(f"{self._first}{capability.key}")
+        self._first = ""
         line = self._line(2 * self._order.deadline_s + ALIVE_WITHIN_S + _GRACE_S)
-        return reply_of(line, capability.key)
+        reply = reply_of(line, capability.key)
+        self._failed = False
+        return reply
 
     def _send(self, text: str) -> None:
         try:

@@ -86,7 +86,7 @@ def object_acl(store: S3Session) -> Answer:
     """The grant to everybody is read back."""
     at = {"Bucket": store.bucket, "Key": store.put(b"body")}
     store.ask("put_object_acl", **at, ACL="public-read")
-    grants = store.ask("get_object_acl", **at).get("Grants", ())
+    grants = store.ask_back("get_object_acl", **at).get("Grants", ())
     if (_ALL_USERS, "READ") not in [
         (one.get("Grantee", {}).get("URI"), one.get("Permission")) for one in grants
     ]:
@@ -107,7 +107,7 @@ def bucket_policy(store: S3Session) -> Answer:
     }
     policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
     store.ask("put_bucket_policy", Bucket=bucket, Policy=policy)
-    found = json.loads(store.ask("get_bucket_policy", Bucket=bucket)["Policy"])
+    found = json.loads(store.ask_back("get_bucket_policy", Bucket=bucket)["Policy"])
     if "s3:GetObject" not in json.dumps(found):
         raise Wrong("taken, but another policy is read back", status=200)
     return _read_by_anyone(store, store.put(b"body", bucket=bucket), b"body", bucket)
@@ -121,7 +121,7 @@ def cors(store: S3Session) -> Answer:
         key = store.put(b"body", bucket=bucket)
     rule = {"AllowedMethods": ["GET"], "AllowedOrigins": [_ORIGIN]}
     store.ask("put_bucket_cors", Bucket=bucket, CORSConfiguration={"CORSRules": [rule]})
-    rules = store.ask("get_bucket_cors", Bucket=bucket)["CORSRules"]
+    rules = store.ask_back("get_bucket_cors", Bucket=bucket)["CORSRules"]
     if [one.get("AllowedOrigins") for one in rules] != [[_ORIGIN]]:
         raise Wrong("taken, but other rules are read back", status=200)
     asked = {"Origin": _ORIGIN, "Access-Control-Request-Method": "GET"}

@@ -99,7 +99,7 @@ def lifecycle(store: S3Session) -> Answer:
         Bucket=bucket,
         LifecycleConfiguration={"Rules": [rule]},
     )
-    rules = store.ask("get_bucket_lifecycle_configuration", Bucket=bucket)["Rules"]
+    rules = store.ask_back("get_bucket_lifecycle_configuration", Bucket=bucket)["Rules"]
     if [one.get("Expiration", {}).get("Days") for one in rules] != [3]:
         raise Wrong("taken, but other rules are read back", status=200)
     return works(status=200)
@@ -111,7 +111,7 @@ def bucket_tags(store: S3Session) -> Answer:
     tags = [{"Key": "colour", "Value": "red"}]
     bucket = _fresh(store)
     store.ask("put_bucket_tagging", Bucket=bucket, Tagging={"TagSet": tags})
-    found = store.ask("get_bucket_tagging", Bucket=bucket)["TagSet"]
+    found = store.ask_back("get_bucket_tagging", Bucket=bucket)["TagSet"]
     if found != tags:
         raise Wrong(f"taken, but {found} is read back", status=200)
     return works(status=200)
@@ -127,7 +127,7 @@ def bucket_encryption(store: S3Session) -> Answer:
         Bucket=bucket,
         ServerSideEncryptionConfiguration={"Rules": [rule]},
     )
-    store.ask("get_bucket_encryption", Bucket=bucket)
+    store.ask_back("get_bucket_encryption", Bucket=bucket)
     key = store.new()
     answer = accepted(store.send("PUT", key, "", b"body", bucket=bucket))
     return _encrypted(store, key, bucket, answer.status)
@@ -189,7 +189,7 @@ def _versioned(store: S3Session) -> str:
         bucket = store.new_bucket(versions=True)
     enabled = {"Status": "Enabled"}
     store.ask("put_bucket_versioning", Bucket=bucket, VersioningConfiguration=enabled)
-    if store.ask("get_bucket_versioning", Bucket=bucket).get("Status") != "Enabled":
+    if store.ask_back("get_bucket_versioning", Bucket=bucket).get("Status") != "Enabled":
         raise Wrong("taken, but versioning is not enabled", status=200)
     return bucket
 

@@ -92,11 +92,11 @@ def object_tags(store: S3Session) -> Answer:
     at = {"Bucket": store.bucket, "Key": store.put(b"body")}
     tags = [{"Key": "colour", "Value": "red"}, {"Key": "size", "Value": "1"}]
     store.ask("put_object_tagging", **at, Tagging={"TagSet": tags})
-    found = store.ask("get_object_tagging", **at)["TagSet"]
+    found = store.ask_back("get_object_tagging", **at)["TagSet"]
     if sorted(found, key=str) != sorted(tags, key=str):
         raise Wrong(f"taken, but {found} is read", status=200)
     store.ask("delete_object_tagging", **at)
-    if store.ask("get_object_tagging", **at)["TagSet"]:
+    if store.ask_back("get_object_tagging", **at)["TagSet"]:
         raise Wrong("tags that were deleted are still there", status=200)
     return works(status=200)
 

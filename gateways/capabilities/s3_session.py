@@ -17,7 +17,13 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from weighbridge.common import plain_xml
-from weighbridge.gateways.capabilities.capability import REFUSES_FROM, Refused, Unknown, refusal
+from weighbridge.gateways.capabilities.capability import (
+    REFUSES_FROM,
+    Refused,
+    Unknown,
+    Wrong,
+    refusal,
+)
 from weighbridge.gateways.capabilities.names import Names
 from weighbridge.gateways.capabilities.session import NONE, SILENCE_S, StoreSession
 from weighbridge.gateways.exchange import HttpAnswer
@@ -88,6 +94,13 @@ class S3Session(StoreSession):
                 status, str(said.get("Code") or ""), str(said.get("Message") or "")
             ) from None
         return answer
+
+    def ask_back(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """An operation that reads what was taken just before. Raises Wrong if it is refused."""
+        try:
+            return self.ask(operation, **parameters)
+        except Refused as refused:
+            raise Wrong(f"taken, but {operation} is refused", status=refused.status) from None
 
     def new_bucket(self, *, versions: bool = False, **parameters: Any) -> str:
         """Make a bucket; with `versions`, all of its versions are deleted when `clean` is called.

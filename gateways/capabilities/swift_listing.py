@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,21 +12,19 @@ from weighbridge.gateways.capabilities.session import accepted
 from weighbridge.gateways.capabilities.swift_session import SwiftSession, entries
 
 _MOST_PAGES: Final = 500
-_LISTED_WITHIN_S: Final = 30.0
-"""A container may hear late of an object that was taken."""
 
 
 @capability("swift", "listing", "List until a page is empty", asks="GET ?marker=, pages of 1000")
 def list_all(store: SwiftSession) -> Answer:
     """Every name once."""
-    pages = list(_pages(_filled(store), f"limit={_LIMIT}"))
+    pages = list(_pages(store, f"limit={_LIMIT}"))
     return complete([name for names in pages for name in names], NAMES, list(map(len, pages)))
 
 
 @capability("swift", "listing", "Pages are full", asks="GET ?limit=1000 of 1300 objects")
 def full_pages(store: SwiftSession) -> Answer:
     """A page below its limit means the end: the API has no other sign of it."""
-    pages = list(_pages(_filled(store), f"limit={_LIMIT}"))
+    pages = list(_pages(store, f"limit={_LIMIT}"))
     if pages and len(pages[0]) < _LIMIT:
         raise Wrong(
             f"cut short: {len(pages[0])} names of {len(NAMES)} though limit={_LIMIT}; go on until "
@@ -40,7 +37,7 @@ def full_pages(store: SwiftSession) -> Answer:
 @capability("swift", "listing", "Limit of 10,000", asks="GET ?limit=10000 of 1300 objects")
 def list_large(store: SwiftSession) -> Answer:
     """All in one page, as Swift allows by default."""
-    found = _names(entries(_get(_filled(store), "limit=10000")))
+    found = _names(entries(_get(store, "limit=10000")))
     return complete(found, NAMES, [len(found)])
 
 
@@ -48,7 +45,7 @@ def list_large(store: SwiftSession) -> Answer:
 def list_prefix(store: SwiftSession) -> Answer:
     """Names with the prefix, and no other."""
     prefix = f"written-{FOLDERS[2]}-"
-    pages = list(_pages(_filled(store), f"prefix={prefix}&limit=30"))
+    pages = list(_pages(store, f"prefix={prefix}&limit=30"))
     wanted = [name for name in NAMES if name.startswith(prefix)]
     return complete([name for names in pages for name in names], wanted, list(map(len, pages)))
 
@@ -56,7 +53,7 @@ def list_prefix(store: SwiftSession) -> Answer:
 @capability("swift", "listing", "Delimiter", asks="GET ?prefix=&delimiter=")
 def list_delimiter(store: SwiftSession) -> Answer:
     """Each folder once."""
-    page = entries(_get(_filled(store), "prefix=written-&delimiter=-"))
+    page = entries(_get(store, "prefix=written-&delimiter=-"))
     found = [str(one.get("subdir")) for one in page]
     return complete(found, [f"written-{folder}-" for folder in FOLDERS], [len(found)])
 
@@ -65,29 +62,20 @@ def list_delimiter(store: SwiftSession) -> Answer:
 def list_between(store: SwiftSession) -> Answer:
     """Names between the two, without them."""
     query = f"marker={NAMES[100]}&end_marker={NAMES[121]}"
-    found = _names(entries(_get(_filled(store), query)))
+    found = _names(entries(_get(store, query)))
     return complete(found, NAMES[101:121], [len(found)])
 
 
 @capability("swift", "listing", "reverse", asks="GET ?reverse=true&limit=20")
 def list_reverse(store: SwiftSession) -> Answer:
     """The last names first."""
-    found = _names(entries(_get(_filled(store), "reverse=true&limit=20")))
+    found = _names(entries(_get(store, "reverse=true&limit=20")))
     if found == list(NAMES[:20]):
         raise Wrong("ignored: the first names came", status=200)
     return complete(found, NAMES[:-21:-1], [len(found)])
 
 
 _LIMIT: Final = 1000
-
-
-def _filled(store: SwiftSession) -> SwiftSession:
-    """The session, once the last name is in the full container's listing. Raises Unknown."""
-    last = f"marker={NAMES[-2]}&limit=1"
-    deadline = time.monotonic() + _LISTED_WITHIN_S
-    while not entries(_get(store, last)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return store
 
 
 def _get(store: SwiftSession, query: str) -> Any:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import functools
 import json
 import secrets
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from weighbridge.gateways.capabilities.capability import Unknown
+from weighbridge.gateways.capabilities.filling import NAMES
 from weighbridge.gateways.capabilities.session import NONE, StoreSession, accepted
 from weighbridge.gateways.exchange import HttpAnswer, Wire, WrongAnswer, log_in
+
+LISTED_WITHIN_S: Final = 20.0
+_PAUSE_S: Final = 0.2
 
 
 class SwiftSession(StoreSession):
@@ -37,6 +42,19 @@ class SwiftSession(StoreSession):
             for one in wires:
                 one.close()
         return storage.geturl().rstrip("/"), token
+
+    @functools.cached_property
+    def full_bucket(self) -> str:
+        """As of all sessions, once its listing has all names, or lacks some for LISTED_WITHIN_S: a
+        container may hear late of what was taken.
+        """
+        name = super().full_bucket
+        deadline = time.monotonic() + LISTED_WITHIN_S
+        count = ""
+        while count != str(len(NAMES)) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_S)
+            count = self.send("HEAD", "", bucket=name).headers.get("x-container-object-count", "")
+        return name
 
     @functools.cached_property
     def signing_key(self) -> str:

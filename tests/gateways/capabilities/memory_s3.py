@@ -383,7 +383,7 @@ def _verified(request: Request) -> bytes:
     if headers.get("content-md5", right) != right:
         raise Denied(400, "BadDigest")
     sums = {n: headers.get(f"x-amz-checksum-{n}") for n in ALGORITHMS} | _trailer(request)
-    if any(value not in (None, checksum(n, body)) for n, value in sums.items()):
+    if any(value is not None and value != checksum(n, body) for n, value in sums.items()):
         raise Denied(400, "BadDigest")
     return body
 

@@ -180,7 +180,8 @@ def _container(request: Request, bucket: Bucket) -> Response:
         bucket.headers |= _kept(request, "x-container-")
         return Response(204)
     if request.method == "HEAD":
-        return Response(204, headers=bucket.headers)
+        count = {"X-Container-Object-Count": str(len(bucket.names()))}
+        return Response(204, headers={**bucket.headers, **count})
     if "extract-archive" in query:
         with tarfile.open(fileobj=io.BytesIO(request.body)) as archive:
             for member in archive:
