@@ -95,8 +95,8 @@ def listing(
     for name in names:
         if name.startswith(prefix):
             rest = name[len(prefix) :]
-            folder = prefix + rest.partition(delimiter)[0] + delimiter
             inside = bool(delimiter) and delimiter in rest
+            folder = prefix + rest.partition(delimiter or "/")[0] + delimiter
             rows[folder if inside else name] = inside
     left = [row for row in rows if row > after]
     page = left[:most]

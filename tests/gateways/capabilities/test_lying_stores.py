@@ -65,7 +65,8 @@ def only_saying(matches: Callable[[Request], bool], status: int) -> Between:
     """Answer with success and do nothing."""
 
     def between(request: Request, respond: Respond) -> Response:
-        return Response(status, b"<a/>") if matches(request) else respond(request)
+        body = b"" if status == 204 else b"<a/>"
+        return Response(status, body) if matches(request) else respond(request)
 
     return between
 
