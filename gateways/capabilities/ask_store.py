@@ -78,9 +78,7 @@ class Asker:
             one.api: kinds[one.api](one.model_dump(mode="json"), names, own=order.own)
             for one in order.endpoints
         }
-        self._urls: dict[str, tuple[str, str | None]] = {
-            one.api: (one.url, one.ca_file) for one in order.endpoints
-        }
+        self._endpoints = {str(one.api): one for one in order.endpoints}
         self._secrets = [secret for one in order.endpoints for secret in one.secrets]
 
     def ask(self, capability: Capability) -> CapabilityReply:
@@ -131,10 +129,12 @@ class Asker:
         )
 
     def _alive(self, api: str) -> bool:
-        url, ca_file = self._urls[api]
-        place = urlsplit(url)
+        endpoint = self._endpoints[api]
+        place = urlsplit(endpoint.url)
+        # A certificate for virtual hosts may be valid for these only.
+        before = "wb-check." if endpoint.addressing == "virtual" else ""
         try:
-            wire = Wire(place.scheme, place.netloc, ca_file, ALIVE_WITHIN_S)
+            wire = Wire(place.scheme, before + place.netloc, endpoint.ca_file, ALIVE_WITHIN_S)
             try:
                 wire("GET", "/", b"", {})
             finally:

@@ -166,7 +166,9 @@ def ask_all(
     for one in waiting:
         asked.answers[one.key] = Answer(outcome="unknown", text=why)
     asked.answers = {
-        key: answer.model_copy(update={"text": redacted(answer.text, secrets)})
+        key: answer.model_copy(
+            update={name: redacted(getattr(answer, name), secrets) for name in ("code", "text")}
+        )
         for key, answer in asked.answers.items()
     }
     asked.left = tuple(redacted(text, secrets) for text in asked.left)

@@ -89,6 +89,8 @@ def command(
         introduce(hosts, screen)
     with interruptible():
         selection.check(planned, hosts, where, say)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
     logs = Path(tempfile.mkdtemp(prefix="weighbridge-")) if out is None else out / "logs"
     answers = []
     try:

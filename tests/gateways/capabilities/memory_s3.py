@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import re
 from collections.abc import Mapping
 from email import message_from_bytes
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
@@ -22,9 +18,15 @@ from tests.gateways.capabilities.memory_objects import (
     ranged,
 )
 from tests.gateways.capabilities.memory_server import Request, Response
-from weighbridge.gateways.capabilities.digests import ALGORITHMS, checksum
+from tests.gateways.capabilities.memory_signatures import (
+    Denied,
+    query_signature,
+    sign,
+    trailer,
+    verified,
+)
+from weighbridge.gateways.capabilities.digests import checksum
 
-USER, KEY = "weigher", "a-planted-secret"
 SSE = "x-amz-server-side-encryption"
 CUSTOMER = f"{SSE}-customer-key"
 KEPT = ("x-amz-meta-", "content-type", "cache-control", "x-amz-checksum-", SSE)
@@ -34,11 +36,6 @@ EVERYBODY = (
     "http://acs.amazonaws.com/groups/global/AllUsers</URI></Grantee><Permission>READ</Permission>"
     "</Grant></AccessControlList></AccessControlPolicy>"
 )
-
-
-class Denied(Exception):
-    def __init__(self, status: int, code: str) -> None:
-        self.status, self.code = status, code
 
 
 class MemoryS3:
@@ -67,7 +64,7 @@ class MemoryS3:
         if request.method in ("OPTIONS", "POST") and "authorization" not in request.headers:
             return  # a form has its own signature
         if "X-Amz-Signature" in request.query:
-            if request.query["X-Amz-Signature"] != _query_signature(request):
+            if request.query["X-Amz-Signature"] != query_signature(request):
                 raise Denied(403, "SignatureDoesNotMatch")
         elif "Signature" not in request.query and "authorization" not in request.headers:
             bucket, key = request.parts
@@ -156,9 +153,9 @@ class MemoryS3:
             made = Stored(source.body, dict(kept))
             _store(bucket, key, made)
             return _xml("CopyObjectResult", f'<ETag>"{made.etag}"</ETag>')
-        body = _verified(request)
+        body = verified(request)
         made = Stored(body, _kept(headers), secret=headers.get(CUSTOMER, ""))
-        made.headers |= {f"x-amz-checksum-{n}": v for n, v in _trailer(request).items()}
+        made.headers |= {f"x-amz-checksum-{n}": v for n, v in trailer(request).items()}
         if "encryption" in bucket.sub:
             made.headers[SSE] = "AES256"
         made.sub["acl"] = headers.get("x-amz-acl", "").encode()
@@ -208,11 +205,11 @@ class MemoryS3:
             source = self._source(request.headers["x-amz-copy-source"])
             parts[number] = source.body[int(begin) : int(until) + 1]
             return _xml("CopyPartResult", '<ETag>"part"</ETag>')
-        parts[number] = _verified(request)
+        parts[number] = verified(request)
         return Response(200, headers={"ETag": '"part"'})
 
     def _delete_many(self, request: Request, bucket: Bucket) -> Response:
-        _verified(request)
+        verified(request)
         keys = [
             one.text or "" for one in ET.fromstring(request.body).iter() if one.tag.endswith("Key")
         ]
@@ -230,7 +227,7 @@ class MemoryS3:
             fields[str(name)] = part.get_payload(decode=True)  # type: ignore[union-attr,assignment]
         policy = fields["policy"].decode()
         scope = fields["x-amz-credential"].decode().split("/")
-        right = _sign(scope[1], scope[2], policy)
+        right = sign(scope[1], scope[2], policy)
         if right != fields["x-amz-signature"].decode():
             raise Denied(403, "SignatureDoesNotMatch")
         _store(bucket, fields["key"].decode(), Stored(fields["file"]))
@@ -339,81 +336,3 @@ def _versions(bucket: Bucket) -> Response:
             tag = "DeleteMarker" if one.deleted else "Version"
             rows += f"<{tag}><Key>{key}</Key><VersionId>{one.version}</VersionId></{tag}>"
     return _xml("ListVersionsResult", f"{rows}<IsTruncated>false</IsTruncated>")
-
-
-def _sign(date: str, region: str, text: str) -> str:
-    key = f"AWS4{KEY}".encode()
-    for word in (date, region, "s3", "aws4_request"):
-        key = hmac.digest(key, word.encode(), "sha256")
-    return hmac.digest(key, text.encode(), "sha256").hex()
-
-
-def _query_signature(request: Request) -> str:
-    """The right signature of a presigned URL (SigV4, query parameters)."""
-    url = urlsplit(request.target)
-    given = dict(parse_qsl(url.query, keep_blank_values=True))
-    pairs = sorted(
-        (quote(name, safe="~"), quote(value, safe="~"))
-        for name, value in given.items()
-        if name != "X-Amz-Signature"
-    )
-    signed = given["X-Amz-SignedHeaders"].split(";")
-    canonical = "\n".join(
-        (
-            *(request.method, url.path, "&".join(f"{name}={value}" for name, value in pairs)),
-            *(f"{name}:{request.headers.get(name, '')}" for name in signed),
-            *("", ";".join(signed), "UNSIGNED-PAYLOAD"),
-        )
-    )
-    date, region = given["X-Amz-Credential"].split("/")[1:3]
-    stamp, scope = given["X-Amz-Date"], f"{date}/{region}/s3/aws4_request"
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
-    return _sign(date, region, f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}")
-
-
-def _verified(request: Request) -> bytes:
-    """The body of a PUT, if all that is said of it is right."""
-    headers, body = request.headers, request.body
-    said = headers.get("x-amz-content-sha256", "UNSIGNED-PAYLOAD")
-    if said.startswith("STREAMING-"):
-        body = _unframed(request)
-    elif said != "UNSIGNED-PAYLOAD" and said != hashlib.sha256(body).hexdigest():
-        raise Denied(400, "XAmzContentSHA256Mismatch")
-    right = base64.b64encode(hashlib.md5(body).digest()).decode()
-    if headers.get("content-md5", right) != right:
-        raise Denied(400, "BadDigest")
-    sums = {n: headers.get(f"x-amz-checksum-{n}") for n in ALGORITHMS} | _trailer(request)
-    if any(value is not None and value != checksum(n, body) for n, value in sums.items()):
-        raise Denied(400, "BadDigest")
-    return body
-
-
-def _trailer(request: Request) -> dict[str, str | None]:
-    if "x-amz-trailer" not in request.headers:
-        return {}
-    found = re.findall(rb"x-amz-checksum-(\w+):([^\r]+)\r\n", request.body)
-    return {name.decode(): value.decode() for name, value in found[-1:]}
-
-
-def _unframed(request: Request) -> bytes:
-    """The body of aws-chunked, whose signatures are verified."""
-    headers, rest, found = request.headers, request.body, b""
-    signed = "UNSIGNED" not in headers["x-amz-content-sha256"]
-    before = headers["authorization"].rpartition("Signature=")[2]
-    stamp = headers["x-amz-date"]
-    nothing = hashlib.sha256(b"").hexdigest()
-    while True:
-        head, _, rest = rest.partition(b"\r\n")
-        size, _, extension = head.decode().partition(";")
-        chunk, rest = rest[: int(size, 16)], rest[int(size, 16) :]
-        if signed:
-            scope = f"{stamp[:8]}/us-east-1/s3/aws4_request"
-            digest = hashlib.sha256(chunk).hexdigest()
-            text = f"AWS4-HMAC-SHA256-PAYLOAD\n{stamp}\n{scope}\n{before}\n{nothing}\n{digest}"
-            before = _sign(stamp[:8], "us-east-1", text)
-            if extension != f"chunk-signature={before}":
-                raise Denied(403, "SignatureDoesNotMatch")
-        if not chunk:
-            return found
-        found += chunk
-        rest = rest.removeprefix(b"\r\n")
