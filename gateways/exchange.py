@@ -55,16 +55,19 @@ Exchange = Callable[[str, str, bytes, Mapping[str, str]], HttpAnswer]
 class Wire:
     """One persistent connection.
 
-    `ca_file`: the CA certificate of an https server; None: the machine's own.
+    `ca_file`: the CA certificate of an https server; None: the machine's own. `timeout_s`: how
+    long the server may be silent.
     """
 
-    def __init__(self, scheme: str, netloc: str, ca_file: str | None) -> None:
+    def __init__(
+        self, scheme: str, netloc: str, ca_file: str | None, timeout_s: float = TIMEOUT_S
+    ) -> None:
         self._connection = (
             http.client.HTTPSConnection(
-                netloc, timeout=TIMEOUT_S, context=ssl.create_default_context(cafile=ca_file)
+                netloc, timeout=timeout_s, context=ssl.create_default_context(cafile=ca_file)
             )
             if scheme == "https"
-            else http.client.HTTPConnection(netloc, timeout=TIMEOUT_S)
+            else http.client.HTTPConnection(netloc, timeout=timeout_s)
         )
 
     def connect(self) -> None:
@@ -147,7 +150,7 @@ def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
         storage, token = urlsplit(endpoint["url"]), endpoint["token"]
         send = wire(storage)
     else:
-        storage, token, send = _log_in(endpoint, wire)
+        storage, token, send = log_in(endpoint, wire)
     base = storage.path.rstrip("/")
 
     def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
@@ -156,10 +159,10 @@ def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
     return exchange
 
 
-def _log_in(
+def log_in(
     endpoint: Mapping[str, Any], wire: Callable[..., Wire]
 ) -> tuple[SplitResult, str, Wire]:
-    """Storage URL, token and connection from the v1 auth URL."""
+    """Storage URL, token and connection from the v1 auth URL. Raises WrongAnswer."""
     place = urlsplit(endpoint["url"])
     send = wire(place)
     path = place.path + (f"?{place.query}" if place.query else "")

@@ -39,6 +39,7 @@ class Verbs(click.Group):
         "compare-runs": "Compare two runs: releases, tunings or days; refused if not alike.",
         "study": "Replay a published study: its tables, what changed, its results beside yours.",
         "tune": "Find the settings of a layout that help, and prove that they do.",
+        "capabilities": "Ask stores what clients ask today: what works, is refused, or is wrong.",
         "topologies": "List layouts, releases and parameters.",
         "render": "Print every configuration file of a layout; starts nothing.",
         "up": "Start a layout, verify it, and leave it running.",

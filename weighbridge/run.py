@@ -91,17 +91,20 @@ def run(
     attest: bool,
     begun: Callable[[RunStore], None] | None = None,
     profile: Chosen | None = None,
+    capabilities: bool = False,
 ) -> tuple[Derived, tuple[StepResult, ...]]:
     """Run a plan in a new folder below `out` and derive its report; returns that, and the last
     result of each step.
 
     `text` is the plan as it was given; `begun` is called with the folder before anything is
-    measured; `profile` is the step to profile. Raises UsageError before anything is started if
-    something cannot be done; any other WeighbridgeError if a gateway could not be started, after
-    all of it is torn down.
+    measured; `profile` is the step to profile; with `capabilities`, each layout is asked what it is
+    capable of. Raises UsageError before anything is started if something cannot be done; any other
+    WeighbridgeError if a gateway could not be started, after all of it is torn down.
     """
     # What resuming the run needs is part of its plan.
-    plan = plan.model_copy(update={"attest": attest, "profile": profile})
+    plan = plan.model_copy(
+        update={"attest": attest, "profile": profile, "capabilities": capabilities}
+    )
     allowance = None if plan.budget_s is None else TimeAllowance(plan.budget_s)
     further = None if plan.suite.further is None else TimeAllowance(plan.suite.further.within)
     _refuse_endless(plan)

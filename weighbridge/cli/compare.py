@@ -100,6 +100,12 @@ if TYPE_CHECKING:
     help="Profile this step once on every layout: perf of its daemons (flame graph) and the block "
     "events of one storage disk.",
 )
+@click.option(
+    "--capabilities",
+    is_flag=True,
+    help="Ask each layout after its last step all that `weighbridge capabilities` asks, and show "
+    "the answers in the report.",
+)
 @influx
 @pictures
 @out
@@ -115,6 +121,7 @@ def command(
     order_seed: int | None,
     attest: bool,
     profile: str | None,
+    capabilities: bool,
     influx: InfluxServer | None,
     pictures: bool,
     out: Path,
@@ -180,7 +187,14 @@ def command(
             print_line(screen, sentence)
     doing = Doing(place(), screen, influx, pictures=pictures, own=own)
     derived, steps = run(
-        plan, planned, doing, out=out, text=chosen.suite_text, attest=attest, profile=step
+        plan,
+        planned,
+        doing,
+        out=out,
+        text=chosen.suite_text,
+        attest=attest,
+        profile=step,
+        capabilities=capabilities,
     )
     show_results(derived, screen, pictures=pictures)
     return exit_code(steps, comparable=derived.comparable)

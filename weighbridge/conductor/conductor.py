@@ -10,6 +10,7 @@ from typing import Final
 from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.conductor import aging
 from weighbridge.conductor.ask_osds import ask_osds
+from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
 from weighbridge.conductor.clearing import buckets_of, clearing
 from weighbridge.conductor.further import next_block
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
@@ -199,6 +200,8 @@ class Conductor:
             planned = self._planned[visit.layout]
             with clear, self._runner.watching(planned, deployment) as watch:
                 again = self._aged(deployment, visit) and self._measure(visit, deployment, watch)
+            if not again:
+                self._ask_capabilities(visit, deployment)
             say(f"stopping {visit.layout}")
             # In the plan a visit is stopped once: at its end.
             with nullcontext() if again else self._estimate.doing("stop", visit):
@@ -258,6 +261,23 @@ class Conductor:
                 self._store.event(UNEVEN, text, layout=visit.layout, repeat=visit.repeat)
             self._runner.describe(deployment)
             yield deployment
+
+    def _ask_capabilities(self, visit: Visit, deployment: Deployment) -> None:
+        """Ask a layout once what it is capable of, if the run wants to know; a failure of it then
+        changes no step.
+        """
+        sheets = self._store.manifest.sheets
+        if not self._plan.asked(visit) or (SHEET, visit.layout) in [
+            (one.title, one.layout) for one in sheets
+        ]:
+            return
+        log = self._store.logs / f"capabilities-{visit.layout}.log"
+        found = ask_for_run(self._planned[visit.layout], deployment, self._display.say, log=log)
+        self._store.add_facts([sheet_of(found)])
+        for text in (found.died, *found.left):
+            if text:
+                self._display.say(f"capabilities of {visit.layout}: {text}")
+                self._store.event("failed", f"capabilities: {text}", layout=visit.layout)
 
     def _ask_osds(self, deployment: Deployment, visit: Visit) -> None:
         """Measure each OSD alone, if the suite asks for it; a missing result ends no run."""

@@ -71,6 +71,8 @@ class Plan(Record):
     """Whether hosts are measured before the first visit of each layout that is not a control."""
     profile: Chosen | None = None
     """The step that is profiled once on every layout."""
+    capabilities: bool = False
+    """Whether each layout is asked what it is capable of, after its last step."""
     budget_s: Annotated[float, Field(gt=0)] | None = None
     """Time for the whole run, in seconds; None: as long as it takes."""
     order_seed: Annotated[int, Field(ge=0)] | None = None
@@ -133,6 +135,11 @@ class Plan(Record):
         block = blocks(names, repeat + 1, seed)[repeat]
         more = tuple(Visit(layout=name, repeat=repeat) for name in block)
         return self.model_copy(update={"suite": suite, "visits": (*self.visits, *more)})
+
+    def asked(self, visit: Visit) -> bool:
+        """Whether a layout is asked at the end of this visit what it is capable of."""
+        last = [one for one in self.visits if one.layout == visit.layout][-1]
+        return self.capabilities and visit.layout not in self.twins and visit == last
 
     def attested(self, visit: Visit) -> bool:
         """Whether the hosts of a visit are measured."""

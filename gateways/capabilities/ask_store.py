@@ -1,0 +1,172 @@
+"""Ask a store capabilities, one after the other.
+
+As a program (`python -m weighbridge.gateways.capabilities.ask_store`, on the client host): reads an
+`AskingOrder` from stdin as a line of JSON, then keys of capabilities, a line each. Prints a
+`CapabilityReply` as a line of JSON for each. Ends with its stdin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from weighbridge.common.credential import redacted
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.record import Record
+from weighbridge.gateways.capabilities.capability import (
+    Answer,
+    Capability,
+    Outcome,
+    Refused,
+    Unknown,
+    Wrong,
+)
+from weighbridge.gateways.capabilities.names import Names
+from weighbridge.gateways.capabilities.registry import CAPABILITIES
+from weighbridge.gateways.capabilities.s3_session import S3Session
+from weighbridge.gateways.capabilities.session import StoreSession
+from weighbridge.gateways.capabilities.swift_session import SwiftSession
+from weighbridge.gateways.exchange import Wire
+
+DEADLINE_S: Final = 120.0
+"""How long one capability may take: that of listings writes some thousand objects."""
+ALIVE_WITHIN_S: Final = 10.0
+
+
+class AskingOrder(Record):
+    """What the program is given; it holds credentials. `program`: which of the run, from 0."""
+
+    endpoints: tuple[Endpoint, ...]
+    prefix: Annotated[str, Field(pattern=r"^wb-[0-9a-f]{8}$")]
+    program: Annotated[int, Field(ge=0)]
+    own: bool
+    """Whether the gateway ends with its deployment: then account settings may be changed."""
+    deadline_s: Annotated[float, Field(gt=0)] = DEADLINE_S
+
+
+class CapabilityReply(Record):
+    """A line of the program."""
+
+    key: str
+    answer: Answer
+    alive: bool
+    """Whether the store answered anything at all afterwards."""
+    left: Annotated[tuple[str, ...], Field(max_length=50)] = ()
+    """Versions that could not be deleted, by bucket."""
+
+
+class Overdue(BaseException):
+    """The deadline has passed; no library's `except Exception` keeps it."""
+
+
+class Asker:
+    """Sessions with the endpoints of an order."""
+
+    def __init__(self, order: AskingOrder) -> None:
+        self._order = order
+        names = Names(order.prefix, order.program)
+        kinds: dict[str, type[StoreSession]] = {"s3": S3Session, "swift": SwiftSession}
+        self._sessions = {
+            one.api: kinds[one.api](one.model_dump(mode="json"), names, own=order.own)
+            for one in order.endpoints
+        }
+        self._endpoints = {str(one.api): one for one in order.endpoints}
+        self._secrets = [secret for one in order.endpoints for secret in one.secrets]
+
+    def ask(self, capability: Capability) -> CapabilityReply:
+        """Ask one capability of the endpoint with its API."""
+        session = self._sessions[capability.api]
+        try:
+            with _deadline(self._order.deadline_s):
+                answer = self._answer(capability, session)
+        except Overdue:
+            answer = self._made("unknown", f"no answer within {self._order.deadline_s:g} s")
+        try:
+            with _deadline(self._order.deadline_s):
+                left = session.clean()
+        except Overdue:
+            left = (f"{capability.key}: not deleted in time",)
+        return CapabilityReply(
+            key=capability.key,
+            answer=answer,
+            alive=self._alive(capability.api),
+            left=left[:50],
+        )
+
+    def _answer(self, capability: Capability, session: StoreSession) -> Answer:
+        try:
+            return capability.probe(session)
+        except (Refused, Wrong, Unknown) as other:
+            return self._made(other.outcome, other.text, status=other.status, code=other.code)
+        except (OSError, http.client.HTTPException) as error:
+            return self._made("unknown", f"no answer: {error!r}")
+        except Exception as error:  # noqa: BLE001 - what a store sends may break any parser
+            return self._made(
+                "unknown", f"its answer cannot be read: {type(error).__name__}: {error}"
+            )
+
+    def _made(
+        self, outcome: Outcome, text: str, *, status: int | None = None, code: str = ""
+    ) -> Answer:
+        """An answer without secrets, which a store may repeat."""
+        given = [*self._secrets]
+        swift = self._sessions.get("swift")
+        if swift is not None and "access" in vars(swift):
+            given.append(vars(swift)["access"][1])
+        return Answer(
+            outcome=outcome,
+            status=status,
+            code=redacted(code[:10_000], given),
+            text=redacted(text[:10_000], given),
+        )
+
+    def _alive(self, api: str) -> bool:
+        endpoint = self._endpoints[api]
+        place = urlsplit(endpoint.url)
+        # A certificate for virtual hosts may be valid for these only.
+        before = "wb-check." if endpoint.addressing == "virtual" else ""
+        try:
+            wire = Wire(place.scheme, before + place.netloc, endpoint.ca_file, ALIVE_WITHIN_S)
+            try:
+                wire("GET", "/", b"", {})
+            finally:
+                wire.close()
+        except (OSError, http.client.HTTPException):
+            return False
+        return True
+
+
+@contextlib.contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    def passed(_number: int, _frame: FrameType | None) -> None:
+        raise Overdue
+
+    before = signal.signal(signal.SIGALRM, passed)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def main() -> int:
+    """Read the order and the keys, print a line for each key; exit status."""
+    asker = Asker(AskingOrder.model_validate_json(sys.stdin.readline()))
+    for line in sys.stdin:
+        reply = asker.ask(CAPABILITIES[line.strip()])
+        sys.stdout.write(reply.model_dump_json() + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""Ask a running gateway capabilities, from a client host, and notice when one of them ends it."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from pydantic import ValidationError
+
+from weighbridge.common.credential import redacted
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import ServiceFailed, TargetError
+from weighbridge.common.host import Host
+from weighbridge.gateways.capabilities.ask_store import (
+    ALIVE_WITHIN_S,
+    DEADLINE_S,
+    AskingOrder,
+    CapabilityReply,
+)
+from weighbridge.gateways.capabilities.capability import Answer, Capability
+from weighbridge.gateways.capabilities.names import buckets_of
+from weighbridge.gateways.program import end
+
+PROGRAM: Final = "weighbridge.gateways.capabilities.ask_store"
+MOST_PROGRAMS: Final = 3
+"""A program that ended, or said something that is no answer, is started again so often at most."""
+_LONGEST_LINE: Final = 1 << 20
+_GRACE_S: Final = 60.0
+"""The program's own start, and more than its deadlines, on a host with a fraction of a CPU."""
+_DIES_WITHIN_S: Final = 15.0
+"""How long a daemon that crashed may write about it before it ends."""
+_LOOK_S: Final = 0.5
+_ENDS_S: Final = 5.0
+_FAILED_ENDS_S: Final = 0.5
+"""How long the program may take to end by itself, and one that failed."""
+
+
+class NoReply(Exception):
+    """The program ended, was silent, or printed a line that is no reply."""
+
+
+@dataclass
+class Asked:
+    """What a store answered, by the capabilities' keys."""
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    died: TargetError | None = None
+    """Why nothing more could be asked: the daemon that ended, with its log."""
+    left: tuple[str, ...] = ()
+    """What could not be deleted."""
+
+
+class AskingProgram:
+    """The program on the client host; a context manager that ends it."""
+
+    def __init__(self, client: Host, order: AskingOrder, log: Path) -> None:
+        self._order = order
+        command = client.module(PROGRAM)
+        self._process = client.spawn(command.argv, stderr=log, env=command.env)
+        self._rest = b""
+        self._first = order.model_dump_json() + "\n"
+        self._failed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end(self._process, within_s=_FAILED_ENDS_S if self._failed else _ENDS_S)
+
+    def ask(self, capability: Capability) -> CapabilityReply:
+        """Ask one capability. Raises NoReply: nothing more is to be asked of this program then."""
+        self._failed = True
+        self._send(f"{self._first}{capability.key}")
+        self._first = ""
+        line = self._line(2 * self._order.deadline_s + ALIVE_WITHIN_S + _GRACE_S)
+        reply = reply_of(line, capability.key)
+        self._failed = False
+        return reply
+
+    def _send(self, text: str) -> None:
+        try:
+            if self._process.stdin is not None:
+                self._process.stdin.write(text.encode() + b"\n")
+                self._process.stdin.flush()
+        except OSError as error:
+            raise NoReply("the program that asks has ended") from error
+
+    def _line(self, within_s: float) -> bytes:
+        """The next line of the program. Raises NoReply."""
+        assert self._process.stdout is not None  # noqa: S101 - spawn's contract
+        descriptor = self._process.stdout.fileno()
+        deadline = time.monotonic() + within_s
+        while b"\n" not in self._rest:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
+                raise NoReply(f"the program that asks was silent for {within_s:.0f} s")
+            data = os.read(descriptor, 65536)
+            if not data:
+                raise NoReply("the program that asks has ended")
+            self._rest += data
+            if len(self._rest) > _LONGEST_LINE:
+                raise NoReply("the program that asks printed too long a line")
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+
+def reply_of(line: bytes, key: str) -> CapabilityReply:
+    """A line of the program as the reply to this capability. Raises NoReply."""
+    try:
+        reply = CapabilityReply.model_validate_json(line)
+    except ValidationError as error:
+        raise NoReply("the program that asks printed something else than a reply") from error
+    if reply.key != key:
+        raise NoReply("the program that asks replied to another capability")
+    return reply
+
+
+def in_order(capabilities: Mapping[str, Capability]) -> list[Capability]:
+    """Capabilities as they are asked: dangerous ones last."""
+    return sorted(capabilities.values(), key=lambda one: one.dangerous)
+
+
+def ask_all(
+    client: Host,
+    endpoints: Sequence[Endpoint],
+    capabilities: Sequence[Capability],
+    asked: Asked,
+    *,
+    prefix: str,
+    own: bool,
+    check: Callable[[], None],
+    log: Path,
+    buckets: list[str],
+    asking: Callable[[Capability], None] = lambda _: None,
+    deadline_s: float = DEADLINE_S,
+) -> None:
+    """Ask these capabilities of the endpoints with their APIs, in this order; fills `asked`.
+
+    `check` raises TargetError when a daemon of the gateway has died: the rest is then unknown.
+    `buckets` gets the names of all buckets that may be made, before they are. `log` gets what the
+    program says about itself, `asking` each capability before it is asked.
+    """
+    served = {one.api for one in endpoints}
+    waiting = [one for one in capabilities if one.api in served]
+    secrets = [secret for one in endpoints for secret in one.secrets]
+    for program in range(MOST_PROGRAMS):
+        if not waiting or asked.died is not None:
+            break
+        buckets[:] = buckets_of(prefix, program + 1)
+        order = AskingOrder(
+            endpoints=tuple(endpoints),
+            prefix=prefix,
+            program=program,
+            own=own,
+            deadline_s=deadline_s,
+        )
+        _ask_with_one(client, order, waiting, asked, check=check, log=log, asking=asking)
+    why = "not asked: the program that asks failed repeatedly"
+    if asked.died is not None:
+        why = f"not asked: {_ended(asked.died)}"
+    for one in waiting:
+        asked.answers[one.key] = Answer(outcome="unknown", text=why)
+    asked.answers = {
+        key: answer.model_copy(
+            update={name: redacted(getattr(answer, name), secrets) for name in ("code", "text")}
+        )
+        for key, answer in asked.answers.items()
+    }
+    asked.left = tuple(redacted(text, secrets) for text in asked.left)
+
+
+def _ask_with_one(
+    client: Host,
+    order: AskingOrder,
+    waiting: list[Capability],
+    asked: Asked,
+    *,
+    check: Callable[[], None],
+    log: Path,
+    asking: Callable[[Capability], None],
+) -> None:
+    """Ask what waits until it is all asked, the program fails or the gateway dies."""
+    with AskingProgram(client, order, log) as program:
+        while waiting:
+            one = waiting.pop(0)
+            asking(one)
+            try:
+                reply = program.ask(one)
+            except NoReply as error:
+                asked.answers[one.key] = Answer(outcome="unknown", text=f"{error}; see {log}")
+                asked.died = _death(check, waits=False)
+                return
+            asked.answers[one.key] = reply.answer
+            asked.left += reply.left
+            if not reply.alive:
+                asked.died = _death(check, waits=True) or TargetError(
+                    f"the {one.api} API has not answered since {one.key} was asked"
+                )
+                _blame(asked, one)
+                return
+            if reply.answer.outcome == "unknown" and (died := _death(check, waits=False)):
+                asked.died = died
+                _blame(asked, one)
+                return
+
+
+def _blame(asked: Asked, one: Capability) -> None:
+    """Say of the capability after which the gateway was gone that it ended it."""
+    answer = asked.answers[one.key]
+    if asked.died is not None:
+        text = f"{_ended(asked.died)} when this was asked"
+        asked.answers[one.key] = answer.model_copy(update={"outcome": "unknown", "text": text})
+
+
+def _ended(died: TargetError) -> str:
+    if isinstance(died, ServiceFailed):
+        return f"{died.service} on {died.host} had ended"
+    return died.message.splitlines()[0]
+
+
+def _death(check: Callable[[], None], *, waits: bool) -> TargetError | None:
+    """The death of a daemon, if it shows at once or, with `waits`, within _DIES_WITHIN_S."""
+    deadline = time.monotonic() + (_DIES_WITHIN_S if waits else 0.0)
+    while True:
+        try:
+            check()
+        except TargetError as died:
+            return died
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(_LOOK_S)

@@ -1,0 +1,338 @@
+"""A store in memory that does all that S3 clients ask of it here, and verifies what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email import message_from_bytes
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
+
+from tests.gateways.capabilities.memory_objects import (
+    MODIFIED,
+    NUMBERS,
+    Bucket,
+    Stored,
+    false_condition,
+    listing,
+    ranged,
+)
+from tests.gateways.capabilities.memory_server import Request, Response
+from tests.gateways.capabilities.memory_signatures import (
+    Denied,
+    query_signature,
+    sign,
+    trailer,
+    verified,
+)
+from weighbridge.gateways.capabilities.digests import checksum
+
+SSE = "x-amz-server-side-encryption"
+CUSTOMER = f"{SSE}-customer-key"
+KEPT = ("x-amz-meta-", "content-type", "cache-control", "x-amz-checksum-", SSE)
+EVERYBODY = (
+    '<AccessControlPolicy xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><Owner><ID>u</ID>'
+    '</Owner><AccessControlList><Grant><Grantee xsi:type="Group"><URI>'
+    "http://acs.amazonaws.com/groups/global/AllUsers</URI></Grantee><Permission>READ</Permission>"
+    "</Grant></AccessControlList></AccessControlPolicy>"
+)
+
+
+class MemoryS3:
+    def __init__(self) -> None:
+        self.buckets: dict[str, Bucket] = {}
+        self.uploads: dict[str, tuple[str, str, dict[int, bytes], dict[str, str]]] = {}
+
+    def respond(self, request: Request) -> Response:
+        try:
+            bucket, key = request.parts
+            self._let_in(request)
+            if key:
+                return self._object(request, self._bucket(bucket), key)
+            return self._in_bucket(request, bucket)
+        except Denied as denied:
+            text = f"<Error><Code>{denied.code}</Code><Message>no</Message></Error>"
+            return Response(denied.status, text.encode())
+
+    def _bucket(self, name: str) -> Bucket:
+        if name not in self.buckets:
+            raise Denied(404, "NoSuchBucket")
+        return self.buckets[name]
+
+    def _let_in(self, request: Request) -> None:
+        """Refuse what is neither signed nor for everybody, and what is signed wrongly."""
+        if request.method in ("OPTIONS", "POST") and "authorization" not in request.headers:
+            return  # a form has its own signature
+        if "X-Amz-Signature" in request.query:
+            if request.query["X-Amz-Signature"] != query_signature(request):
+                raise Denied(403, "SignatureDoesNotMatch")
+        elif "Signature" not in request.query and "authorization" not in request.headers:
+            bucket, key = request.parts
+            found = self.buckets.get(bucket, Bucket()).now(key)
+            public = found is not None and found.sub.get("acl") == b"public-read"
+            if not public and "policy" not in self.buckets.get(bucket, Bucket()).sub:
+                raise Denied(403, "AccessDenied")
+
+    def _in_bucket(self, request: Request, name: str) -> Response:
+        query, method = request.query, request.method
+        if method == "PUT" and not query:
+            locked = "x-amz-bucket-object-lock-enabled" in request.headers
+            self.buckets[name] = Bucket(locked=locked)
+            if locked:
+                self.buckets[name].sub["versioning"] = _VERSIONED
+            return Response(200)
+        bucket = self._bucket(name)
+        if method == "DELETE":
+            if any(bucket.objects.values()):
+                raise Denied(409, "BucketNotEmpty")
+            del self.buckets[name]
+            return Response(204)
+        if method == "POST":
+            return (
+                self._delete_many(request, bucket)
+                if "delete" in query
+                else self._form(request, bucket)
+            )
+        if method == "GET" and "versions" in query:
+            return _versions(bucket)
+        if method == "GET" and "uploads" in query:
+            rows = "".join(
+                f"<Upload><Key>{key}</Key><UploadId>{one}</UploadId></Upload>"
+                for one, (_, key, _, _) in self.uploads.items()
+            )
+            return _xml("ListMultipartUploadsResult", rows)
+        if method == "GET" and (not query or query.keys() & _LISTS):
+            return _list(query, bucket)
+        (sub,) = query
+        if method == "PUT":
+            bucket.sub[sub] = request.body
+            return Response(200)
+        if sub not in bucket.sub:
+            raise Denied(404, "NoSuchConfiguration")
+        return Response(200, bucket.sub[sub])
+
+    def _object(self, request: Request, bucket: Bucket, key: str) -> Response:
+        query = {
+            name: value for name, value in request.query.items() if not name.startswith("X-Amz-")
+        }
+        if "uploadId" in query or "uploads" in query:
+            return self._upload(request, bucket, key, query)
+        found = self._version(bucket, key, query.get("versionId"))
+        if request.method == "OPTIONS":
+            return Response(200, headers={"Access-Control-Allow-Origin": request.headers["origin"]})
+        for sub in ("tagging", "acl", "retention", "legal-hold"):
+            if sub in query:
+                return _sub(request, found, sub)
+        if request.method == "PUT":
+            return self._put(request, bucket, key)
+        if found is None and request.method != "DELETE":
+            raise Denied(404, "NoSuchKey")
+        status = false_condition(request.headers, found)
+        if status:
+            raise Denied(status, "PreconditionFailed")
+        if request.method == "DELETE":
+            return _delete(bucket, key, query.get("versionId"), request.headers)
+        assert found is not None
+        return _get(request, found, query)
+
+    def _version(self, bucket: Bucket, key: str, version: str | None) -> Stored | None:
+        if version is None:
+            return bucket.now(key)
+        versions = bucket.objects.get(key, [])
+        return next((one for one in versions if one.version == version), None)
+
+    def _put(self, request: Request, bucket: Bucket, key: str) -> Response:
+        headers = dict(request.headers)
+        if false_condition(headers, bucket.now(key)) == 412:
+            raise Denied(412, "PreconditionFailed")
+        if "x-amz-copy-source" in headers:
+            source = self._source(headers["x-amz-copy-source"])
+            kept = source.headers
+            if headers.get("x-amz-metadata-directive") == "REPLACE":
+                kept = _kept(headers)
+            made = Stored(source.body, dict(kept))
+            _store(bucket, key, made)
+            return _xml("CopyObjectResult", f'<ETag>"{made.etag}"</ETag>')
+        body = verified(request)
+        made = Stored(body, _kept(headers), secret=headers.get(CUSTOMER, ""))
+        made.headers |= {f"x-amz-checksum-{n}": v for n, v in trailer(request).items()}
+        if "encryption" in bucket.sub:
+            made.headers[SSE] = "AES256"
+        made.sub["acl"] = headers.get("x-amz-acl", "").encode()
+        _store(bucket, key, made)
+        return Response(200, headers=_headers(made))
+
+    def _source(self, named: str) -> Stored:
+        bucket, _, key = unquote(named).lstrip("/").partition("/")
+        found = self._bucket(bucket).now(key)
+        if found is None:
+            raise Denied(404, "NoSuchKey")
+        return found
+
+    def _upload(
+        self, request: Request, bucket: Bucket, key: str, query: Mapping[str, str]
+    ) -> Response:
+        if "uploads" in query:
+            upload = f"upload-{next(NUMBERS)}"
+            self.uploads[upload] = (request.parts[0], key, {}, dict(request.headers))
+            return _xml("InitiateMultipartUploadResult", f"<UploadId>{upload}</UploadId>")
+        upload = query["uploadId"]
+        if upload not in self.uploads:
+            raise Denied(404, "NoSuchUpload")
+        _, _, parts, headers = self.uploads[upload]
+        if request.method == "DELETE":
+            del self.uploads[upload]
+            return Response(204)
+        if request.method == "GET":
+            rows = "".join(
+                f"<Part><PartNumber>{n}</PartNumber><Size>{len(part)}</Size></Part>"
+                for n, part in parts.items()
+            )
+            return _xml("ListPartsResult", rows)
+        if request.method == "POST":
+            ordered = [parts[n] for n in sorted(parts)]
+            if any(len(part) < 5 * 2**20 for part in ordered[:-1]):
+                raise Denied(400, "EntityTooSmall")
+            made = Stored(b"".join(ordered), parts=ordered)
+            if headers.get("x-amz-checksum-algorithm") == "CRC32":
+                made.headers["x-amz-checksum-crc32"] = checksum("crc32", made.body)
+            _store(bucket, key, made)
+            del self.uploads[upload]
+            return _xml("CompleteMultipartUploadResult", f'<ETag>"{made.etag}"</ETag>')
+        number = int(query["partNumber"])
+        if "x-amz-copy-source" in request.headers:
+            begin, until = request.headers["x-amz-copy-source-range"][6:].split("-")
+            source = self._source(request.headers["x-amz-copy-source"])
+            parts[number] = source.body[int(begin) : int(until) + 1]
+            return _xml("CopyPartResult", '<ETag>"part"</ETag>')
+        parts[number] = verified(request)
+        return Response(200, headers={"ETag": '"part"'})
+
+    def _delete_many(self, request: Request, bucket: Bucket) -> Response:
+        verified(request)
+        keys = [
+            one.text or "" for one in ET.fromstring(request.body).iter() if one.tag.endswith("Key")
+        ]
+        if len(keys) > 1000:
+            raise Denied(400, "MalformedXML")
+        for key in keys:
+            bucket.objects.pop(key, None)
+        return _xml("DeleteResult", "")
+
+    def _form(self, request: Request, bucket: Bucket) -> Response:
+        head = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
+        fields: dict[str, bytes] = {}
+        for part in message_from_bytes(head + request.body).get_payload():
+            name = part.get_param("name", header="content-disposition")  # type: ignore[union-attr]
+            fields[str(name)] = part.get_payload(decode=True)  # type: ignore[union-attr,assignment]
+        policy = fields["policy"].decode()
+        scope = fields["x-amz-credential"].decode().split("/")
+        right = sign(scope[1], scope[2], policy)
+        if right != fields["x-amz-signature"].decode():
+            raise Denied(403, "SignatureDoesNotMatch")
+        _store(bucket, fields["key"].decode(), Stored(fields["file"]))
+        return Response(204)
+
+
+_VERSIONED = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+_LISTS = {"list-type", "prefix", "marker", "max-keys", "delimiter", "encoding-type"}
+
+
+def _get(request: Request, found: Stored, query: Mapping[str, str]) -> Response:
+    if found.secret != request.headers.get(CUSTOMER, ""):
+        raise Denied(400 if not request.headers.get(CUSTOMER) else 403, "InvalidRequest")
+    if "attributes" in query:
+        size = f"<ObjectSize>{len(found.body)}</ObjectSize>"
+        return _xml("GetObjectAttributesResponse", size)
+    if "partNumber" in query:
+        part = found.parts[int(query["partNumber"]) - 1]
+        return Response(206, part, {"Content-Range": f"bytes 0-1/{len(found.body)}"})
+    headers = _headers(found)
+    if "response-content-type" in query:
+        headers["Content-Type"] = query["response-content-type"]
+    return ranged(request, found.body, headers)
+
+
+def _sub(request: Request, found: Stored | None, sub: str) -> Response:
+    if found is None:
+        raise Denied(404, "NoSuchKey")
+    if request.method == "PUT":
+        found.sub[sub] = request.headers.get("x-amz-acl", "").encode() or request.body
+        return Response(200)
+    if request.method == "DELETE":
+        found.sub[sub] = b"<Tagging><TagSet></TagSet></Tagging>"
+        return Response(204)
+    body = found.sub.get(sub, b"")
+    return Response(200, EVERYBODY.encode() if body == b"public-read" else body)
+
+
+def _delete(bucket: Bucket, key: str, version: str | None, headers: Mapping[str, str]) -> Response:
+    versions = bucket.objects.get(key, [])
+    if version is None:
+        if "versioning" in bucket.sub:
+            marker = Stored(b"", version=f"v{next(NUMBERS)}", deleted=True)
+            bucket.objects.setdefault(key, []).append(marker)
+        else:
+            bucket.objects.pop(key, None)
+        return Response(204)
+    one = next((one for one in versions if one.version == version), None)
+    if one is not None:
+        held = b"ON" in one.sub.get("legal-hold", b"")
+        kept = "retention" in one.sub and "x-amz-bypass-governance-retention" not in headers
+        if held or kept:
+            raise Denied(403, "AccessDenied")
+        versions.remove(one)
+    return Response(204)
+
+
+def _store(bucket: Bucket, key: str, made: Stored) -> None:
+    if "versioning" in bucket.sub:
+        made.version = f"v{next(NUMBERS)}"
+        bucket.objects.setdefault(key, []).append(made)
+    else:
+        bucket.objects[key] = [made]
+
+
+def _headers(found: Stored) -> dict[str, str]:
+    version = {} if found.version == "null" else {"x-amz-version-id": found.version}
+    return {"ETag": f'"{found.etag}"', "Last-Modified": MODIFIED, **found.headers, **version}
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in headers.items()
+        if name.startswith(KEPT) and "-customer-key" not in name
+    }
+
+
+def _xml(name: str, inside: str) -> Response:
+    return Response(200, f"<{name}>{inside}</{name}>".encode())
+
+
+def _list(query: Mapping[str, str], bucket: Bucket) -> Response:
+    second = query.get("list-type") == "2"
+    after = query.get("marker", "")
+    if second:
+        after = query.get("continuation-token") or query.get("start-after", "")
+    most = min(1000, int(query.get("max-keys", 1000)))
+    names, folders, more = listing(
+        bucket.names(), query.get("prefix", ""), query.get("delimiter", ""), after, most
+    )
+    rows = "".join(f"<Contents><Key>{escape(one)}</Key></Contents>" for one in names)
+    rows += "".join(
+        f"<CommonPrefixes><Prefix>{escape(one)}</Prefix></CommonPrefixes>" for one in folders
+    )
+    last = max([*names, *folders], default="")
+    tag = "NextContinuationToken" if second else "NextMarker"
+    rows += f"<{tag}>{last}</{tag}>" if more else ""
+    return _xml("ListBucketResult", f"{rows}<IsTruncated>{str(more).lower()}</IsTruncated>")
+
+
+def _versions(bucket: Bucket) -> Response:
+    rows = ""
+    for key, versions in bucket.objects.items():
+        for one in versions:
+            tag = "DeleteMarker" if one.deleted else "Version"
+            rows += f"<{tag}><Key>{key}</Key><VersionId>{one.version}</VersionId></{tag}>"
+    return _xml("ListVersionsResult", f"{rows}<IsTruncated>false</IsTruncated>")

@@ -1,0 +1,136 @@
+"""What a layout is capable of: start it, ask, tear it down; or ask one that a run has started."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.conductor.clearing import clearing
+from weighbridge.gateways.capabilities.asking import Asked, ask_all, in_order
+from weighbridge.gateways.capabilities.capability import Answer, Capability
+from weighbridge.gateways.capabilities.matrix import LayoutAnswers
+from weighbridge.gateways.capabilities.registry import CAPABILITIES
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned
+
+SHEET: Final = "capabilities"
+"""Title of the sheet of a run's manifest that has a layout's answers."""
+
+Say = Callable[[str], None]
+
+
+def ask_layout(
+    planned: Planned,
+    hardware: Hardware,
+    place: StateFolders,
+    capabilities: Sequence[Capability],
+    say: Say,
+    *,
+    logs: Path,
+) -> LayoutAnswers:
+    """Ask a layout on a deployment of its own; a failure of the layout is in the answers.
+
+    Hosts' logs are kept in `logs`.
+    """
+    name = planned.layout.name
+    asked = Asked()
+    failures: list[TargetError] = []
+    facts: dict[str, str] = {}
+    try:
+        with deploy(planned, hardware, place, say, logs=logs / name) as deployment:
+            facts = deployment.facts()
+            log = logs / f"asking-{name}.log"
+            ask_deployment(deployment, capabilities, planned, say, asked, log=log)
+    except UsageError:
+        raise
+    except TargetError as error:
+        failures.append(error)
+    return _answers(planned, capabilities, asked, failures, facts)
+
+
+def ask_for_run(planned: Planned, deployment: Deployment, say: Say, *, log: Path) -> LayoutAnswers:
+    """Ask a deployment of a run all that is not dangerous; a failure of it is in the answers."""
+    harmless = [one for one in in_order(CAPABILITIES) if not one.dangerous]
+    asked = Asked()
+    failures: list[TargetError] = []
+    try:
+        ask_deployment(deployment, harmless, planned, say, asked, log=log)
+    except TargetError as error:
+        failures.append(error)
+    return _answers(planned, harmless, asked, failures, {})
+
+
+def sheet_of(found: LayoutAnswers) -> Sheet:
+    """The answers as a sheet of a run's manifest, which its report shows beside the others'."""
+    facts = {}
+    for key, answer in found.answers.items():
+        one = CAPABILITIES[key]
+        why = f": {answer.why}" if answer.outcome != "works" and answer.why else ""
+        facts[f"{one.api}: {one.group}: {one.title}"] = f"{answer.outcome}{why}"
+    return Sheet(title=SHEET, layout=found.layout, facts=facts)
+
+
+def _answers(
+    planned: Planned,
+    capabilities: Sequence[Capability],
+    asked: Asked,
+    failures: Sequence[TargetError],
+    facts: dict[str, str],
+) -> LayoutAnswers:
+    """What was answered; where there are no answers, the first failure is why."""
+    died = str(asked.died) if asked.died is not None else ""
+    if not asked.answers and failures:
+        died = str(failures[0])
+    not_asked = Answer(outcome="unknown", text=f"not asked: {died}")
+    apis = planned.gateway.apis()
+    return LayoutAnswers(
+        layout=planned.layout.name,
+        release=planned.layout.release,
+        facts=facts,
+        answers={
+            one.key: asked.answers.get(one.key, not_asked)
+            for one in capabilities
+            if one.api in apis
+        },
+        died=died,
+        left=(*asked.left, *(one.message for one in failures if str(one) != died)),
+    )
+
+
+def ask_deployment(
+    deployment: Deployment,
+    capabilities: Sequence[Capability],
+    planned: Planned,
+    say: Say,
+    asked: Asked,
+    *,
+    log: Path,
+) -> None:
+    """Ask a running deployment; the answers are put into `asked`. Buckets of a gateway that
+    outlives it are deleted at the end.
+
+    Raises TargetError that names buckets that may be left.
+    """
+    buckets: list[str] = []
+    name, outlives = deployment.layout.name, planned.gateway.already_runs
+    served = {one.api for one in deployment.endpoints}
+    count = sum(one.api in served for one in capabilities)
+    say(f"{name}: asking {count} capabilities over {' and '.join(sorted(served))}")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with clearing(deployment, buckets, say), deployment.unlimited():
+        ask_all(
+            deployment.client,
+            deployment.endpoints,
+            capabilities,
+            asked,
+            prefix=f"wb-{secrets.token_hex(4)}",
+            own=not outlives,
+            check=deployment.check,
+            log=log,
+            buckets=buckets,
+        )
