@@ -8,6 +8,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import agreements, sentences
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.reasons import Reason, reasons
 from weighbridge.results.analysis.remedy import Remedy, remedy
@@ -54,6 +55,8 @@ class Derived(Record):
     """How far two drivers agree, in sentences; empty if there is only one."""
     replayed: StudySection | None = None
     """The result of the study that the run replays."""
+    found: Found | None = None
+    """The highest rates within a bound, where they were searched."""
     stairs: tuple[str, ...] = ()
     """What each layer achieves relative to the one below, and how to read it, in sentences."""
     hosts: tuple[str, ...] = ()
@@ -136,6 +139,7 @@ def _derive(data: RunData) -> Derived:
             data.gaps,
             why,
             would,
+            data.found,
         ),
     )
     return Derived(
@@ -148,6 +152,7 @@ def _derive(data: RunData) -> Derived:
         comparison=comparison,
         agreement=sentences(agreed, findings),
         replayed=replayed,
+        found=data.found,
         stairs=stairs.sentences if stairs is not None else (),
         hosts=host_sentences(data.attested, plan.measured),
         reasons=why,

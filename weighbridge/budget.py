@@ -11,6 +11,7 @@ from weighbridge.common.record import Record
 from weighbridge.conductor.plan import NO_CONTROLS, Plan, make_plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
 from weighbridge.results.metrics import compared
+from weighbridge.results.record import LatencyBound
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
 from weighbridge.spread import RepeatScatter
 from weighbridge.suites import Suite
@@ -46,6 +47,7 @@ def fit(
     controls: Mapping[str, str] = NO_CONTROLS,
     attest: bool = False,
     order_seed: int | None = None,
+    find: LatencyBound | None = None,
 ) -> Budgeted:
     """The plan with the most repeats that fit.
 
@@ -60,6 +62,7 @@ def fit(
             planned,
             controls=controls,
             order_seed=order_seed,
+            find=find,
         )
         return plan.model_copy(update={"attest": attest, "budget_s": budget_s})
 

@@ -25,6 +25,7 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.gateways.gateway import Say
+from weighbridge.results.analysis.find.searches import read_searches
 from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.record.reading import read_bounded
 from weighbridge.results.record.run_lock import Holder
@@ -57,11 +58,13 @@ class ResumableRun:
     plan: Plan
     planned: tuple[Planned, ...]
     complete: frozenset[StepKey]
+    searching: frozenset[StepKey] = frozenset()
+    """Complete steps after which the search of a rate is not over."""
 
     @property
     def done(self) -> bool:
-        """Whether every step of the plan is measured."""
-        return self.complete.issuperset(
+        """Whether every step of the plan is measured, and every search over."""
+        return not self.searching and self.complete.issuperset(
             key for visit in self.plan.visits for key in self.plan.keys(visit)
         )
 
@@ -109,7 +112,17 @@ def load_run(folder: Path) -> ResumableRun:
             faults += error.faults
     if faults:
         raise DocumentError(faults)
-    return ResumableRun(store, plan, tuple(planned), frozenset(complete_steps(store.steps())))
+    complete = frozenset(complete_steps(store.steps()))
+    return ResumableRun(store, plan, tuple(planned), complete, _searching(store, plan))
+
+
+def _searching(store: RunStore, plan: Plan) -> frozenset[StepKey]:
+    """The steps after which a search is not over."""
+    searches = read_searches(store, plan)
+    if searches is None:
+        return frozenset()
+    keys = (key for visit in plan.visits for key in plan.searched(visit))
+    return frozenset(key for key in keys if searches.next_of(key) is not None)
 
 
 def refuse_changed(

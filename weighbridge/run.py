@@ -271,7 +271,8 @@ def _conduct(
 ) -> None:
     """Measure what a run lacks; the folder records how that ended."""
     store, plan = left.store, left.plan
-    estimate, growing = TimeEstimate.of(plan, left.complete), _GrowingPlan(plan)
+    estimate = TimeEstimate.of(plan, left.complete - left.searching)
+    growing = _GrowingPlan(plan)
     try:
         if begun is not None:
             begun(store)
@@ -280,9 +281,10 @@ def _conduct(
             display_for(growing, doing.screen, estimate) as shown,
         ):
             display = with_influx(shown)
+            most = "" if plan.find is None else "at most "
             display.say(
-                f"writing to {store.folder}: {plan.steps - len(left.complete)} steps, estimated "
-                f"time {show_duration(estimate.left_s())}"
+                f"writing to {store.folder}: {most}{plan.steps - len(left.complete)} steps, "
+                f"estimated time {show_duration(estimate.left_s())}"
             )
             profiler = (
                 None

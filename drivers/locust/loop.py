@@ -23,7 +23,7 @@ from weighbridge.drivers.locust.load_runner import (
     LoadRunner,
     LocalLoadRunner,
 )
-from weighbridge.drivers.locust.prepared_objects import SEND_S, PreparedObjects
+from weighbridge.drivers.locust.prepared_objects import SEND_S, PreparedObjects, same_objects
 from weighbridge.drivers.locust.step import StepRun
 from weighbridge.drivers.locust.worker_process import (
     DELETE_WRITTEN,
@@ -163,7 +163,7 @@ class LocustLoop:
         notes: tuple[str, ...] = ()
         if not objects.is_complete(workload):
             earlier = self._prepared.get(workload.name)
-            if earlier is None or earlier.workload != workload:
+            if earlier is None or not same_objects(earlier.workload, workload):
                 raise DriverError(f"workload {workload.name!r} was not prepared")
             objects.prepare(earlier, self._send)
             notes = ("objects deleted by an earlier step were written again before this one",)

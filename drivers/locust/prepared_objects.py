@@ -48,7 +48,8 @@ class PreparedObjects:
 
     def is_complete(self, workload: Workload) -> bool:
         """Whether all of its objects exist, as far as this driver's own work goes."""
-        return self._complete.get(workload.name) == workload
+        known = self._complete.get(workload.name)
+        return known is not None and same_objects(known, workload)
 
     def forget(self, workload: Workload) -> None:
         """A step may have deleted some of its objects."""
@@ -247,6 +248,13 @@ class PreparedObjects:
             gevent.sleep(0.01)
         report(now)
         return now
+
+
+def same_objects(one: Workload, other: Workload) -> bool:
+    """Whether two workloads of a name need the same objects; steps of a search differ in rate and
+    window.
+    """
+    return (one.objects, one.operations) == (other.objects, other.operations)
 
 
 def _progress(phase: Phase, done: int, total: int, now: WorkerProgress) -> Progress:

@@ -9,6 +9,8 @@ from typing import Final
 
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.find.answers import Found, found_rates
+from weighbridge.results.analysis.find.searches import Searches
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.layers.staircases import staircases, with_ceilings
 from weighbridge.results.analysis.sameness import host_doubts
@@ -160,6 +162,20 @@ class RunData:
             self.plan.suite.bounds,
             host_doubts(self.attested, self.plan.measured),
         )
+
+    @cached_property
+    def found(self) -> Found | None:
+        """The highest rates within the bound that the run searched; None if it searched none."""
+        if self.plan.find is None:
+            return None
+        searches = Searches(self.plan.find, self.plan.suite)
+        for key, step in self.steps.items():
+            searches.add(step, self.visits[key])
+        lost = {
+            key: "; ".join(step.notes[:1]) for key, step in self.steps.items() if not step.complete
+        }
+        pairs = host_doubts(self.attested, self.plan.measured)
+        return found_rates(self.plan, searches, lost, self.rows, pairs)
 
     @cached_property
     def study(self) -> StudyOutcome | None:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.run_data import RunData
@@ -34,6 +35,8 @@ class ChartSource(Record):
     recaps: tuple[Recap, ...] = ()
     """The comparisons of a study that was replayed."""
     tuned: TuningResult | None = None
+    found: Found | None = None
+    """The highest rates within a bound, where they were searched."""
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
@@ -108,5 +111,6 @@ def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
         comparison=data.comparison,
         stairs=tuple(stair for stair in data.stairs or () if stair.layout not in plan.twins),
         recaps=() if data.study is None else data.study.recaps,
+        found=data.found,
         slo_ms=slo_ms,
     )

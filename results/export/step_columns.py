@@ -63,6 +63,14 @@ KEY: Final[tuple[DataColumn[OfStep], ...]] = (
     DataColumn(
         "repeat", "integer", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1
     ),
+    attribute(
+        "rate_per_s",
+        "number",
+        "The rate of a step of a search for one; unknown for ordinary steps.",
+        "key.rate_per_s",
+        "1/s",
+    ),
+    attribute("search_step", "integer", "Which step of that search, from 1.", "key.search_step"),
 )
 """What identifies a step among those of all runs."""
 

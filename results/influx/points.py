@@ -44,9 +44,12 @@ from weighbridge.results.record import (
 )
 
 RUN_TAGS: Final = ("run", "suite")
-STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")
+STEP_TAGS: Final = (
+    *(*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat"),
+    *("rate_per_s", "search_step"),
+)
 """`layer` is set only for load below and beside gateways; `repeat` counts from 1, as in the
-report.
+report. The last two are set only for steps of a search for a rate.
 """
 
 TAGS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -176,6 +179,8 @@ class RunPoints:
             "workload": key.workload,
             "workers": str(key.workers),
             "repeat": str(key.repeat + 1),
+            "rate_per_s": None if key.rate_per_s is None else f"{key.rate_per_s:g}",
+            "search_step": None if key.search_step is None else str(key.search_step),
         }
 
 

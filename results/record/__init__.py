@@ -7,6 +7,7 @@ modules of their own beside it.
 from weighbridge.results.record.attestation import Attested, Kind, Unit
 from weighbridge.results.record.gaps import gaps
 from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
+from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.manifest import (
     BUSY,
     UNEVEN,
@@ -84,6 +85,7 @@ __all__ = [
     "HostLimits",
     "HostSecond",
     "Kind",
+    "LatencyBound",
     "LayoutVariant",
     "Load",
     "Manifest",

@@ -44,10 +44,11 @@ def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]
         for one in plan.passes_of(layout.name)
         for workload in one.workloads
     )
-    there = f"{len(found)} of {planned} steps have a result"
+    many = sum(step.key.rate_per_s is None for step in found)
+    there = f"{many} of {planned} steps have a result"
     if store.manifest.state != "done":
         yield _not_done(store, "the run", there)
-    elif len(found) < planned:
+    elif many < planned:
         reason = "the run's budget ended it: " if _by_budget(store) else "the run is done, but "
         yield f"{reason}{there}"
 

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
+from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.step import Pass, Slug
 from weighbridge.suites import Suite
 
@@ -118,6 +119,8 @@ class ResolvedPlan(_Part):
     """The seed of the order of visits and of shuffled worker counts; None: not recorded."""
     twins: dict[str, str] = Field(default_factory=dict)
     """A/A controls and the layouts that they repeat: they differ by the test bed's noise alone."""
+    find: LatencyBound | None = None
+    """The bound within which the highest rate is searched; None: none is."""
 
     @model_validator(mode="after")
     def _coherent(self) -> ResolvedPlan:

@@ -39,20 +39,32 @@ class StepKey(Record):
     repeat: NonNegativeInt
     driver: DriverName = DEFAULT_DRIVER
     layer: Layer | None = None
+    rate_per_s: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    """The rate of a step of a search, which its workload does not have; None: an ordinary step."""
+    search_step: Annotated[int, Field(ge=1)] | None = None
+    """Which step of that search it is: one that confirms another has the same rate."""
+
+    @model_validator(mode="after")
+    def _of_a_search(self) -> StepKey:
+        if (self.rate_per_s is None) != (self.search_step is None):
+            raise ValueError("`rate_per_s` and `search_step` must be given together")
+        return self
 
     @property
     def file_name(self) -> str:
         """A base name for this step's files, without extension."""
         words = [self.layout, self.api, self.workload, f"w{self.workers}", f"r{self.repeat}"]
+        words += [f"s{self.search_step}"] if self.search_step is not None else []
         words += [f"at-{self.layer}"] if self.layer is not None else []
         return ".".join([*words, self.driver] if self.driver != DEFAULT_DRIVER else words)
 
     def __str__(self) -> str:
         by = "" if self.driver == DEFAULT_DRIVER else f" by {self.driver}"
         at = "" if self.layer is None else f", layer {self.layer}"
+        rate = "" if self.rate_per_s is None else f"{self.rate_per_s:g} requests/s, "
         return (
             f"{self.layout}, {self.api}{by}{at}, {self.workload}, {self.workers} workers, "
-            f"repeat {self.repeat + 1}"
+            f"{rate}repeat {self.repeat + 1}"
         )
 
 

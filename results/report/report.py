@@ -10,6 +10,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import (
     FigureCard,
     Finding,
@@ -81,6 +82,7 @@ def report(
     gaps: Sequence[str] = (),
     reasons: Sequence[Reason] = (),
     remedy: Remedy | None = None,
+    found: Found | None = None,
 ) -> str:
     """Render the report.
 
@@ -129,6 +131,9 @@ def report(
         ],
         reasons=reasons,
         remedy=remedy,
+        found=found,
+        found_head=RATE_HEAD,
+        found_lines=() if found is None else rate_lines(found),
         colours=colours,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         facts=_facts(manifest.sheets, names),

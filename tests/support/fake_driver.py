@@ -36,6 +36,8 @@ from weighbridge.drivers.protocol import (
 from weighbridge.results.record.measurement import Load, Measurement, Second, Tally
 from weighbridge.suites import Operation, Workload
 
+CAPACITY = 0.9
+"""What is served at a rate, relative to the throughput of a closed loop."""
 VALUES = 200
 """Distinct latencies of one tally."""
 COST = {"read": 1.0, "write": 1.6, "delete": 0.7, "list": 1.2, "head": 0.5}
@@ -104,8 +106,14 @@ def tally(
 
 
 def measure(setup: Setup, step: Step) -> Measurement:
-    """The step as a closed loop would measure it: workers x window = sum of latencies."""
+    """The step as a closed loop would measure it: workers x window = sum of latencies.
+
+    With a rate, `CAPACITY` of a closed loop's throughput is served, and requests queue as at one
+    server: latencies are divided by the share of the capacity that is left.
+    """
     workload = step.workload
+    if workload.rate_per_s is not None:
+        return measure_at(setup, step, workload.rate_per_s)
     values = {operation: latencies_us(setup, step, operation) for operation in workload.operations}
     weights = {
         operation: weight / sum(workload.operations.values())
@@ -123,6 +131,40 @@ def measure(setup: Setup, step: Step) -> Measurement:
         api=setup.api,
         driver=f"locust-{setup.users}",
         notes=("made up by the fake driver",),
+    )
+
+
+def measure_at(setup: Setup, step: Step, rate_per_s: float) -> Measurement:
+    """The step at a rate. Its latencies are those of the first repeat, whatever the step's."""
+    workload = step.workload
+    first = step.model_copy(update={"repeat": 0})
+    values = {operation: latencies_us(setup, first, operation) for operation in workload.operations}
+    weights = {
+        operation: weight / sum(workload.operations.values())
+        for operation, weight in workload.operations.items()
+    }
+    mean_us = sum(weights[operation] * sum(values[operation]) / VALUES for operation in values)
+    capacity_per_s = CAPACITY * step.workers * 1e6 / mean_us
+    load = rate_per_s / capacity_per_s
+    sent = round(min(rate_per_s, capacity_per_s) * workload.runtime)
+    slowed = {
+        operation: [
+            round(value_us / (1 - load)) if load < 0.999 else 10_000_000 + value_us
+            for value_us in mine
+        ]
+        for operation, mine in values.items()
+    }
+    both = [
+        tally(operation, max(1, round(sent * weights[operation])), slowed[operation], workload)
+        for operation in slowed
+    ]
+    return measurement_of(
+        step,
+        both,
+        api=setup.api,
+        driver=f"locust-{setup.users}",
+        begun=sent,
+        behind_us=0 if load < 1 else 5_000_000,
     )
 
 

@@ -22,6 +22,7 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
 )
+from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
@@ -140,8 +141,9 @@ SUITE: dict[str, Any] = {
 class Run:
     """All that a conductor needs, in its own folder."""
 
-    def __init__(self, folder: Path, **suite: Any) -> None:
+    def __init__(self, folder: Path, *, find: LatencyBound | None = None, **suite: Any) -> None:
         self.suite = Suite.model_validate({**SUITE, **suite})
+        self.find = find
         self.hardware = Hardware.model_validate(
             {"name": "pretended", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}}}
         )
@@ -156,7 +158,7 @@ class Run:
         self.folder = folder
 
     def plan(self) -> Plan:
-        return make_plan(self.suite, self.hardware, self.planned)
+        return make_plan(self.suite, self.hardware, self.planned, find=self.find)
 
     def store(self) -> RunStore:
         sheets = [Sheet(title="machine", facts={"cpus": "2"})]

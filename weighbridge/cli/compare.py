@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weighbridge.cli.options import (
+    bound,
     drivers_own,
     hardware,
     influx,
@@ -31,6 +32,7 @@ from weighbridge.drivers.kind import KINDS
 
 if TYPE_CHECKING:
     from weighbridge.results.influx.server import InfluxServer
+    from weighbridge.results.record.latency_bound import LatencyBound
     from weighbridge.results.record.step import StepResult
 
 
@@ -95,6 +97,14 @@ if TYPE_CHECKING:
     help="Measure the hosts (CPU, fio, iperf3) before each layout is measured for the first time.",
 )
 @click.option(
+    "--find",
+    metavar="BOUND",
+    callback=bound,
+    help="Search the highest rate that each layout serves within a bound, such as "
+    '"p90<=50ms", in at most eight steps for each of the suite\'s reads and writes (one repeat, '
+    "unless --repeats or --budget is given).",
+)
+@click.option(
     "--profile",
     metavar="WORKLOAD:WORKERS",
     help="Profile this step once on every layout: perf of its daemons (flame graph) and the block "
@@ -120,6 +130,7 @@ def command(
     aa: bool | None,
     order_seed: int | None,
     attest: bool,
+    find: LatencyBound | None,
     profile: str | None,
     capabilities: bool,
     influx: InfluxServer | None,
@@ -130,6 +141,7 @@ def command(
     """Run a suite on each layout in turn on identical hosts: which is faster, and by how much?"""
     from weighbridge import selection
     from weighbridge.budget import fit, sentences
+    from weighbridge.conductor.finding import finding, left_out
     from weighbridge.conductor.opening import settings_of
     from weighbridge.conductor.plan import control_of, make_plan
     from weighbridge.environment import place
@@ -148,6 +160,10 @@ def command(
         )
     chosen = selection.select(suite, split(layouts or ""), hardware)
     changed = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
+    unsearched = ""
+    if find is not None:
+        whole, changed = changed, finding(changed, repeats=repeats)
+        unsearched = left_out(whole, changed)
     # Refuse what a driver lacks before what it cannot do; `run` makes the settings of all drivers
     # of the plan.
     settings_of(changed.drivers, own, lab=chosen.hardware.of.contained)
@@ -170,8 +186,17 @@ def command(
     drawn = secrets.randbelow(2**32)
     screen = console()
     introduce(chosen.hardware, screen)
+    if unsearched:
+        print_line(screen, unsearched)
     if budget is None:
-        plan = make_plan(changed, chosen.hardware, planned, controls=controls, order_seed=drawn)
+        plan = make_plan(
+            changed,
+            chosen.hardware,
+            planned,
+            controls=controls,
+            order_seed=drawn,
+            find=find,
+        )
     else:
         budgeted = fit(
             changed,
@@ -181,6 +206,7 @@ def command(
             controls=controls,
             attest=attest,
             order_seed=drawn,
+            find=find,
         )
         plan = budgeted.plan
         for sentence in sentences(budgeted, budget, spread_here(out, chosen.hardware)):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.results.influx.server import InfluxServer
+    from weighbridge.results.record.latency_bound import LatencyBound
     from weighbridge.topologies.hardware import Hardware
 
 RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -54,6 +55,17 @@ def seconds(_context: click.Context, parameter: click.Parameter, value: str | No
     if not isinstance(found, float) or found <= 0:
         raise click.BadParameter(f"{value!r} is not a time above 0", param=parameter)
     return found
+
+
+def bound(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> LatencyBound | None:
+    """Callback of an option that takes a bound such as p90<=50ms. Raises UsageError."""
+    if value is None:
+        return None
+    from weighbridge.results.analysis.find.bound_text import parse_bound
+
+    return parse_bound(value)
 
 
 def influx_server(

@@ -22,8 +22,9 @@ from weighbridge.conductor.quiet import QuietMachine
 from weighbridge.conductor.step_runner import Display, StepRunner
 from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
+from weighbridge.results.analysis.find.searches import judged, read_searches
 from weighbridge.results.record.manifest import BUSY, UNEVEN, Sheet
-from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
@@ -73,7 +74,10 @@ class Conductor:
         self._quiet = quiet
         self._further = further
         self._grown = grown
-        self._runner = StepRunner(plan.suite, store, display, profiler=profiler)
+        self._searches = read_searches(store, plan)
+        self._runner = StepRunner(
+            plan.suite, store, display, profiler=profiler, written=self._written
+        )
         self._complete = self._runner.complete
         self._estimate = TimeEstimate.of(plan, self._complete) if estimate is None else estimate
         self._given_up: set[StepKey] = set()
@@ -128,8 +132,24 @@ class Conductor:
 
     def _missing(self, visit: Visit) -> bool:
         """Whether anything of a visit is still to be measured."""
-        keys = self._plan.keys(visit)
-        return not keys or any(key not in self._complete for key in keys)
+        return not self._plan.keys(visit) or bool(self._left(visit))
+
+    def _left(self, visit: Visit) -> list[StepKey]:
+        """The steps of a visit that are to be measured, or after which a search is not over."""
+        searched = set(self._plan.searched(visit))
+        return [
+            key
+            for key in self._plan.keys(visit)
+            if key not in self._complete or (key in searched and self._searching(key))
+        ]
+
+    def _searching(self, key: StepKey) -> bool:
+        return self._searches is not None and self._searches.next_of(key) is not None
+
+    def _written(self, step: StepResult) -> None:
+        """A step is on the disk: searches count it."""
+        if self._searches is not None:
+            self._searches.add(step, judged(self._store, step))
 
     def _too_late(self, visits: Sequence[Visit]) -> str:
         """Why the allowance is too short for a repeat; empty if it is not, or if it has begun."""
@@ -224,13 +244,11 @@ class Conductor:
             settings=self._settings,
             prefix=self._prefix,
             given_up=self._given_up,
+            searches=self._searches,
         )
         if all(map(passes.measure, self._plan.groups(visit.layout))):
             return False
-        return any(
-            key not in self._complete and key not in self._given_up
-            for key in self._plan.keys(visit)
-        )
+        return any(key not in self._given_up for key in self._left(visit))
 
     @contextmanager
     def _started(self, visit: Visit, nth: int) -> Iterator[Deployment]:

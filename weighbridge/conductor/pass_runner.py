@@ -15,6 +15,7 @@ from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeEstimate, work_of
 from weighbridge.drivers.driver import Driver, DriverFailure
 from weighbridge.drivers.kind import KINDS
+from weighbridge.results.analysis.find.searches import RateStep, Searches
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
@@ -39,6 +40,8 @@ class PassRunner:
     settings: DriverSettings
     prefix: str
     given_up: set[StepKey]
+    searches: Searches | None = None
+    """The searches of rates, if the plan has any."""
     at: StepTurn | None = None
     """The step that is measured or prepared."""
     tried: set[StepKey] = field(default_factory=set)
@@ -66,7 +69,14 @@ class PassRunner:
         return True
 
     def _left(self, turn: StepTurn) -> bool:
-        return turn.key not in self.runner.complete and turn.key not in self.given_up
+        """Whether a step is to be measured, or the search after it goes on."""
+        if turn.key in self.given_up:
+            return False
+        return turn.key not in self.runner.complete or self._next_of(turn) is not None
+
+    def _next_of(self, turn: StepTurn) -> RateStep | None:
+        """The step that the search after a step needs next."""
+        return None if self.searches is None else self.searches.next_of(turn.key)
 
     def _failed(self, at: StepTurn, ways: Sequence[Pass], error: DriverError | TargetError) -> bool:
         """Record that a driver failed, and give up its workload; False if a daemon has died."""
@@ -87,7 +97,8 @@ class PassRunner:
             if turn.way == at.way and turn.workload == at.workload and self._left(turn)
         ]
         why = "an earlier step failed" if died is None else "the gateway had failed"
-        self.runner.not_measured([key for key in lost if key not in self.tried], first, why=why)
+        untried = [key for key in lost if key not in {*self.tried, *self.runner.complete}]
+        self.runner.not_measured(untried, first, why=why)
         self.given_up.update(lost)
         return not isinstance(died, ServiceFailed)
 
@@ -134,8 +145,11 @@ class PassRunner:
             begun: set[str] = set()
             for turn in these:
                 driver = turn.way.driver
-                self._measure_turn(drivers[driver], turn, again=driver in begun, leave=leave)
+                if turn.key not in self.runner.complete:
+                    self._measure_turn(drivers[driver], turn, again=driver in begun, leave=leave)
                 begun.add(driver)
+            for turn in these:
+                self._search(drivers[turn.way.driver], turn, leave=leave)
             for turn in () if leave else _first_of_each(these):
                 self.at = turn
                 with self.estimate.doing("clean", self.visit, work_of(turn.way, turn.workload)):
@@ -165,6 +179,25 @@ class PassRunner:
                 turn.key,
                 leave=leave,
             )
+
+    def _search(self, driver: Driver, turn: StepTurn, *, leave: bool) -> None:
+        """Measure the steps at a rate that the search after a step needs, one after the other."""
+        if self._next_of(turn) is None:
+            return
+        self.at = turn
+        self.display.say(f"searching the highest rate of {turn.workload.name}")
+        work = work_of(turn.way, turn.workload)
+        with self.estimate.doing("search", self.visit, work, turn.key.workers):
+            while (asked := self._next_of(turn)) is not None:
+                self.runner.step(
+                    self.planned,
+                    self.deployment,
+                    self.watch,
+                    driver,
+                    asked.workload,
+                    asked.key,
+                    leave=leave,
+                )
 
 
 def _first_of_each(turns: Sequence[StepTurn]) -> list[StepTurn]:

@@ -17,6 +17,8 @@ from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging
 from weighbridge.conductor.balance import blocks
 from weighbridge.conductor.passes import left_out, passes_of, together
+from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
+from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import Suite, Workload
@@ -77,11 +79,17 @@ class Plan(Record):
     """Time for the whole run, in seconds; None: as long as it takes."""
     order_seed: Annotated[int, Field(ge=0)] | None = None
     """Seed of the order of visits and of shuffled worker counts; None in plans of old versions."""
+    find: LatencyBound | None = None
+    """The bound within which the highest rate is searched, after each ordinary step of a gateway;
+    None: none is.
+    """
 
     @property
     def steps(self) -> int:
-        """How many steps are measured in all."""
-        return sum(len(workload.workers) for workload in self._replayed())
+        """How many steps are measured in all; with searches, at most."""
+        ordinary = sum(len(workload.workers) for workload in self._replayed())
+        searched = sum(len(self.searched(visit)) for visit in self.visits)
+        return ordinary + MOST_AT_A_RATE * searched
 
     @property
     def seconds(self) -> float:
@@ -119,6 +127,12 @@ class Plan(Record):
         return tuple(
             turn.key for ways in self.groups(visit.layout) for turn in self.turns(visit, ways)
         )
+
+    def searched(self, visit: Visit) -> tuple[StepKey, ...]:
+        """The steps of a visit after which a rate is searched."""
+        if self.find is None:
+            return ()
+        return tuple(key for key in self.keys(visit) if key.layer is None)
 
     def grown(self) -> Plan | None:
         """The plan with the next of the further blocks; None if there are no more."""
@@ -210,8 +224,10 @@ def make_plan(
     *,
     controls: Mapping[str, str] = NO_CONTROLS,
     order_seed: int | None = None,
+    find: LatencyBound | None = None,
 ) -> Plan:
     """The plan of a suite over checked layouts; `controls` names A/A controls and their layouts.
+    With `find`, rates are searched within that bound (`weighbridge.conductor.finding`).
 
     Each repeat is a block that visits every layout once: interleaved trials, so that a drift of the
     machine affects all of them (Abedi and Brecht 2017), in an order that is balanced (see
@@ -273,4 +289,5 @@ def make_plan(
         structures={name: structure for name, structure in known.items() if structure is not None},
         twins=dict(controls),
         order_seed=given[0],
+        find=find,
     )

@@ -59,7 +59,8 @@ class Profiler:
 
     def _is(self, key: StepKey) -> bool:
         chosen = self._chosen
-        return (key.workload, key.workers, key.layer) == (chosen.workload, chosen.workers, None)
+        step = (chosen.workload, chosen.workers, None, None)
+        return (key.workload, key.workers, key.layer, key.rate_per_s) == step
 
     @contextmanager
     def step(

@@ -27,6 +27,8 @@ from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned
 
+MOST_REPEATS: Final = 1000
+"""Of a suite."""
 UNANSWERED: Final = frozenset({"timeout", "unfinished"})
 """Error classes of requests without an answer: live daemons may have stopped taking requests."""
 
@@ -229,7 +231,12 @@ class StepRunner:
                 profiling(progress)
                 self._display.progress(progress)
 
-            order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
+            # A step of a search has its own requests, and names for what it writes.
+            order = Step(
+                workload=workload,
+                workers=key.workers,
+                repeat=key.repeat + MOST_REPEATS * (key.search_step or 0),
+            )
             measured = driver.step(order, on_progress)
         measurement = measured.measurement
         verdict = judge(measurement, self._suite.bounds, rate_per_s=workload.rate_per_s)

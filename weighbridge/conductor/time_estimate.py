@@ -1,6 +1,7 @@
 """How long the rest of a run takes, by its plan and by how long similar work has taken so far.
 
-A run is a list of work units: start a layout, age it, prepare a workload, a step, clean up, stop.
+A run is a list of work units: start a layout, age it, prepare a workload, a step, the search of a
+rate after it, clean up, stop.
 What a unit takes beyond its warm-up and window is guessed first, from times seen on a machine with
 two cores, and then known: best from the same unit of an earlier repeat, less well from the same
 one of another layout, and least from any unit of its kind; these correct the guess by a factor.
@@ -11,17 +12,19 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final, Literal
 
 from weighbridge.conductor.passes import asked_of_hosts
 from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
+from weighbridge.results.analysis.find.judged_rate import SHORTEST_S
+from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.hardware import Hardware
 
-WorkKind = Literal["start", "age", "prepare", "step", "clean", "stop"]
+WorkKind = Literal["start", "age", "prepare", "step", "search", "clean", "stop"]
 
 STARTING_S: Final = 7.0
 """Starting, verifying and limiting a lab layout: 6 s for Ceph and its fronts, 8 s for Swift."""
@@ -177,7 +180,7 @@ def _of_visit(plan: Plan, visit: Visit, complete: Collection[StepKey]) -> list[W
     work: list[WorkUnit] = []
     for ways in plan.groups(visit.layout):
         turns = [turn for turn in plan.turns(visit, ways) if turn.key not in complete]
-        work += _of_turns(visit, turns, leaves=leaves)
+        work += _of_turns(visit, turns, leaves=leaves, searched=plan.searched(visit))
     if not work and plan.keys(visit):
         return []
     start_s = starting_s(plan.hardware, plan.suite, attest=plan.attested(visit))
@@ -199,26 +202,49 @@ def starting_s(hardware: Hardware, suite: Suite, *, attest: bool) -> float:
     return STARTING_S + (ATTESTING_S if asked_of_hosts(suite, sameness=attest) else 0.0)
 
 
-def _of_turns(visit: Visit, turns: Sequence[StepTurn], *, leaves: bool) -> list[WorkUnit]:
-    """The units of steps that take turns. `leaves`: what they write is not deleted."""
+def _of_turns(
+    visit: Visit, turns: Sequence[StepTurn], *, leaves: bool, searched: Collection[StepKey]
+) -> list[WorkUnit]:
+    """The units of steps that take turns. `leaves`: what they write is not deleted; after those
+    `searched` a rate is searched.
+    """
     pairs = {work_of(turn.way, turn.workload): turn.workload for turn in turns}
     prepare = {
         work: WorkUnit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one))
         for work, one in pairs.items()
     }
     if leaves:
-        return [*prepare.values(), *(_step(visit, turn, leaves=True) for turn in turns)]
+        return [*prepare.values(), *_steps(visit, turns, searched, leaves=True)]
     found: list[WorkUnit] = []
     for _, some in groupby(turns, key=lambda turn: turn.workload.name):
         these = list(some)
         works = list(dict.fromkeys(work_of(turn.way, turn.workload) for turn in these))
         found += [prepare[work] for work in works]
-        found += [_step(visit, turn, leaves=False) for turn in these]
+        found += _steps(visit, these, searched, leaves=False)
         found += [
             WorkUnit("clean", visit, work, guess_s=0.1 + _objects(pairs[work]) / PREPARED_PER_S)
             for work in works
         ]
     return found
+
+
+def _steps(
+    visit: Visit, turns: Sequence[StepTurn], searched: Collection[StepKey], *, leaves: bool
+) -> list[WorkUnit]:
+    """Steps of a workload, then the searches of their rates."""
+    steps = [_step(visit, turn, leaves=leaves) for turn in turns]
+    pairs = [(one, turn) for one, turn in zip(steps, turns, strict=True) if turn.key in searched]
+    searches = [
+        replace(
+            one,
+            kind="search",
+            planned_s=MOST_AT_A_RATE
+            * (turn.workload.warmup + max(turn.workload.runtime, SHORTEST_S)),
+            guess_s=MOST_AT_A_RATE * one.guess_s,
+        )
+        for one, turn in pairs
+    ]
+    return [*steps, *searches]
 
 
 def _step(visit: Visit, turn: StepTurn, *, leaves: bool) -> WorkUnit:

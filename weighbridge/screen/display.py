@@ -157,6 +157,8 @@ def _name(key: StepKey) -> str:
         name += f" by {driver_label(key.driver)}"
     if key.layer == "gateway":
         name += " behind its front"
+    if key.rate_per_s is not None:
+        name += f" at {key.rate_per_s:g}/s"
     return f"{name} repeat {key.repeat + 1}" if key.repeat else name
 
 

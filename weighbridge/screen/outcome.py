@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
+from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import Finding, headline
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
@@ -51,6 +52,8 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_tuning(derived.tuned, derived, console)
         return
     rows, comparison = derived.rows, derived.comparison
+    if derived.found is not None:
+        _print_rates(derived.found, console)
     if comparison.subjects:
         print_line(console, f"{headline(derived.findings)}.", "bold")
     _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
@@ -75,6 +78,19 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_line(console, f"\n{derived.remedy.says}{command}")
     print_line(console, f"\ntable   {derived.summary}")
     print_line(console, f"report  {derived.report}")
+
+
+def _print_rates(found: Found, console: Console) -> None:
+    """The highest rates within a bound: a sentence for each kind of requests, then a table."""
+    for sentence in found.sentences:
+        print_line(console, sentence, "bold")
+    # The sentences have the notes.
+    head, lines = RATE_HEAD[:-1], [line[:-1] for line in rate_lines(found)]
+    table = new_table(*head, right=head[2:])
+    for line in lines:
+        table.add_row(*map(escape, line))
+    console.print(table)
+    print_line(console, "The closed loop before each search:", "dim")
 
 
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:

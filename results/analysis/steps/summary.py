@@ -209,9 +209,10 @@ def rows_of(
     repeats = plan.suite.repeats
     moves: dict[str, dict[StepKey, float | None]] = {}
     for key, step in found.items():
-        moves.setdefault(key.layout, {})[key] = next(
-            (point.move for point in step.points.values() if point.valid), None
-        )
+        if key.rate_per_s is None:
+            moves.setdefault(key.layout, {})[key] = next(
+                (point.move for point in step.points.values() if point.valid), None
+            )
     return tuple(
         _row(key, operation, sizes[key.workload], repeats, found, moves.get(key.layout, {}))
         for _, key, operation in sorted(cells, key=itemgetter(0))

@@ -72,6 +72,10 @@ class Verdict(Record):
 
     valid: bool
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    """The notes that make it invalid."""
+    unserved: tuple[str, ...] = ()
+    """The faults that show what the target does not serve: failures, and a rate not reached."""
 
 
 def samples_needed(percent: float) -> int:
@@ -99,19 +103,21 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
     Its own notes are not repeated. Raises InvalidMeasurement if a histogram cannot be read.
     """
     faults: list[str] = []
+    unserved: list[str] = []
     notes: list[str] = []
     done = sum(tally.count for tally in measurement.tallies)
     failed = sum(tally.failed for tally in measurement.tallies)
     if done + failed == 0:
         faults.append("nothing was done inside the window")
-    faults += [_lone(tally) for tally in measurement.tallies if tally.failed and not tally.count]
+    unserved += [_lone(tally) for tally in measurement.tallies if tally.failed and not tally.count]
     if done and failed:
         share = failed / (done + failed)
         text = f"{share:.2%} of operations failed ({error_words(measurement.tallies)})"
         if share > bounds.error_share:
-            faults.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
+            unserved.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
         else:
             notes.append(text)
+    faults += unserved
     for tally in measurement.tallies:
         if tally.latency is not None:
             counted = Histogram.decode(tally.latency).count
@@ -134,7 +140,8 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
             where = f" on {client}" if client else ""
             faults.append(f"the driver{where} {used}: it may have been the bottleneck")
     if rate_per_s is not None:
-        faults += _too_slow(measurement, rate_per_s, done + failed)
+        too_slow = _too_slow(measurement, rate_per_s, done + failed)
+        faults, unserved = [*faults, *too_slow], [*unserved, *too_slow]
     little = _little(measurement, done, failed) if rate_per_s is None and done else None
     if little is not None:
         miss, bound = little
@@ -160,7 +167,12 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
         ]
         if lacking:
             notes.append(f"{_called(tally.operation)}: too few samples for {', '.join(lacking)}")
-    return Verdict(valid=not faults, notes=(*faults, *notes))
+    return Verdict(
+        valid=not faults,
+        notes=(*faults, *notes),
+        faults=tuple(faults),
+        unserved=tuple(unserved),
+    )
 
 
 def error_words(tallies: tuple[Tally, ...]) -> str:

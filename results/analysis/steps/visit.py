@@ -140,11 +140,12 @@ def visit(
     place: str = "steps.jsonl",
     gaps: tuple[str, ...] = (),
 ) -> JudgedStep:
-    """What is kept of a step. `closed_loop`: its workload has no rate.
+    """What is kept of a step. `closed_loop`: its workload has no rate (a step of a search has).
 
     `place`: where the step was read from, for notes. `gaps`: what could not be read with it.
     """
     measurement = step.measurement
+    closed_loop = closed_loop and step.key.rate_per_s is None
     if measurement is None:
         return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
     done = sum(tally.count for tally in measurement.tallies)

@@ -1,0 +1,175 @@
+"""`compare --find` as a command, on pretended hosts with a driver of made-up figures."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from stub_run import StubGateway, fake_driver_settings
+from weighbridge import run as running
+from weighbridge.command import main
+from weighbridge.common.registry import Registry
+from weighbridge.results.analysis.find.rate_search import MOST_STEPS
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore
+from weighbridge.topologies import loader
+
+SUITE = """
+name: trial
+about: As short as it can be
+api: [swift]
+repeats: 5
+workloads:
+  - name: small
+    objects: {size: 4KiB}
+    operations: {read: 1}
+    workers: [1, 4]
+    runtime: 2s
+  - name: lists
+    objects: {size: 4KiB}
+    operations: {list: 1}
+    workers: [1]
+    runtime: 2s
+"""
+LAYOUT = "name: {name}\nabout: A stub\ngateway: stub\nrelease: '1'\nplace: {{}}\n"
+LAYOUTS = ("rgw-a", "swift-b")
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The command without a bound."""
+    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
+    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=fake_driver_settings()))
+    for name in ("home", "state"):
+        monkeypatch.setenv(f"WEIGHBRIDGE_{name.upper()}", str(tmp_path / name))
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    files = []
+    for name in LAYOUTS:
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(LAYOUT.format(name=name))
+    return (
+        *("compare", "--suite", f"{tmp_path}/suite.yaml", "--layouts", ",".join(map(str, files))),
+        *("--hardware", "loopback", "--no-attest", "--no-charts", "--out", f"{tmp_path}/runs"),
+    )
+
+
+def only(folder: Path) -> Path:
+    (found,) = (folder / "runs").iterdir()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("bound", "hint"),
+    [
+        ("p900<=50ms", "did you mean 'p90'?"),
+        ("p90<=50", "is not a quantity"),
+        ("p90<50ms", "is not <="),
+        ("throughput<=5ms", "is not a latency"),
+    ],
+)
+def test_a_wrong_bound_is_refused_before_anything_starts(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli, bound: str, hint: str
+) -> None:
+    code, _, err = run_cli(*arguments, "--find", bound)
+    assert code == 2
+    assert hint in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_driver_without_rates_is_refused_before_anything_starts(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli
+) -> None:
+    code, _, err = run_cli(*arguments, "--find", "p90<=50ms", "--driver", "cosbench")
+    assert code == 2
+    assert "not at a rate" in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_answer_is_a_sentence_a_table_and_a_bar_in_terminal_and_report(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli
+) -> None:
+    code, out, err = run_cli(*arguments, "--find", "p90<=20ms")
+    assert (code, err) == (0, "")
+    assert "no rate is searched for lists" in out
+    sentence = next(line for line in out.splitlines() if line.startswith("4 KiB reads within"))
+    assert sentence.startswith("4 KiB reads within p90 <= 20 ms over 4 connections: rgw-a serves ")
+    assert ", swift-b " in sentence
+    assert "provisional: few repeats" in sentence
+    assert "The closed loop before each search:" in out
+    store = RunStore.open(only(tmp_path))
+    assert {step.key.repeat for step in store.steps()} == {0}
+    assert {step.key.workload for step in store.steps()} == {"small"}
+    report = (store.derived / "report.html").read_text()
+    assert "The highest rates within p90 &lt;= 20 ms" in report
+    assert sentence.rstrip(".") in report.replace("&lt;", "<")
+    assert 'id="highest-rates"' in report
+    again = run_cli("report", "--no-charts", store.folder)[1]
+    assert sentence in again
+    assert run_cli("resume", "--no-charts", store.folder)[1].startswith(
+        f"{store.folder}: every step is measured"
+    )
+
+
+def test_exports_have_the_rate_of_each_step(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli
+) -> None:
+    run_cli(*arguments, "--find", "p90<=20ms")
+    folder = only(tmp_path)
+    assert run_cli("export", folder, "--to", "csv", "--out", tmp_path / "csv")[0] == 0
+    (path,) = (tmp_path / "csv").rglob("*steps.csv")
+    lines = list(csv.DictReader(path.open()))
+    rates = [line["rate_per_s"] for line in lines if line["layout"] == "rgw-a"]
+    assert rates[0] == ""
+    assert all(float(rate) > 0 for rate in rates[1:])
+    assert len(lines) == len(RunStore.open(folder).steps())
+
+
+@pytest.mark.parametrize("at", [1, 3, 9])
+def test_a_killed_search_is_resumed_by_the_command_and_nothing_is_measured_twice(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli, at: int
+) -> None:
+    child = os.fork()
+    if not child:
+        real, left = RunStore.append, [at]
+
+        def append(store: RunStore, step: StepResult) -> None:
+            real(store, step)
+            left[0] -= step.key.rate_per_s is not None
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        RunStore.append = append  # type: ignore[method-assign]  # in this process alone
+        sys.argv = ["weighbridge", *arguments, "--find", "p90<=20ms"]
+        try:
+            main()
+        finally:
+            os._exit(70)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    folder = only(tmp_path)
+    before = (folder / "steps.jsonl").read_bytes()
+    assert run_cli("report", "--no-charts", folder)[0] in (0, 4)
+    found = RunData(folder).found
+    assert found is not None
+    assert "the search is not over" in found.sentences[0]
+    code, out, _ = run_cli("resume", "--no-charts", folder)
+    assert code == 0
+    assert (folder / "steps.jsonl").read_bytes().startswith(before)
+    steps = RunStore.open(folder).steps()
+    assert len({step.key for step in steps}) == len(steps)
+    assert [step.order for step in steps] == list(range(len(steps)))
+    assert "not over" not in out
+    for layout in LAYOUTS:
+        numbers = [step.key.search_step for step in steps if step.key.layout == layout]
+        # The pretended gateways are faster or slower by their ports, which a resumed run changes.
+        assert numbers == [None, *range(1, len(numbers))]
+        assert 2 < len(numbers) <= MOST_STEPS
