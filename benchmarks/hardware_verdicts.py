@@ -5,15 +5,16 @@
 
 Each hardware takes one `weighbridge compare`, about eight minutes on two cores. Hosts are those of
 `lab-disks` with another disk model. Prints a Markdown table of all of them (a line for each layout,
-kind of request and worker count) and who leads where. Needs root and a machine that does nothing
-else: what `compare` doubts is marked `?`, and the doubts follow the table. Runs that are in FOLDER
-already are not repeated.
+kind of request and worker count) and who leads where. Figures that `compare` doubts are marked `?`,
+and the doubts follow the table. Needs root and a machine that does nothing else. Runs that are in
+FOLDER already are not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -69,27 +70,41 @@ def compared(name: str, out: Path, options: Sequence[str]) -> Path:
     return found[-1].parent.parent
 
 
+FIGURES: Final = {"throughput": "throughput_ops_s", "p90": "p90_ms", "max": "max_ms"}
+"""The columns of summary.csv that the table shows, by their metrics."""
+DOUBT: Final = re.compile(r"(?:grave|mild)(?: \(([^)]*)\))?: ")
+"""A doubt in summary.csv, with the metrics that it touches: all, if it names none."""
+
+
+def doubted(doubts: str, metric: str) -> bool:
+    """Whether a row's doubts touch a metric."""
+    return any(not one[1] or metric in re.split(r",\s*", one[1]) for one in DOUBT.finditer(doubts))
+
+
 def table(runs: Mapping[str, Path]) -> str:
-    """The Markdown table of all runs, then the doubts of each."""
+    """The Markdown table of all runs, then the doubts about its figures."""
     lines = [" | ".join(HEAD), " | ".join("---" for _ in HEAD)]
     doubts = []
     for name, run in runs.items():
         with (run / "derived" / "summary.csv").open(newline="") as file:
             for row in csv.DictReader(file):
-                mark = "" if row["ranked"] == "yes" and row["provisional"] == "no" else " ?"
-                figures = (row["throughput_ops_s"], row["p90_ms"], row["max_ms"])
+                marks = {metric: doubted(row["doubts"], metric) for metric in FIGURES}
+                figures = (
+                    f"{float(row[column]):.3g}{' ?' * marks[metric]}" if row[column] else "-"
+                    for metric, column in FIGURES.items()
+                )
                 lines.append(
                     " | ".join(
                         (
                             *(name, row["workload"], row["workers"], row["layout"]),
-                            *(f"{float(one):.3g}{mark}" if one else "-" for one in figures),
+                            *figures,
                             row["limited_by"] or "unknown",
                         )
                     )
                 )
-                if mark:
+                if any(marks.values()):
                     what = f"{name}, {row['workload']} x{row['workers']}, {row['layout']}"
-                    doubts.append(f"- {what}: {row['doubts'] or row['notes']}")
+                    doubts.append(f"- {what}: {row['doubts']}")
     return "\n".join([*(f"| {line} |" for line in lines), "", *doubts])
 
 
