@@ -4,22 +4,25 @@
         [-- COMPARE OPTIONS]
 
 Each hardware takes one `weighbridge compare`, about eight minutes on two cores. Hosts are those of
-`lab-disks` with another disk model. Prints a Markdown table of all of them (a line for each layout,
-kind of request and worker count) and who leads where. Needs root and a machine that does nothing
-else: what `compare` doubts is marked `?`, and the doubts follow the table. Runs that are in FOLDER
-already are not repeated.
+`lab-disks` with another disk model. Prints a Markdown table of all of them (a line for each kind of
+request and worker count) and who leads where. Figures that `compare` doubts are marked `?`,
+and the doubts follow the table. Needs root and a machine that does nothing else. Runs that are in
+FOLDER already are not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
+
+from weighbridge.results.figures import show_figure
 
 MODELS: Final = {
     "ideal": "ideal",
@@ -29,9 +32,18 @@ MODELS: Final = {
 }
 """Disk models as in a hardware file. Flash is not scattered: nothing seeks there."""
 CPU: Final = "lab-cpu"
+BASE, OTHER = "rgw-beast", "swift"
+"""The layouts of the suite."""
 HEAD: Final = (
-    *("hardware", "requests", "workers", "layout", "op/s", "p90 ms", "max ms", "limited by"),
+    *("disks", "requests", "workers"),
+    *(f"{layout} {what}" for layout in (BASE, OTHER) for what in ("op/s", "p90 ms", "max ms")),
+    *(f"limited by ({layout})" for layout in (BASE, OTHER)),
+    "throughput",
 )
+FIGURES: Final = {"throughput": "throughput_ops_s", "p90": "p90_ms", "max": "max_ms"}
+"""The columns of summary.csv that the table shows, by their metrics."""
+DOUBT: Final = re.compile(r"(?:grave|mild)(?: \(([^)]*)\))?: ")
+"""A doubt in summary.csv, with the metrics that it touches: all, if it names none."""
 
 
 def hardware_of(model: str) -> str:
@@ -69,27 +81,64 @@ def compared(name: str, out: Path, options: Sequence[str]) -> Path:
     return found[-1].parent.parent
 
 
+def doubted(doubts: str, metric: str) -> bool:
+    """Whether a row's doubts touch a metric."""
+    return any(not one[1] or metric in re.split(r",\s*", one[1]) for one in DOUBT.finditer(doubts))
+
+
+def figures(row: Mapping[str, str]) -> tuple[str, ...]:
+    """The figures of a row of summary.csv, marked where they are doubted."""
+    return tuple(
+        f"{show_figure(float(row[column]))}{' ?' * doubted(row['doubts'], metric)}"
+        if row[column]
+        else "-"
+        for metric, column in FIGURES.items()
+    )
+
+
+def verdict(effect: Mapping[str, str]) -> str:
+    """Who leads by how much, or why nobody does, from a row of effects.csv."""
+    if effect["verdict"] not in ("better", "worse"):
+        return effect["verdict"]
+    ratio = float(effect["ratio"])
+    return f"{OTHER} {ratio:.1f}×" if ratio > 1 else f"{BASE} {1 / ratio:.1f}×"
+
+
+def rows_of(run: Path, name: str) -> list[dict[str, str]]:
+    """The lines of a CSV file of a run."""
+    with (run / "derived" / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def table(runs: Mapping[str, Path]) -> str:
-    """The Markdown table of all runs, then the doubts of each."""
-    lines = [" | ".join(HEAD), " | ".join("---" for _ in HEAD)]
-    doubts = []
+    """The Markdown table of all runs, then the doubts about its figures."""
+    lines, doubts = [" | ".join(HEAD), " | ".join("---" for _ in HEAD)], []
     for name, run in runs.items():
-        with (run / "derived" / "summary.csv").open(newline="") as file:
-            for row in csv.DictReader(file):
-                mark = "" if row["ranked"] == "yes" and row["provisional"] == "no" else " ?"
-                figures = (row["throughput_ops_s"], row["p90_ms"], row["max_ms"])
-                lines.append(
-                    " | ".join(
-                        (
-                            *(name, row["workload"], row["workers"], row["layout"]),
-                            *(f"{float(one):.3g}{mark}" if one else "-" for one in figures),
-                            row["limited_by"] or "unknown",
-                        )
+        cells = {
+            (row["workload"], row["workers"], row["layout"]): row
+            for row in rows_of(run, "summary.csv")
+        }
+        for effect in rows_of(run, "effects.csv"):
+            where = (effect["workload"], effect["workers"])
+            if effect["metric"] != "throughput" or effect["subject"] != OTHER or "all" in where:
+                continue
+            pair = [cells[*where, layout] for layout in (BASE, OTHER)]
+            lines.append(
+                " | ".join(
+                    (
+                        *(name, effect["about"], effect["workers"]),
+                        *(figure for row in pair for figure in figures(row)),
+                        *(row["limited_by"] or "unknown" for row in pair),
+                        verdict(effect),
                     )
                 )
-                if mark:
-                    what = f"{name}, {row['workload']} x{row['workers']}, {row['layout']}"
-                    doubts.append(f"- {what}: {row['doubts'] or row['notes']}")
+            )
+            doubts += [
+                f"- {name}, {effect['about']} by {effect['workers']}, {row['layout']}: "
+                f"{row['doubts']}"
+                for row in pair
+                if any(doubted(row["doubts"], metric) for metric in FIGURES)
+            ]
     return "\n".join([*(f"| {line} |" for line in lines), "", *doubts])
 
 

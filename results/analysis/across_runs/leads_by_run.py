@@ -56,8 +56,10 @@ class LeadInRun(Record):
 
     @property
     def limit_words(self) -> str:
-        """What limited the layouts, each kind once; `unknown` if unknown."""
-        return listed(list(dict.fromkeys(self.limits.values()))) if self.limits else "unknown"
+        """What limited the layouts, with their names if it differs; `unknown` if unknown."""
+        if len(set(self.limits.values())) < 2:
+            return next(iter(self.limits.values()), "unknown")
+        return listed([f"{words} ({layout})" for layout, words in self.limits.items()])
 
 
 class LeadsByRun(Record):

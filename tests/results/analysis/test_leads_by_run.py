@@ -47,7 +47,8 @@ def leads(layout: str | None, margin: float = 1.0, *, doubted: bool = False) -> 
             one("B", leads("swift", 1.4, doubted=True), DISKS),
             (
                 "rgw-beast leads by 3.2× on lab-a (A); swift provisionally does more by 1.4× "
-                f"on lab-b (B) (limited by {CPU} and {DISKS} on lab-a, {DISKS} on lab-b)"
+                f"on lab-b (B) (limited by {CPU} (rgw-beast) and {DISKS} (swift) on lab-a, "
+                f"{DISKS} on lab-b)"
             ),
         ),
         (
