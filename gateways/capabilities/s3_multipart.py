@@ -163,7 +163,7 @@ def multipart_checksum(store: S3Session) -> Answer:
         head = {"Bucket": store.bucket, "Key": upload.key, "ChecksumMode": "ENABLED"}
         found = store.ask_back("head_object", **head).get("ChecksumCRC32")
     if found not in (_crc(body), f"{_crc(base64.b64decode(_crc(body)))}-1"):
-        raise Wrong(f"ignored: the checksum is {found}", status=200)
+        raise Wrong(f"not kept: HEAD says {found or 'nothing'}", status=200)
     return works(status=200)
 
 

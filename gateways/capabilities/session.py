@@ -125,10 +125,8 @@ class StoreSession(ABC):
         """
         if answer.status < REFUSES_FROM:
             changed = self.read(key) != before
-            raise Wrong(
-                f"{what}: taken" + (", and the object changed" if changed else ""),
-                status=answer.status,
-            )
+            how = ", and stored" if before is None else ", and the object changed"
+            raise Wrong(f"{what}: taken{how if changed else ''}", status=answer.status)
         error = fault(answer)
         if isinstance(error, Unknown) or answer.status == HTTPStatus.NOT_IMPLEMENTED:
             raise error

@@ -141,7 +141,7 @@ LOOP = "import sys\nsys.stdin.readline()\nfor line in sys.stdin:\n    print({!r}
         LOOP.format("no JSON"),
         LOOP.format(json.dumps({**GOOD, "key": "s3-copy-replace"})),
         LOOP.format(json.dumps({**GOOD, "answer": {"outcome": "perfect"}})),
-        LOOP.format("x" * 2_000_000),
+        LOOP.format("x").replace("'x'", "'x' * 2_000_000"),
         "import sys\nsys.stdin.read()",
     ],
 )
