@@ -20,7 +20,7 @@ from weighbridge.results.charts.latency.heat_map import latency_over_time
 from weighbridge.results.charts.latency.hockey_stick import hockey_stick
 from weighbridge.results.charts.latency.share_chart import share_chart
 from weighbridge.results.charts.panels import Figure
-from weighbridge.results.charts.rate_bars import rate_bars
+from weighbridge.results.charts.rates.rate_bars import rate_bars
 from weighbridge.results.charts.resource_strips import resources_by_workers
 from weighbridge.results.charts.staircase_chart import staircase_chart
 from weighbridge.results.charts.tuning_charts import drift_chart, tornado_charts

@@ -44,12 +44,9 @@ from weighbridge.results.record import (
 )
 
 RUN_TAGS: Final = ("run", "suite")
-STEP_TAGS: Final = (
-    *(*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat"),
-    *("rate_per_s", "search_step"),
-)
+STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")
 """`layer` is set only for load below and beside gateways; `repeat` counts from 1, as in the
-report. The last two are set only for steps of a search for a rate.
+report. The workload of a step of a search has its rate: `small-read at 342/s`.
 """
 
 TAGS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -170,17 +167,16 @@ class RunPoints:
         return {"run": self._store.manifest.run_id, "suite": self._store.manifest.suite}
 
     def _tags_of(self, key: StepKey) -> dict[str, str | None]:
+        rate = "" if key.rate_per_s is None else f" at {key.rate_per_s:g}/s"
         return {
             **self._tags,
             "layout": key.layout,
             "api": key.api,
             "driver": key.driver,
             "layer": key.layer,
-            "workload": key.workload,
+            "workload": key.workload + rate,
             "workers": str(key.workers),
             "repeat": str(key.repeat + 1),
-            "rate_per_s": None if key.rate_per_s is None else f"{key.rate_per_s:g}",
-            "search_step": None if key.search_step is None else str(key.search_step),
         }
 
 

@@ -19,7 +19,7 @@ from weighbridge.results.analysis.find.rate_search import RateSearch, RateTrial
 from weighbridge.results.analysis.find.searches import Searches
 from weighbridge.results.analysis.kinds import requests_of
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.doubt import Doubt, PairDoubt, few
+from weighbridge.results.doubt import Doubt, PairDoubt, few, graves
 from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure, upper
 from weighbridge.results.record import LatencyBound, ResolvedPlan, StepKey
 from weighbridge.results.record.driver_traits import driver_label
@@ -50,7 +50,7 @@ class FoundRate(Record):
     unknown.
     """
     latency_ms: NonNegativeFloat | None = None
-    """The bound's metric at that rate: the highest of all steps."""
+    """The bound's metric at that rate: the highest of the steps in which it was served."""
     lowest_per_s: PositiveFloat | None = None
     """If no rate was served, the lowest one that was not."""
     at_least: bool = False
@@ -85,10 +85,15 @@ class FoundRate(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of it: why it is not exact, then its doubts, each once."""
+        """What a reader must know of it, each once: why it is not exact, then its mild doubts."""
         shown = self.why if self.rate_per_s is not None or self.lowest_per_s is not None else ""
-        words = (f"{doubt.what}: {doubt.words}" for doubt in self.doubts)
-        return tuple(dict.fromkeys(note for note in (shown, *words) if note))
+        mild = [doubt for doubt in self.doubts if doubt.grade == "mild"]
+        return tuple(dict.fromkeys(note for note in (shown, *map(_doubt, mild)) if note))
+
+    @property
+    def condemned(self) -> tuple[str, ...]:
+        """Its grave doubts: it must not be compared with that of another layout."""
+        return tuple(dict.fromkeys(_doubt(doubt) for doubt in graves(self.doubts)))
 
 
 class FoundKind(Record):
@@ -131,7 +136,13 @@ def rate_lines(found: Found) -> tuple[tuple[str, ...], ...]:
             show_figure(rate.latency_ms),
             str(rate.repeats),
             str(rate.steps),
-            "; ".join((*([rate.words] if rate.rate_per_s is None else []), *rate.notes)),
+            "; ".join(
+                (
+                    *([rate.words] if rate.rate_per_s is None else []),
+                    *(f"not comparable: {words}" for words in rate.condemned),
+                    *rate.notes,
+                )
+            ),
         )
         for kind in found.kinds
         for rate in kind.rates
@@ -209,7 +220,11 @@ def _answer(
 ) -> FoundRate:
     searches = [search for _, search in found if search is not None and search.trials]
     with_low = [search for search in searches if search.low is not None]
-    missed = [search for search in searches if search.low is None and search.high is not None]
+    missed = [
+        search
+        for search in searches
+        if search.low is None and search.high is not None and not search.tied
+    ]
     head = {
         "layout": first.layout,
         "api": first.api,
@@ -238,7 +253,11 @@ def _answer(
         ratio = one_sample([math.log(value) for value in lows]).ratio
         low, high = ratio.low, ratio.high
     at = [trial for search in with_low for trial in search.trials if trial.rate_per_s == search.low]
-    latencies = [trial.latency_ms for trial in at if trial.latency_ms is not None]
+    latencies = [
+        trial.latency_ms
+        for trial in at
+        if trial.verdict == "served" and trial.latency_ms is not None
+    ]
     return FoundRate(
         **head,
         rate_per_s=geometric_mean(lows),
@@ -302,12 +321,16 @@ def _reasons_of(
         yield f"{counted(len(search.trials), 'step')} were not enough for 5 %"
     if search.next_per_s is None and search.tied:
         rates = listed([show_figure(rate) for rate in search.tied])
-        yield f"steps at {rates} requests/s disagree"
+        beyond = "" if search.high is None else f", {show_figure(search.high)} are not served"
+        yield f"steps at {rates} requests/s disagree{beyond}"
     if search.next_per_s is None and search.low is not None and not search.confirmed:
         yield "it was measured once, and not confirmed"
-    if search.low is None and search.high is not None and search.trials:
-        lowest = next(one for one in search.trials if one.rate_per_s == search.high)
-        yield lowest.why
+    if search.low is None and search.high is not None and not search.tied:
+        yield next(
+            trial.why
+            for trial in search.trials
+            if (trial.rate_per_s, trial.verdict) == (search.high, "not served")
+        )
 
 
 def _is_of(step: StepKey, key: StepKey) -> bool:
@@ -334,6 +357,10 @@ def _of_pairs(layout: str, pairs: Sequence[PairDoubt]) -> Iterator[Doubt]:
     return (pair.doubt for pair in pairs if layout in pair.layouts)
 
 
+def _doubt(doubt: Doubt) -> str:
+    return f"{doubt.what}: {doubt.words}"
+
+
 def _sentence(bound: LatencyBound, kind: FoundKind) -> str:
     """`64 kB reads within p90 <= 50 ms over 16 connections: rgw-beast serves 392 requests/s (392 to
     412), swift 95 requests/s (95 to 99); provisional: ...`.
@@ -347,7 +374,9 @@ def _sentence(bound: LatencyBound, kind: FoundKind) -> str:
         for rate in kind.rates
         for note in rate.notes
     ]
-    doubts = f"; provisional: {'; '.join(dict.fromkeys(notes))}" if notes else ""
+    grave = dict.fromkeys(words for rate in kind.rates for words in rate.condemned)
+    doubts = f"; not comparable: {'; '.join(grave)}" if grave else ""
+    doubts += f"; provisional: {'; '.join(dict.fromkeys(notes))}" if notes else ""
     connections = counted(kind.connections, "connection")
     return f"{upper(kind.about)} within {bound} over {connections}: {', '.join(parts)}{doubts}."
 

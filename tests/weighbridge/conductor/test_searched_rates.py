@@ -229,7 +229,7 @@ def test_windows_are_long_enough_for_the_percentile(
     for workload in rated:
         rate = workload.rate_per_s
         assert rate is not None
-        assert workload.runtime == pytest.approx(max(5.0, min(60.0, 200 / rate)))
+        assert workload.runtime == pytest.approx(max(10.0, min(60.0, 200 / rate)))
 
 
 def test_time_and_number_of_steps_include_the_searches_at_most(tmp_path: Path) -> None:

@@ -119,10 +119,10 @@ def test_a_histogram_that_cannot_be_read_says_nothing() -> None:
 def test_windows_hold_the_samples_of_a_percentile_up_to_a_minute() -> None:
     workload = WORKLOADS[0].model_copy(update={"runtime": 2.0})
     p90, p99, longest = (METRICS[name] for name in ("p90", "p99", "max"))
-    assert window_s(workload, p90, 1000.0) == 5.0
-    assert window_s(workload, p90, 20.0) == 10.0
+    assert window_s(workload, p90, 1000.0) == 10.0
+    assert window_s(workload, p90, 10.0) == 20.0
     assert window_s(workload, p99, 20.0) == 60.0
-    assert window_s(workload, longest, 0.1) == 5.0
+    assert window_s(workload, longest, 0.1) == 10.0
     assert least_per_s(workload, p90) == pytest.approx(10 / 60)
     assert window_s(workload.model_copy(update={"runtime": 90.0}), p90, 20.0) == 90.0
 

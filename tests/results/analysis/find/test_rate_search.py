@@ -92,12 +92,10 @@ def test_the_lowest_rate_is_one_that_a_step_can_judge() -> None:
 
 @pytest.mark.parametrize("capacity", [950.0, 800.0, 600.0])
 def test_noise_moves_the_answer_by_little_more_than_itself(capacity: float) -> None:
-    """With a scatter of 3 % from step to step, in 95 of 100 searches: nearer than 15 % below, and
-    6 % above.
-    """
+    """With a scatter of 3 % from step to step, nine of ten are at most 15 % below and 6 % above."""
     answers = [ended(noisy(capacity, 0.03, seed)).low for seed in range(200)]
     shares = [0.0 if low is None else low / capacity for low in answers]
-    assert sum(0.85 <= share <= 1.06 for share in shares) >= 190 - 20 * (capacity == 600.0)
+    assert sum(0.85 <= share <= 1.06 for share in shares) >= 180
     assert max(shares) <= 1.06
 
 

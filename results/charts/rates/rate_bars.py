@@ -34,11 +34,13 @@ def rate_bars(source: ChartSource) -> tuple[Figure, ...]:
         if max(repeats) == 1
         else "Whiskers are the 95 % interval over the repeats"
     )
-    provisional = "Provisional: the" if any(rate.doubts for rate in rates) else "The"
+    start = "Provisional: the" if any(rate.doubts for rate in rates) else "The"
+    if any(rate.condemned for rate in rates):
+        start = "Not comparable: the"
     figure = Figure(
         name="highest-rates",
         title=f"The highest rate within {found.bound}",
-        finding=f"{provisional} most requests/s that each layout serves within {found.bound}",
+        finding=f"{start} most requests/s that each layout serves within {found.bound}",
         caption=f"Requests are sent at a constant rate. {whiskers}.",
         panels=tuple(_panel(kind, found) for kind in found.kinds),
         layouts=source.layouts,

@@ -1,0 +1,1 @@
+"""Charts of steps at a rate."""
