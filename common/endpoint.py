@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr, field_serializer, model_validator
 
@@ -10,6 +12,18 @@ from weighbridge.common.record import Record
 
 ObjectApi = Literal["swift", "s3"]
 """The APIs by which clients talk to an object store."""
+
+USUAL_PORTS: Final[Mapping[str, int]] = MappingProxyType({"http": 80, "https": 443})
+"""By scheme."""
+
+
+def base_url(address: str, port: int, *, tls: bool = False) -> str:
+    """The URL of a service.
+
+    The scheme's default port is left out: some clients sign a Host header without it.
+    """
+    scheme = "https" if tls else "http"
+    return f"{scheme}://{address}" + ("" if port == USUAL_PORTS[scheme] else f":{port}")
 
 
 class Endpoint(Record):

@@ -11,10 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field, create_model, model_validator
 
+from weighbridge.common.endpoint import USUAL_PORTS, base_url
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
@@ -22,6 +23,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
+from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.probe import Probe
 
 
@@ -44,11 +46,17 @@ class Behind:
     """Whether they speak FastCGI themselves, where the front `wants_fastcgi`."""
 
 
+def _usual_port(settings: dict[str, Any]) -> int:
+    return USUAL_PORTS["https" if settings.get("tls") else "http"]
+
+
 class FrontSettings(Record):
     """The settings of every front."""
 
-    port: Annotated[int, Field(ge=1, le=65535)] = 80
-    """The port that clients use."""
+    tls: bool = False
+    """Clients speak TLS to it, with a certificate of the deployment's own CA; it ends here."""
+    port: int = Field(default_factory=_usual_port, ge=1, le=65535)
+    """The port that clients use; with `tls` 443 unless given."""
 
 
 class Front(ABC):
@@ -64,6 +72,8 @@ class Front(ABC):
     """Kinds of gateway that it can serve; empty: any."""
     grammars: ClassVar[tuple[FileGrammar, ...]] = ()
     """The grammars of its configuration files."""
+    speaks_tls: ClassVar[bool] = False
+    """Whether its files follow `tls`; certificate and key are then at certificates.SERVER_FILE."""
     port: int
     """The port that clients use."""
 
@@ -119,9 +129,9 @@ class Front(ABC):
         """The least restart for a setting to take effect, by its dotted key below the front's own
         settings.
 
-        Clients know the port, so that it cannot change.
+        Clients know its URL, so that this cannot change.
         """
-        return "cluster" if key == "port" else "restart"
+        return "cluster" if key in {"port", "tls"} else "restart"
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
         """Whether a reload is enough to go from the files `before` to `after`, by path."""
@@ -234,10 +244,39 @@ def front_of(place: FrontedPlacement, settings: FrontedSettings, behind: Behind)
     return None if name is None else FRONTS[name](settings.of_front(name), behind)
 
 
+def front_url(
+    place: FrontedPlacement, settings: FrontedSettings, sites: Mapping[str, Site]
+) -> str | None:
+    """The URL of the front for clients; None without one."""
+    if place.front is None or place.front_name is None:
+        return None
+    own = settings.of_front(place.front_name)
+    return base_url(sites[place.front].address, own.port, tls=own.tls)
+
+
+def tls_host(
+    place: FrontedPlacement, settings: FrontedSettings, unfronted: str | None
+) -> str | None:
+    """The host whose server speaks TLS to clients: the front's, or `unfronted` without a front.
+
+    None: clients use plain HTTP.
+    """
+    if place.front_name is None:
+        return unfronted
+    return place.front if settings.of_front(place.front_name).tls else None
+
+
 def refuse_unfit(
-    place: FrontedPlacement, settings: FrontedSettings, daemons: int, what: str
+    place: FrontedPlacement,
+    settings: FrontedSettings,
+    daemons: int,
+    what: str,
+    *,
+    tls: bool = False,
 ) -> None:
-    """Raise ValueError for several daemons (`what`) without a front, or settings without a host."""
+    """Raise ValueError for several daemons (`what`) without a front, settings without a host, or
+    TLS where it cannot be; `tls`: of the daemons themselves.
+    """
     if daemons > 1 and place.front is None:
         raise ValueError(
             f"{daemons} {what} need a front, {' or '.join(place.fronts)}: clients use one address"
@@ -245,6 +284,16 @@ def refuse_unfit(
     for name in settings.fronts:
         if name in settings.model_fields_set and name != place.front_name:
             raise ValueError(f"settings of {name} are given, but place names no host for it")
+    front = place.front_name
+    if front is None:
+        return
+    if tls:
+        raise ValueError(
+            f"tls of {what}: clients talk to {front}, which passes requests on as plain HTTP; set "
+            f"`tls` of {front} instead"
+        )
+    if settings.of_front(front).tls and not FRONTS[front].speaks_tls:
+        raise ValueError(f"tls: this suite does not configure TLS of {front}: leave it out")
 
 
 def refuse_shared_ports(

@@ -278,6 +278,11 @@ class Gateway(ABC):
     def apis(self) -> tuple[ObjectApi, ...]:
         """The APIs it will serve."""
 
+    @property
+    def own_ca(self) -> bool:
+        """Whether clients must be given a CA's certificate to verify it (`Endpoint.ca_file`)."""
+        return False
+
     @classmethod
     def scope(cls, key: str) -> Scope:
         """The least restart for a setting to take effect, by its dotted key below `settings`.

@@ -99,7 +99,7 @@ def _kind(annotation: Any) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "(must be given)"
-    value = field.get_default(call_default_factory=True)
+    value = field.get_default(call_default_factory=True, validated_data={})
     if value is None:
         return "none"
     if isinstance(value, bool):

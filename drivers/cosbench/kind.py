@@ -86,6 +86,7 @@ class CosbenchKind(DriverKind):
     apis = ("swift", "s3")
     mark = "c"
     first_bucket = 1
+    takes_ca_file = False
     sized_at_start = True
     options = (
         click.Option(

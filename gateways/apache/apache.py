@@ -28,6 +28,7 @@ from weighbridge.gateways.apache.config import (
     word,
 )
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings
+from weighbridge.gateways.certificates import CA_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
@@ -73,6 +74,7 @@ class Apache(Front):
     stores: ClassVar[tuple[str, ...]] = ("rgw",)
     """Its configuration and facts are about radosgw: FastCGI, or the HTTP that replaced it."""
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
+    speaks_tls: ClassVar[bool] = True
 
     def __init__(self, settings: ApacheSettings, behind: Behind) -> None:
         self.settings = settings
@@ -195,17 +197,14 @@ class Apache(Front):
 
     def _status(self, host: Host) -> dict[str, str]:
         """The fields of server-status. Raises CommandFailed."""
-        done = host.run(
-            (
-                *program.ship(host, _COUNTERS_PROGRAM),
-                host.address,
-                str(self.port),
-                STATUS_HOST,
-                "once",
-            )
-        )
+        done = host.run((*program.ship(host, _COUNTERS_PROGRAM), *self._status_at(host), "once"))
         status: dict[str, str] = json.loads(done.stdout)
         return status
+
+    def _status_at(self, host: Host) -> list[str]:
+        """Where its status is, as arguments of the counters' program."""
+        authority = CA_FILE if self.settings.tls else ""
+        return [host.address, str(self.port), authority, STATUS_HOST]
 
     def await_backends(self, host: Host) -> None:
         """See Front. All layouts set `retry=0`: Apache always retries a failed backend at once."""
@@ -289,7 +288,7 @@ class Apache(Front):
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
         """See Front: workers by state, requests, bytes; requests and connections of a responder."""
-        arguments = [host.address, str(self.port), STATUS_HOST]
+        arguments = self._status_at(host)
         if self.has_responder:
             arguments += [host.address, str(STATS_PORT)]
         return (

@@ -1,7 +1,8 @@
 """Counters of Apache and of the FastCGI responder behind it, as a program on their host.
 
-Arguments: Apache's address and port, the name of the virtual host for its status, and where there
-is one the responder's address and port; or `once` in their place. Prints a line of JSON at once and
+Arguments: Apache's address and port, the CA file if it speaks TLS ("" if not), the name of the
+virtual host for its status, and where there is one the responder's address and port; or `once` in
+their place. Prints a line of JSON at once and
 then every second until stdin closes: an object of numbers by name. A second in which one of them
 does not answer has no line; stderr gives the reason. With `once` it prints the fields of
 server-status as one object.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
 import sys
 
 from weighbridge.gateways.counter_loop import print_every_second
@@ -40,9 +42,18 @@ STATES = {
 """Letters of the scoreboard."""
 
 
-def status(address: str, port: int, name: str) -> dict[str, str]:
+def status(address: str, port: int, authority: str, name: str) -> dict[str, str]:
     """The fields of server-status. Raises OSError, HTTPException or ValueError."""
-    connection = http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
+    connection = (
+        http.client.HTTPSConnection(
+            address,
+            port,
+            timeout=ANSWER_WITHIN_S,
+            context=ssl.create_default_context(cafile=authority),
+        )
+        if authority
+        else http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
+    )
     try:
         connection.request(
             "GET", "/server-status?auto", headers={"Host": name, "Connection": "close"}
@@ -80,15 +91,15 @@ def responder(address: str, port: int) -> dict[str, float]:
 
 def main() -> None:
     """Print counters until stdin closes, or the status once."""
-    address, port, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    if sys.argv[4:] == ["once"]:
-        sys.stdout.write(json.dumps(status(address, port, name)) + "\n")
+    address, port, authority, name = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    if sys.argv[5:] == ["once"]:
+        sys.stdout.write(json.dumps(status(address, port, authority, name)) + "\n")
         return
 
     def look() -> dict[str, float]:
-        values = counters(status(address, port, name))
-        if len(sys.argv) > 5:
-            values.update(responder(sys.argv[4], int(sys.argv[5])))
+        values = counters(status(address, port, authority, name))
+        if len(sys.argv) > 6:
+            values.update(responder(sys.argv[5], int(sys.argv[6])))
         return values
 
     print_every_second(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings, Section, Value
+from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.file_grammar import FileGrammar, Reading
 from weighbridge.gateways.front import Backend
 
@@ -22,6 +23,8 @@ BARE = "WEIGHBRIDGE_BARE"
 _FOLDER = "/etc/weighbridge/apache"
 _MODULES = "/usr/lib/apache2/modules"
 _SOCKET = "/run/weighbridge-responder.sock"
+# The size of Debian's own ssl.conf.
+_SESSIONS = "shmcb:/run/weighbridge-apache-sessions(512000)"
 # radosgw closes connections that were silent for 65 s; Apache must close them first.
 _IDLE_S = 30
 
@@ -62,11 +65,14 @@ def apache_conf(
         f"ExtendedStatus {_on(settings.extended_status)}",
         f"Listen {address}:{settings.port}",
     ]
+    if settings.tls:
+        server += ["SSLProtocol -all +TLSv1.2 +TLSv1.3", f'SSLSessionCache "{_SESSIONS}"']
     if settings.access_log:
         # %U is the path only: a query may contain a signature.
         server.append(
             'CustomLog "/var/log/host/apache.access.log" "%h %t \\"%m %U %H\\" %>s %O %D"'
         )
+    secured = ("SSLEngine On", f'SSLCertificateFile "{SERVER_FILE}"') if settings.tls else ()
     return "\n".join(
         [
             *server,
@@ -76,12 +82,14 @@ def apache_conf(
             "</Directory>",
             *_own(settings, "server"),
             f"<VirtualHost *:{settings.port}>",
+            *(f"  {line}" for line in secured),
             *(f"  {line}" for line in _clients(settings, address, backends, native=native)),
             "</VirtualHost>",
             # On the clients' own port: with a second one, Apache would serialise accepts with a
             # lock.
             f"<VirtualHost *:{settings.port}>",
             f"  ServerName {STATUS_HOST}",
+            *(f"  {line}" for line in secured),
             '  <Location "/server-status">',
             "    SetHandler server-status",
             "    Require local",
@@ -123,8 +131,9 @@ def _modules(settings: ApacheSettings, backends: int, *, native: bool) -> tuple[
         "proxy",
         path,
     )
-    spread = _balanced(settings, backends, native=native)
-    return tuple(dict.fromkeys((*wanted, *(balancer if spread else ()), *settings.modules)))
+    spread = balancer if _balanced(settings, backends, native=native) else ()
+    secured = ("socache_shmcb", "ssl", "headers") if settings.tls else ()
+    return tuple(dict.fromkeys((*wanted, *spread, *secured, *settings.modules)))
 
 
 def _balanced(settings: ApacheSettings, backends: int, *, native: bool) -> bool:
@@ -143,6 +152,8 @@ def _clients(
         "MergeSlashes Off",
         "ProxyPreserveHost On",
     ]
+    if settings.tls:
+        lines.append('RequestHeader set X-Forwarded-Proto "https"')
     location = []
     if settings.path == "http":
         lines.append("ProxyAddHeaders Off")

@@ -45,7 +45,7 @@ _GRACEFUL: Final = frozenset(
 
 def scope(key: str) -> Scope:
     """The least restart for a setting of Apache to take effect, by its key below `apache`."""
-    if key == "port":
+    if key in {"port", "tls"}:
         return "cluster"
     first, _, rest = key.partition(".")
     if first == "options":

@@ -40,6 +40,9 @@ _OWN = {
     "enablesendfile": "sendfile",
     "extendedstatus": "extended_status",
     "loadmodule": "modules",
+    "sslengine": "tls",
+    "sslcertificatefile": "tls",
+    "sslcertificatekeyfile": "tls",
 }
 """Directives that these settings write, in lower case, and the setting of each."""
 

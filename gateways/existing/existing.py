@@ -52,6 +52,12 @@ class Existing(Gateway):
         )
         return tuple(api for api, part in both if part is not None)
 
+    @property
+    def own_ca(self) -> bool:
+        """See Gateway."""
+        parts = (self.settings.swift, self.settings.s3)
+        return any(part is not None and part.ca_file is not None for part in parts)
+
     def needs(self) -> Mapping[str, HostNeed]:
         """No host at all."""
         return {}

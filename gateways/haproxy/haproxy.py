@@ -12,6 +12,7 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import program
+from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar, Reading
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
@@ -23,6 +24,8 @@ SOCKET = "/run/haproxy-stats.sock"
 """HAProxy's admin socket, for the host's root only: level `user` does not see the algorithm."""
 
 SERVICE = "haproxy"
+# HTTP/2 would be another comparison: from 2.8 on HAProxy offers it by default.
+_TLS = f" ssl crt {SERVER_FILE} ssl-min-ver TLSv1.2 alpn http/1.1"
 _COUNTERS_PROGRAM = "weighbridge.gateways.haproxy.haproxy_counters"
 _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
@@ -86,6 +89,7 @@ class Haproxy(Front):
     Settings: ClassVar[type[FrontSettings]] = HaproxySettings
     packages: ClassVar[tuple[str, ...]] = ("haproxy",)
     grammars: ClassVar[tuple[FileGrammar, ...]] = (HaproxyGrammar(),)
+    speaks_tls: ClassVar[bool] = True
 
     def __init__(self, settings: HaproxySettings, behind: Behind) -> None:
         self.settings = settings
@@ -116,7 +120,11 @@ class Haproxy(Front):
                 f"timeout server {_ms(wait.server)}",
                 f"timeout queue {_ms(wait.queue)}",
             ],
-            "frontend": [f"bind {address}:{settings.port}", "default_backend gateways"],
+            "frontend": [
+                f"bind {address}:{settings.port}{_TLS if settings.tls else ''}",
+                *(["http-request set-header X-Forwarded-Proto https"] if settings.tls else []),
+                "default_backend gateways",
+            ],
             "backend": [
                 f"balance {settings.balance}",
                 f"option httpchk GET {self.health_path}",

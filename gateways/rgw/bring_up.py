@@ -13,10 +13,11 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.endpoint import Endpoint, base_url
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon
+from weighbridge.gateways.certificates import ca_file_of, trust
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import Below, CephBelow, RunningGateway, Say
@@ -25,7 +26,7 @@ from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster, Osd, Radosgw
 from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_of
 from weighbridge.gateways.rgw.cluster import CephCluster
-from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools, url
+from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools
 from weighbridge.gateways.rgw.facts import Media
 from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor, ask
 from weighbridge.gateways.rgw.releases import RELEASES
@@ -60,6 +61,8 @@ class CephBringUp:
         self.release = RELEASES[cluster.release]
         self.roster = CephRoster(cluster.place, cluster.settings, hosts)
         self.hosts = {name: hosts[name] for name in cluster.place.hosts}
+        self.all_hosts = hosts
+        self.certificates = cluster.certificates(hosts)
         self.client = client
         self.say = say
         self.mon_host = hosts[cluster.place.mon]
@@ -83,8 +86,11 @@ class CephBringUp:
             raise UsageError(f"{replicas} replicas need {replicas} OSDs; {source} give {len(osds)}")
         native = self.cluster.speaks_fastcgi(self.hosts)
         front, front_host = self.cluster.front(native=native), self.cluster.place.front
-        files = self.cluster.files(self.roster, fsid=self.fsid, native=native)
+        files = self.cluster.files(
+            self.roster, fsid=self.fsid, native=native, certificates=self.certificates
+        )
         files.write(self.hosts)
+        trust(self.all_hosts, self.certificates)
         self.say(f"creating the mon on {self.mon_host.name} and {len(osds)} OSDs")
         makers: list[Callable[[], None]] = [
             partial(self._make_osds, name) for name in self.cluster.place.osd
@@ -125,6 +131,7 @@ class CephBringUp:
             fsid=self.fsid,
             native=native,
             files=files,
+            certificates=self.certificates,
             store=tuple(one for one in self.started if one not in (*self.gateways, *self.front)),
             osds=tuple(stores),
             media=tuple(media),
@@ -249,25 +256,29 @@ class CephBringUp:
         )
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
-        if self.roster.front is not None and self.roster.front_port is not None:
-            return self._both(url(self.roster.front.address, self.roster.front_port))
-        return self._direct()
+        return (
+            self._direct() if self.roster.front_url is None else self._both(self.roster.front_url)
+        )
 
     def _direct(self) -> tuple[Endpoint, ...]:
         """The first radosgw, past any front: its auth would return the front as storage URL."""
-        base = url(self.roster.radosgws[0].address, self.roster.radosgws[0].port)
+        first, tls = self.roster.radosgws[0], self.settings.radosgw.tls
+        base = base_url(first.address, first.port, tls=tls)
         fronted = self.roster.front is not None
         return self._both(base, storage_url=f"{base}/swift/v1" if fronted else None)
 
     def _both(self, base: str, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
+        ca_file = ca_file_of(base)
         swift = Endpoint(
             api="swift",
             url=f"{base}/auth/v1.0",
             user=_SUBUSER,
             key=SecretStr(self.swift_key),
             storage_url=storage_url,
+            ca_file=ca_file,
         )
-        s3 = Endpoint(api="s3", url=base, user=self.access_key, key=SecretStr(self.secret_key))
+        secret_key = SecretStr(self.secret_key)
+        s3 = Endpoint(api="s3", url=base, user=self.access_key, key=secret_key, ca_file=ca_file)
         return swift, s3
 
     def _below(self) -> Below:

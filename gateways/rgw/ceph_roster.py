@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from weighbridge.gateways.front import front_url
 from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
@@ -49,9 +50,7 @@ class CephRoster:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.mon = sites[place.mon]
         self.front = None if place.front is None else sites[place.front]
-        self.front_port = (
-            None if place.front_name is None else settings.of_front(place.front_name).port
-        )
+        self.front_url = front_url(place, settings, sites)
         self._place = place
         self._settings = settings
 

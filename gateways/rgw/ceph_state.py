@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weighbridge.common.host import Host
+from weighbridge.gateways.certificates import SERVER_FILE, Certificates
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
@@ -30,6 +31,8 @@ class CephState:
     """Whether radosgw speaks FastCGI itself."""
     files: Files
     """All files, as of the last success."""
+    certificates: Certificates | None
+    """None: clients use plain HTTP."""
     store: tuple[Daemon, ...]
     """The mon, the mgr and the OSDs, which changes leave alone."""
     osds: tuple[CephDaemon, ...]
@@ -95,5 +98,6 @@ def conf_of(files: Files) -> str:
 
 
 def front_files_of(files: Files) -> dict[str, str]:
-    """The front's files by path."""
-    return {file.path: file.text for file in files.files if file.path not in {CONF, KEYRING}}
+    """The front's files by path, but for its certificate, which stays the same."""
+    others = {CONF, KEYRING, SERVER_FILE}
+    return {file.path: file.text for file in files.files if file.path not in others}

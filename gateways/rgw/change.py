@@ -49,7 +49,11 @@ class CephChange:
         self.hosts = state.hosts
         self.native = cluster.speaks_fastcgi(state.hosts)
         self.files = cluster.files(
-            state.roster, fsid=state.fsid, native=self.native, keyrings=state.keyrings
+            state.roster,
+            fsid=state.fsid,
+            native=self.native,
+            certificates=state.certificates,
+            keyrings=state.keyrings,
         )
         self.conf, self.front_files = conf_of(self.files), front_files_of(self.files)
         self.front = cluster.front(native=self.native)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
-from weighbridge.gateways.front import Backend, Behind, Front, front_of
+from weighbridge.gateways.certificates import SERVER_FILE, Certificates, issued
+from weighbridge.gateways.front import Backend, Behind, Front, front_of, tls_host
+from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
 from weighbridge.gateways.rgw.files import Files, HostFile, keyring
@@ -44,12 +46,23 @@ class CephCluster(Record):
             return False
         return hosts[self.place.radosgw[0]].run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
 
+    @property
+    def tls_host(self) -> str | None:
+        """The host whose server speaks TLS to clients; None: they use plain HTTP."""
+        unfronted = self.place.radosgw[0] if self.settings.radosgw.tls else None
+        return tls_host(self.place, self.settings, unfronted)
+
+    def certificates(self, sites: Mapping[str, Site]) -> Certificates | None:
+        """New certificates, where clients speak TLS."""
+        return None if self.tls_host is None else issued(sites[self.tls_host])
+
     def files(
         self,
         roster: CephRoster,
         *,
         fsid: str,
         native: bool,
+        certificates: Certificates | None,
         keyrings: Sequence[HostFile] | None = None,
     ) -> Files:
         """All configuration files, with new keys where no keyrings are given."""
@@ -80,4 +93,7 @@ class CephCluster(Record):
             ]
             texts = front.files(roster.front.address, backends)
             files += [HostFile(roster.front.name, path, text) for path, text in texts.items()]
+        if self.tls_host is not None and certificates is not None:
+            own = (certificates.secret,)
+            files.append(HostFile(self.tls_host, SERVER_FILE, certificates.server, secrets=own))
         return Files(files)

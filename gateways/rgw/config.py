@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
 from weighbridge.gateways import ini
+from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.file_grammar import IniGrammar
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
@@ -28,7 +29,6 @@ KEYRING = "/etc/ceph/keyring"
 CLUSTER_LOG = "cluster.log"
 
 _MOST_PG_PER_OSD = 2000
-_HTTP_PORT = 80
 
 
 def pools(settings: PoolSettings) -> Mapping[str, int]:
@@ -37,25 +37,16 @@ def pools(settings: PoolSettings) -> Mapping[str, int]:
     return {**others, INDEX_POOL: settings.index_pg_num, DATA_POOL: settings.data_pg_num}
 
 
-def url(address: str, port: int) -> str:
-    """The URL of a service.
-
-    HTTP's default port is left out: some clients sign a Host header without it.
-    """
-    return f"http://{address}" if port == _HTTP_PORT else f"http://{address}:{port}"
-
-
 def frontend(settings: RadosgwSettings, address: str, port: int, *, native: bool = False) -> str:
     """The value of `rgw_frontends` of a radosgw; `native`: it speaks FastCGI itself."""
     if native:
         return f"fastcgi socket_port={port} socket_host={address}"
     # Beast rejects an address in `port` as no number, and civetweb does not know `endpoint`.
-    where = (
-        f"port={address}:{port}"
-        if settings.frontend == "civetweb"
-        else f"endpoint={address}:{port}"
-    )
-    words = [settings.frontend, where, f"tcp_nodelay={int(settings.tcp_nodelay)}"]
+    listen = "port" if settings.frontend == "civetweb" else "endpoint"
+    where = [f"{listen}={address}:{port}"]
+    if settings.tls:
+        where = [f"ssl_endpoint={address}:{port}", f"ssl_certificate={SERVER_FILE}"]
+    words = [settings.frontend, *where, f"tcp_nodelay={int(settings.tcp_nodelay)}"]
     if settings.frontend == "civetweb":
         words.append(f"num_threads={settings.threads}")
     words += [f"{name}={value}" for name, value in settings.frontend_options.items()]
@@ -173,13 +164,13 @@ def _sections(
             "crush_location": f"root=default host={one.host}",
             **objectstore.own_options(osd, one),
         }
-    if roster.front_port is not None and roster.front is not None:
+    if roster.front_url is not None:
         # radosgw would give Swift clients a storage URL with its own port where the front's is 80:
         # they would bypass the front.
-        sections["client"] = {
-            **sections["client"],
-            "rgw_swift_url": url(roster.front.address, roster.front_port),
-        }
+        sections["client"] = {**sections["client"], "rgw_swift_url": roster.front_url}
+        if roster.front_url.startswith("https:"):
+            # Else it refuses what it does over TLS only, such as SSE-C.
+            sections["client"] = {**sections["client"], "rgw_trust_forwarded_https": True}
     for radosgw in roster.radosgws:
         front = frontend(rgw, radosgw.address, radosgw.port, native=native)
         sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": front}

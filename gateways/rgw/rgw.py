@@ -76,7 +76,8 @@ class Rgw(Gateway):
                 f"{replicas} replicas on separate hosts need {replicas} osd hosts, not "
                 f"{len(place.osd)}"
             )
-        refuse_unfit(place, settings, len(place.radosgw) * settings.radosgw.daemons, "radosgw")
+        daemons = len(place.radosgw) * settings.radosgw.daemons
+        refuse_unfit(place, settings, daemons, "radosgw", tls=settings.radosgw.tls)
 
     def _fit_ports(self) -> None:
         daemons = range(self.settings.radosgw.daemons)
@@ -101,6 +102,11 @@ class Rgw(Gateway):
     def apis(self) -> tuple[ObjectApi, ...]:
         """Both APIs; radosgw serves them on one port."""
         return ("swift", "s3")
+
+    @property
+    def own_ca(self) -> bool:
+        """See Gateway."""
+        return self.cluster.tls_host is not None
 
     @classmethod
     def scope(cls, key: str) -> Scope:
@@ -155,14 +161,18 @@ class Rgw(Gateway):
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, without keys and cluster id."""
         return self.cluster.files(
-            CephRoster(self.place, self.settings, sites), fsid=_NO_FSID, native=False
+            CephRoster(self.place, self.settings, sites),
+            fsid=_NO_FSID,
+            native=False,
+            certificates=self.cluster.certificates(sites),
         ).shown()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """Have the release's programs check option names and values, and the front its files."""
         native = self.cluster.speaks_fastcgi(hosts)
         roster = CephRoster(self.place, self.settings, hosts)
-        files = self.cluster.files(roster, fsid=_NO_FSID, native=native)
+        certificates = self.cluster.certificates(hosts)
+        files = self.cluster.files(roster, fsid=_NO_FSID, native=native, certificates=certificates)
         files.write(hosts)
         conf = next(file.text for file in files.files if file.path == CONF)
         faults = options.faults(

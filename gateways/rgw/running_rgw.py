@@ -19,6 +19,7 @@ from weighbridge.gateways.rgw.change import CephChange
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
+from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
 
@@ -131,7 +132,8 @@ class RunningRgw(RunningGateway):
 
     def _describe(self, checks: Sequence[OperationCheck]) -> None:
         """Update facts, files and probes."""
-        self.facts = MappingProxyType(self._state.facts(checks))
+        tls = {"tls": negotiated(self._state.client, self.endpoints)}
+        self.facts = MappingProxyType(self._state.facts(checks) | tls)
         self.rendered = self._state.files.shown()
         self._probes = self._state.probes()
 

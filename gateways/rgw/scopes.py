@@ -12,6 +12,7 @@ from weighbridge.gateways.front import FRONTS
 _RADOSGW: Final[Mapping[str, Scope]] = {
     "daemons": "cluster",
     "port": "cluster",
+    "tls": "cluster",
     # They apply only to buckets created later, and objects keep the layout that they were written
     # with.
     "index_shards": "buckets",

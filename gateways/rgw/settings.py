@@ -95,6 +95,10 @@ class RadosgwSettings(Record):
     """The web server: beast, or civetweb up to release 16."""
     port: Port = 8000
     """Port of the first daemon of a host; the others use the next ones."""
+    tls: bool = False
+    """beast speaks TLS, and nothing else, on `port`, with a certificate of the deployment's own CA.
+    Behind a front set the front's `tls`.
+    """
     tcp_nodelay: bool = True
     """False is Ceph's own default: answers smaller than a packet then wait about 40 ms for the
     client's delayed acknowledgement.
@@ -138,6 +142,10 @@ class RadosgwSettings(Record):
         if self.port + self.daemons - 1 > 65535:
             raise ValueError(
                 f"{self.daemons} daemons from port {self.port} on need ports above 65535"
+            )
+        if self.tls and self.frontend != "beast":
+            raise ValueError(
+                f"tls: this suite does not configure TLS of {self.frontend}: use beast or a front"
             )
         if self.put_min_window > self.put_max_window:
             raise ValueError(

@@ -3,8 +3,8 @@
 A port is open as soon as a server listens: its workers, which load their configuration themselves,
 are ready seconds later. A proxy would meanwhile count failed requests as errors of the server.
 
-stdin is JSON `{"servers": [[address, port], ...], "deadline_s": s}`; stdout is JSON, the indexes of
-servers that had not answered by the deadline.
+stdin is JSON `{"servers": [[address, port, CA file or ""], ...], "deadline_s": s}`: a server with a
+CA file speaks TLS. stdout is JSON, the indexes of servers that had not answered by the deadline.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import ssl
 import sys
 import time
 from collections.abc import Sequence
@@ -23,9 +24,18 @@ _ANSWER_WITHIN_S = 5.0
 _PAUSE_S = 0.05
 
 
-def answers(address: str, port: int) -> bool:
+def answers(address: str, port: int, authority: str) -> bool:
     """Whether a request is answered, and not with 5xx."""
-    connection = http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
+    connection = (
+        http.client.HTTPSConnection(
+            address,
+            port,
+            timeout=_ANSWER_WITHIN_S,
+            context=ssl.create_default_context(cafile=authority),
+        )
+        if authority
+        else http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
+    )
     with contextlib.closing(connection):
         try:
             connection.request("GET", PATH)
@@ -34,7 +44,7 @@ def answers(address: str, port: int) -> bool:
             return False
 
 
-def silent(servers: Sequence[tuple[str, int]], deadline_s: float) -> list[int]:
+def silent(servers: Sequence[tuple[str, int, str]], deadline_s: float) -> list[int]:
     """Ask each until it answers; returns the indexes of those that have not by the deadline."""
     deadline = time.monotonic() + deadline_s
     waiting = dict(enumerate(servers))
@@ -50,7 +60,7 @@ def main() -> None:
     order = json.load(sys.stdin)
     json.dump(
         silent(
-            [(str(address), int(port)) for address, port in order["servers"]],
+            [(str(where), int(port), str(ca)) for where, port, ca in order["servers"]],
             float(order["deadline_s"]),
         ),
         sys.stdout,

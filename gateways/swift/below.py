@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from pydantic import SecretStr
 
-from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.endpoint import Endpoint, base_url
 from weighbridge.common.host import Host
 from weighbridge.gateways import program
+from weighbridge.gateways.certificates import ca_file_of
 from weighbridge.gateways.gateway import ObjectServer, SwiftBelow
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.files import Secrets
@@ -24,20 +25,24 @@ def endpoints(
     base: str, key: str, settings: SwiftSettings, *, storage_url: str | None = None
 ) -> tuple[Endpoint, ...]:
     """The endpoints at a URL of proxies, for the user with `key`."""
-    user, secret = f"{config.ACCOUNT}:{config.USER}", SecretStr(key)
+    user, secret, ca_file = f"{config.ACCOUNT}:{config.USER}", SecretStr(key), ca_file_of(base)
     swift = Endpoint(
-        api="swift", url=f"{base}/auth/v1.0", user=user, key=secret, storage_url=storage_url
+        api="swift",
+        url=f"{base}/auth/v1.0",
+        user=user,
+        key=secret,
+        storage_url=storage_url,
+        ca_file=ca_file,
     )
-    return (
-        (swift, Endpoint(api="s3", url=base, user=user, key=secret)) if settings.s3api else (swift,)
-    )
+    s3 = Endpoint(api="s3", url=base, user=user, key=secret, ca_file=ca_file)
+    return (swift, s3) if settings.s3api else (swift,)
 
 
 def direct(
     proxy: Proxy, key: str, settings: SwiftSettings, *, fronted: bool
 ) -> tuple[Endpoint, ...]:
     """The endpoints of one proxy. Behind a front, auth would return the front as storage URL."""
-    base = f"http://{proxy.address}:{proxy.port}"
+    base = base_url(proxy.address, proxy.port, tls=settings.proxy.tls)
     storage_url = f"{base}/v1/{RESELLER}{config.ACCOUNT}" if fronted else None
     return endpoints(base, key, settings, storage_url=storage_url)
 

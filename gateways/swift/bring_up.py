@@ -10,7 +10,9 @@ from functools import partial
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
+from weighbridge.gateways.certificates import trust
 from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.front import front_url
 from weighbridge.gateways.gateway import Below, RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import below, config
@@ -24,8 +26,6 @@ from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
 _RING_SEED = 2014
-_HTTP_PORT = 80
-"""The default port, which clients leave out of URLs and signatures."""
 
 # Loading eventlet's DNS resolver takes a third of a server's start, all CPU. These servers resolve
 # no names: they get addresses. Other OpenStack services set this themselves.
@@ -53,7 +53,7 @@ class SwiftBringUp:
         self.stores = [hosts[name] for name in cluster.place.storage]
         self.caches = [hosts[name] for name in cluster.place.proxy]
         self.front = cluster.front()
-        self.secret = Secrets()
+        self.secret = Secrets.of(cluster, hosts)
         self.files = files(cluster.release, cluster.settings, self.roster, self.secret, self.front)
         self.started: list[Daemon] = []
 
@@ -63,6 +63,7 @@ class SwiftBringUp:
         Raises ServiceFailed, CommandFailed or VerificationFailed.
         """
         self.say("creating file systems, configuration and rings")
+        trust(self.hosts, self.secret.certificates)
         stores: list[Callable[[], None]] = [partial(self._make_store, host) for host in self.stores]
         caches: list[Callable[[], None]] = [partial(self._make_proxy, host) for host in self.caches]
         together([self._make_rings, *caches, *stores])
@@ -198,12 +199,12 @@ class SwiftBringUp:
         together([partial(put_rings, host) for host in (*self.caches, *self.stores)])
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
-        if self.front is not None and self.roster.front is not None:
-            port = "" if self.front.port == _HTTP_PORT else f":{self.front.port}"
-            base = f"http://{self.roster.front.address}{port}"
-        else:
-            base = f"http://{self.roster.proxies[0].address}:{self.roster.proxies[0].port}"
-        return below.endpoints(base, self.secret.key, self.settings)
+        front = front_url(self.cluster.place, self.settings, self.hosts)
+        if front is None:
+            return below.direct(
+                self.roster.proxies[0], self.secret.key, self.settings, fronted=False
+            )
+        return below.endpoints(front, self.secret.key, self.settings)
 
     def _below(self) -> Below:
         """Called when a layer is measured: reading the ring costs a start of Python."""

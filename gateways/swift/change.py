@@ -14,6 +14,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.scope import SCOPES, Scope, differing, widest
 from weighbridge.gateways import daemon, program
+from weighbridge.gateways.certificates import CA_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import Gateway, Say
@@ -145,7 +146,7 @@ class SwiftChange:
         ]
         await_ports(self.state.client, ports, self.say)
         order = {
-            "servers": [[one.host.address, one.port] for one in ports],
+            "servers": [[one.host.address, one.port, self._authority(one)] for one in ports],
             "deadline_s": DEADLINE_S,
         }
         command = self.state.client.module("weighbridge.gateways.swift.ask_servers")
@@ -161,6 +162,10 @@ class SwiftChange:
                 f"port {ports[number].port} is open, but no request was answered within "
                 f"{DEADLINE_S:g} s"
             )
+
+    def _authority(self, one: Daemon) -> str:
+        """The CA file for a server that speaks TLS; else empty."""
+        return CA_FILE if self.cluster.settings.proxy.tls and _is_proxy(one) else ""
 
     def _ports(self, one: Daemon) -> tuple[int, ...]:
         server = one.service.name.removesuffix("-server")

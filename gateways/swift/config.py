@@ -15,6 +15,8 @@ DISK_PORT = 6210
 """Port of a host's first disk with servers_per_port; the other disks use the next ones."""
 RSYNC_PORT = 873
 MEMCACHED_PORT = 11211
+CERTIFICATE = "/etc/swift/server.pem"
+"""Certificate and key of a proxy that speaks TLS itself: for Swift's user, as it rereads them."""
 ACCOUNT = "weigh"
 USER = "bench"
 
@@ -45,9 +47,18 @@ def swift_conf(prefix: str, suffix: str) -> str:
 
 
 def proxy_conf(
-    settings: SwiftSettings, address: str, port: int, key: str, *, memcacheds: Sequence[str]
+    settings: SwiftSettings,
+    address: str,
+    port: int,
+    key: str,
+    *,
+    memcacheds: Sequence[str],
+    tls: bool = False,
 ) -> str:
-    """The text of a proxy server's file, with the user's `key` and all memcacheds' addresses."""
+    """The text of a proxy server's file, with the user's `key` and all memcacheds' addresses.
+
+    `tls`: clients speak TLS, to the proxy or to a front.
+    """
     proxy = settings.proxy
     cache: dict[str, ini.Value] = {
         "memcache_servers": ",".join(f"{one}:{MEMCACHED_PORT}" for one in memcacheds),
@@ -56,11 +67,15 @@ def proxy_conf(
     users: dict[str, ini.Value] = {
         f"user_{ACCOUNT}_{USER}": f"{key} .admin",
         "token_life": 7 * 86400,
+        # By itself it takes the scheme of its own connection, which a front makes by HTTP.
+        **({"storage_url_scheme": "https"} if tls else {}),
     }
+    own_tls = {"cert_file": CERTIFICATE, "key_file": CERTIFICATE} if proxy.tls else {}
     sections: dict[str, Mapping[str, ini.Value]] = {
         "DEFAULT": {
             "bind_ip": address,
             "bind_port": port,
+            **own_tls,
             "workers": proxy.workers,
             "user": "swift",
             "log_name": "proxy-server",

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from weighbridge.common.host import Host
 from weighbridge.gateways import ini
+from weighbridge.gateways.certificates import SERVER_FILE, Certificates, issued
 from weighbridge.gateways.front import Front
-from weighbridge.gateways.gateway import Rendered
+from weighbridge.gateways.gateway import Rendered, Site
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.settings import SERVERS, SwiftSettings
+from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
 
@@ -24,11 +25,20 @@ class Secrets:
     """The user's key."""
     prefix: str = field(default_factory=lambda: secrets.token_hex(16))
     suffix: str = field(default_factory=lambda: secrets.token_hex(16))
+    certificates: Certificates | None = None
+    """None: clients use plain HTTP."""
+
+    @classmethod
+    def of(cls, cluster: SwiftCluster, sites: Mapping[str, Site]) -> Secrets:
+        """New secrets for a deployment."""
+        host = cluster.tls_host
+        return cls(certificates=None if host is None else issued(sites[host]))
 
     @property
     def all(self) -> tuple[str, ...]:
         """All secrets."""
-        return (self.key, self.prefix, self.suffix)
+        own = () if self.certificates is None else (self.certificates.secret,)
+        return (self.key, self.prefix, self.suffix, *own)
 
 
 def files(
@@ -55,10 +65,22 @@ def files(
         own = found[proxy.host]
         own["/etc/swift/swift.conf"] = shared
         own[proxy.conf] = config.proxy_conf(
-            settings, proxy.address, proxy.port, secret.key, memcacheds=memcacheds
+            settings,
+            proxy.address,
+            proxy.port,
+            secret.key,
+            memcacheds=memcacheds,
+            tls=secret.certificates is not None,
         )
     if front is not None and roster.front is not None:
         found[roster.front.name] |= front.files(roster.front.address, roster.backends)
+    if secret.certificates is not None:
+        site, path = (
+            (roster.caches[0], config.CERTIFICATE)
+            if roster.front is None
+            else (roster.front, SERVER_FILE)
+        )
+        found[site.name][path] = secret.certificates.server
     return found
 
 
@@ -71,7 +93,7 @@ def put(host: Host, path: str, text: str) -> None:
     if path.startswith("/etc/swift/"):
         host.put(path, text, mode=0o600, owner="swift")
     else:
-        host.put(path, text)
+        host.put(path, text, mode=0o600 if path == SERVER_FILE else 0o644)
 
 
 def shown(texts: Mapping[str, Mapping[str, str]], secret: Secrets) -> tuple[Rendered, ...]:

@@ -19,6 +19,7 @@ from weighbridge.gateways.swift.below import RESELLER
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
+from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 
 MEMCACHED = DaemonCounters(
@@ -67,7 +68,11 @@ class RunningSwift(RunningGateway):
             found |= front.facts(host)
             found_probes = (*found_probes, *front.probes(host))
         self.facts = MappingProxyType(
-            {**found, "verified": f"{state.verified}, reads byte for byte"}
+            {
+                **found,
+                "tls": negotiated(state.client, self.endpoints),
+                "verified": f"{state.verified}, reads byte for byte",
+            }
         )
         self._probes = found_probes
         self.rendered = shown(state.files, state.secret)

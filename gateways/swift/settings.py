@@ -15,6 +15,7 @@ from weighbridge.gateways.front import (
     FrontedPlacement,
     FrontedSettings,
     front_of,
+    tls_host,
     with_fronts,
 )
 
@@ -76,6 +77,10 @@ class ProxySettings(Record):
     """Proxy servers on each host; more than one in total need a front."""
     port: Port = 8080
     """Port of the first one of a host; the others use the next ones."""
+    tls: bool = False
+    """The proxy itself speaks TLS, with a certificate of the deployment's own CA: Swift calls that
+    for testing only. Behind a front set the front's `tls`.
+    """
     workers: Count = 1
     """Worker processes of each."""
     node_timeout: Wait = 10.0
@@ -184,6 +189,12 @@ class SwiftCluster(Record):
     release: str
     place: SwiftPlacement
     settings: SwiftSettings
+
+    @property
+    def tls_host(self) -> str | None:
+        """The host whose server speaks TLS to clients; None: they use plain HTTP."""
+        unfronted = self.place.proxy[0] if self.settings.proxy.tls else None
+        return tls_host(self.place, self.settings, unfronted)
 
     def front(self) -> Front | None:
         """The layout's front."""

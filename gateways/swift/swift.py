@@ -28,7 +28,7 @@ from weighbridge.gateways.gateway import (
 )
 from weighbridge.gateways.swift import config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
-from weighbridge.gateways.swift.files import Secrets, files, shown
+from weighbridge.gateways.swift.files import Secrets, files, put, shown
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
@@ -66,18 +66,18 @@ class Swift(Gateway):
                 f"the object server of {release} checks the MD5 of every read; {', '.join(have)} "
                 "have etag_validate_pct"
             )
-        refuse_unfit(place, settings, len(place.proxy) * settings.proxy.daemons, "proxies")
+        daemons = len(place.proxy) * settings.proxy.daemons
+        refuse_unfit(place, settings, daemons, "proxies", tls=settings.proxy.tls)
         wanted = [(name, config.MEMCACHED_PORT, "memcached") for name in place.proxy]
         wanted += [
             (name, port, f"the {server} server")
             for name in place.storage
             for server, port in config.PORTS.items()
         ]
-        daemons = range(settings.proxy.daemons)
         wanted += [
             (name, settings.proxy.port + index, "the proxy")
             for name in place.proxy
-            for index in daemons
+            for index in range(settings.proxy.daemons)
         ]
         refuse_shared_ports(place, self.cluster.front(), wanted)
 
@@ -94,6 +94,11 @@ class Swift(Gateway):
     def apis(self) -> tuple[ObjectApi, ...]:
         """Swift, and S3 with s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
+
+    @property
+    def own_ca(self) -> bool:
+        """See Gateway."""
+        return self.cluster.tls_host is not None
 
     @classmethod
     def scope(cls, key: str) -> Scope:
@@ -141,23 +146,17 @@ class Swift(Gateway):
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, but with other secrets."""
-        secret = Secrets()
-        return shown(
-            files(
-                self.release,
-                self.settings,
-                SwiftRoster(self.place, self.settings, sites),
-                secret,
-                self.cluster.front(),
-            ),
-            secret,
-        )
+        secret = Secrets.of(self.cluster, sites)
+        roster = SwiftRoster(self.place, self.settings, sites)
+        texts = files(self.release, self.settings, roster, secret, self.cluster.front())
+        return shown(texts, secret)
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """Check every option for the release, and have the front check its file."""
         roster = SwiftRoster(self.place, self.settings, hosts)
         front = self.cluster.front()
-        texts = files(self.release, self.settings, roster, Secrets(), front)
+        secret = Secrets.of(self.cluster, hosts)
+        texts = files(self.release, self.settings, roster, secret, front)
         proxy = hosts[self.place.proxy[0]]
         done = proxy.run(program.ship(proxy, "weighbridge.gateways.swift.known_options"))
         known = options.Known.model_validate(json.loads(done.stdout))
@@ -169,8 +168,8 @@ class Swift(Gateway):
         ]
         if front is not None and roster.front is not None:
             host = hosts[roster.front.name]
-            for path, text in front.files(host.address, roster.backends).items():
-                host.put(path, text)
+            for path, text in texts[host.name].items():
+                put(host, path, text)
             try:
                 front.check(host)
             except UsageError as error:

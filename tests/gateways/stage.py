@@ -73,6 +73,8 @@ class Stage:
             return self.verified
         if "ask_daemon" in line:
             return json.dumps([self.option(command) for _, command in json.loads(stdin)])
+        if "tls_handshake" in line:
+            return json.dumps({"version": "TLSv1.3", "cipher": "TLS_X", "resumed": True})
         if "make_rings" in line:
             return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))
         return "[]" if "gc list" in line else "0"

@@ -40,9 +40,7 @@ def path(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def apache(path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     def changed(layout: str) -> str:
-        more = layout.replace(
-            "    port: 80\n", "    port: 80\n    options: {server: {ListenBacklog: 1024}}\n"
-        )
+        more = layout.replace("    mpm:", "    options: {server: {ListenBacklog: 1024}}\n    mpm:")
         # A FastCGI answer that broke off is ended only when this is over.
         return re.sub("keep_alive_timeout: [0-9]+s", "keep_alive_timeout: 3s", more)
 

@@ -54,9 +54,7 @@ def test_every_option_that_is_not_known_is_reported_before_anything_starts(
         .read_text()
         .replace("release: swift-2.30", f"release: {release}")
     )
-    text = text.replace(
-        "    port: 80\n", "    port: 80\n    options: {backend: [balanc leastconn]}\n"
-    )
+    text = text.replace("    maxconn", "    options: {backend: [balanc leastconn]}\n    maxconn")
     text += (
         '  options: {proxy: {"app:proxy-server": {node_timeot: 3}}, object: {"object-audito": '
         "{interval: 3}}}\n"
@@ -112,7 +110,7 @@ def test_a_port_that_somebody_has_already_is_named(
 ) -> None:
     def change(text: str) -> str:
         return (
-            text.replace("    port: 80\n", f"    port: 80\n    {haproxy_options}\n")
+            text.replace("    maxconn", f"    {haproxy_options}\n    maxconn")
             + f"  options: {swift_options}\n"
         )
 

@@ -35,6 +35,7 @@ def s3(endpoint: dict[str, str]) -> dict[str, Any]:
         aws_access_key_id=endpoint["user"],
         aws_secret_access_key=endpoint["key"],
         region_name=endpoint["region"],
+        verify=endpoint.get("ca_file"),
         config=Config(
             s3={"addressing_style": "path"},
             request_checksum_calculation="when_required",
@@ -88,7 +89,13 @@ def s3(endpoint: dict[str, str]) -> dict[str, Any]:
 def swift(endpoint: dict[str, str]) -> dict[str, Any]:
     import swiftclient  # noqa: PLC0415
 
-    client = swiftclient.Connection(endpoint["url"], endpoint["user"], endpoint["key"], retries=0)
+    client = swiftclient.Connection(
+        endpoint["url"],
+        endpoint["user"],
+        endpoint["key"],
+        retries=0,
+        cacert=endpoint.get("ca_file"),
+    )
     container = f"witness-{os.urandom(4).hex()}"
     client.put_container(container)
     bodies = {name: os.urandom(1000 + index) for index, name in enumerate(ODD_NAMES)}

@@ -46,6 +46,7 @@ MODULES: Final = (
     "weighbridge.gateways.existing.look",
     "weighbridge.gateways.ports",
     "weighbridge.gateways.swift.ask_servers",
+    "weighbridge.gateways.tls_handshake",
     "weighbridge.gateways.verify",
     "weighbridge.cli.null_target",
     "asyncssh",

@@ -17,6 +17,7 @@ from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging
 from weighbridge.conductor.balance import blocks
 from weighbridge.conductor.passes import left_out, passes_of, together
+from weighbridge.drivers.kind import KINDS
 from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
@@ -233,7 +234,7 @@ def make_plan(
     machine affects all of them (Abedi and Brecht 2017), in an order that is balanced (see
     `weighbridge.conductor.balance`) and drawn from the suite's `order_seed`, else from the given
     one, else from the suite's seed. A run of one repeat keeps the given order. Raises UsageError if
-    a layout lacks an API, a driver cannot do a workload, or there are too many steps.
+    a layout lacks an API, a driver cannot do a workload or verify TLS, or there are too many steps.
     """
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -257,6 +258,17 @@ def make_plan(
     if unfit:
         raise UsageError(
             "\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out."
+        )
+    unverified = [
+        f"{driver} cannot be given the CA of {one.layout.name}, so that it cannot verify its TLS"
+        for one in planned
+        if one.gateway.own_ca
+        for driver in suite.drivers
+        if not KINDS.get_or_refuse(driver).takes_ca_file
+    ]
+    if unverified:
+        raise UsageError(
+            "\n".join(unverified), advice="Choose --driver locust, or those layouts without TLS."
         )
     passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
     passes |= {name: _control(suite, passes[name]) for name in controls}

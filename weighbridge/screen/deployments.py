@@ -140,25 +140,42 @@ def _s3(endpoint: Endpoint) -> list[str]:
     key = endpoint.key.get_secret_value()
     # Older versions of curl do not sign the body's checksum, which S3 requires.
     signed = f"--aws-sigv4 aws:amz:{endpoint.region}:s3 -H x-amz-content-sha256:UNSIGNED-PAYLOAD"
+    call = [
+        f'boto3.client("s3", endpoint_url="{endpoint.url}", aws_access_key_id="{endpoint.user}",',
+        f'             aws_secret_access_key="{key}", region_name="{endpoint.region}"',
+    ]
+    if endpoint.ca_file is not None:
+        # Only over https does boto3 send checksums in trailers, which older gateways refuse.
+        config = 'boto3.session.Config(request_checksum_calculation="when_required")'
+        call[-1] += ","
+        call.append(f'             verify="{endpoint.ca_file}", config={config}')
     return [
         f"access key {endpoint.user}   secret key {key}",
         "boto3:",
-        f'  boto3.client("s3", endpoint_url="{endpoint.url}", aws_access_key_id="{endpoint.user}",',
-        f'               aws_secret_access_key="{key}", region_name="{endpoint.region}")',
+        *(f"  {line}" for line in call[:-1]),
+        f"  {call[-1]})",
         "curl:",
-        f"  curl {signed} -K - {endpoint.url}/ <<<'user = \"{endpoint.user}:{key}\"'",
+        (
+            f"  curl {_cacert(endpoint)}{signed} -K - {endpoint.url}/ "
+            f"<<<'user = \"{endpoint.user}:{key}\"'"
+        ),
     ]
+
+
+def _cacert(endpoint: Endpoint) -> str:
+    return "" if endpoint.ca_file is None else f"--cacert {endpoint.ca_file} "
 
 
 def _swift(endpoint: Endpoint) -> list[str]:
     key = endpoint.key.get_secret_value()
+    trusted = "" if endpoint.ca_file is None else f"OS_CACERT={endpoint.ca_file} "
     return [
         f"user {endpoint.user}   key {key}",
         "swift client:",
-        f"  ST_AUTH={endpoint.url} ST_USER={endpoint.user} ST_KEY={key} swift stat",
+        f"  {trusted}ST_AUTH={endpoint.url} ST_USER={endpoint.user} ST_KEY={key} swift stat",
         "curl:",
         (
-            f"  curl -i -H 'X-Auth-User: {endpoint.user}' -K - {endpoint.url} <<<'header = "
-            f'"X-Auth-Key: {key}"\''
+            f"  curl {_cacert(endpoint)}-i -H 'X-Auth-User: {endpoint.user}' -K - {endpoint.url} "
+            f"<<<'header = \"X-Auth-Key: {key}\"'"
         ),
     ]

@@ -122,7 +122,9 @@ def test_a_release_without_the_front_end_is_refused_when_the_layout_is_read(tmp_
 
 def test_a_taken_port_is_refused_when_the_layout_is_read(tmp_path: Path) -> None:
     message = refused(
-        tmp_path, lambda text: text.replace("port: 80\n", "port: 8001\n"), "rgw-haproxy"
+        tmp_path,
+        lambda text: text.replace("    maxconn", "    port: 8001\n    maxconn"),
+        "rgw-haproxy",
     )
     assert "gateway-1: port 8001 of haproxy is taken by radosgw" in message
 

@@ -200,7 +200,7 @@ def test_each_disks_own_port_is_awaited(stage: Stage) -> None:
     running.change(swift(object={**ports, "mb_per_sync": 64}), "restart", print)
     # Stub hosts have two disks, one of them for objects.
     assert sorted(json.loads(asked[0])["servers"]) == [
-        [f"10.0.0.{number}", 6210] for number in (3, 4, 5)
+        [f"10.0.0.{number}", 6210, ""] for number in (3, 4, 5)
     ]
 
 
@@ -352,14 +352,14 @@ def test_any_answer_but_5xx_counts(status: int, left: list[int]) -> None:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            assert silent([("127.0.0.1", server.server_address[1])], 0.2) == left
+            assert silent([("127.0.0.1", server.server_address[1], "")], 0.2) == left
         finally:
             server.shutdown()
             thread.join()
 
 
 def test_a_closed_port_is_silent() -> None:
-    assert silent([("127.0.0.1", 9)], 0.0) == [0]
+    assert silent([("127.0.0.1", 9, "")], 0.0) == [0]
 
 
 def test_processes_are_found_by_the_file_in_their_arguments_with_their_age(

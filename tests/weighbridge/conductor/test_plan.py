@@ -168,6 +168,21 @@ def test_a_layout_that_lacks_an_api_of_the_suite_is_refused_before_anything_star
         run.plan()
 
 
+def test_a_driver_that_cannot_verify_a_layouts_tls_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, driver="both", api=["swift"])
+    run.plan()
+    monkeypatch.setattr(type(run.gateways["rgw-a"]), "own_ca", True)
+    with pytest.raises(UsageError) as error:
+        run.plan()
+    assert error.value.message.splitlines() == [
+        f"cosbench cannot be given the CA of {name}, so that it cannot verify its TLS"
+        for name in ("rgw-a", "swift-b")
+    ]
+    assert Run(tmp_path, driver="locust", api=["swift"]).plan()
+
+
 def test_two_layouts_with_the_same_name_are_refused(run: Run) -> None:
     run.planned.append(run.planned[0])
     with pytest.raises(UsageError, match="two layouts are named rgw-a"):
