@@ -159,9 +159,7 @@ def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
     return exchange
 
 
-def log_in(
-    endpoint: Mapping[str, Any], wire: Callable[..., Wire]
-) -> tuple[SplitResult, str, Wire]:
+def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[SplitResult, str, Wire]:
     """Storage URL, token and connection from the v1 auth URL. Raises WrongAnswer."""
     place = urlsplit(endpoint["url"])
     send = wire(place)
