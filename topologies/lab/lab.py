@@ -162,6 +162,7 @@ class LabHosts(Hosts):
                 log=logs / GROUP / model_disks.LOG,
                 lock=self._claim.descriptor,
             )
+            self.helpers = (self._model_disks.pid,)
 
     def _attach(self, host: str, index: int, disk: Disk, folder: Path) -> LoopDisk:
         path = f"/dev/wb{index}"
@@ -306,11 +307,6 @@ class LabHosts(Hosts):
                 if disk.model is not None:
                     facts[f"disk model {name}/dev/wb{index}"] = described(disk.model)
         return facts
-
-    @property
-    def helpers(self) -> tuple[int, ...]:
-        """See Hosts."""
-        return () if self._model_disks is None else (self._model_disks.pid,)
 
     def check(self) -> None:
         """See Hosts."""
