@@ -150,10 +150,8 @@ class LabHosts(Hosts):
     def _start_model_disks(self, planned: Collection[_PlannedHost], logs: Path) -> None:
         """Start the program of all disks that have a model, if there are any."""
         folder = self._bundles / GROUP
-        wanted = wanted_disks(
-            self.deployment, {one.name: one.spec.disks for one in planned}, folder
-        )
-        if wanted:
+        disks = {one.name: one.spec.disks for one in planned}
+        if wanted := wanted_disks(self.deployment, disks, folder):
             self._model_disks = ModelDisks.start(
                 self.deployment,
                 wanted,
