@@ -21,6 +21,8 @@ class Hosts(ABC):
     """The label of everything that belongs to this deployment."""
     hosts: Mapping[str, Host]
     """By name, in the order of the hardware file."""
+    helpers: tuple[int, ...] = ()
+    """Processes of this suite on this machine that hosts need, beside their services."""
 
     @abstractmethod
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
@@ -36,11 +38,6 @@ class Hosts(ABC):
 
     def check(self) -> None:  # noqa: B027 - most kinds of hosts need no such program
         """Raise ServiceFailed if a program that the hosts need, beside their services, has died."""
-
-    @property
-    def helpers(self) -> tuple[int, ...]:
-        """Processes of this suite on this machine that hosts need, beside their services."""
-        return ()
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:

@@ -150,10 +150,8 @@ class LabHosts(Hosts):
     def _start_model_disks(self, planned: Collection[_PlannedHost], logs: Path) -> None:
         """Start the program of all disks that have a model, if there are any."""
         folder = self._bundles / GROUP
-        wanted = wanted_disks(
-            self.deployment, {one.name: one.spec.disks for one in planned}, folder
-        )
-        if wanted:
+        disks = {one.name: one.spec.disks for one in planned}
+        if wanted := wanted_disks(self.deployment, disks, folder):
             self._model_disks = ModelDisks.start(
                 self.deployment,
                 wanted,
@@ -162,6 +160,7 @@ class LabHosts(Hosts):
                 log=logs / GROUP / model_disks.LOG,
                 lock=self._claim.descriptor,
             )
+            self.helpers = (self._model_disks.pid,)
 
     def _attach(self, host: str, index: int, disk: Disk, folder: Path) -> LoopDisk:
         path = f"/dev/wb{index}"
@@ -306,11 +305,6 @@ class LabHosts(Hosts):
                 if disk.model is not None:
                     facts[f"disk model {name}/dev/wb{index}"] = described(disk.model)
         return facts
-
-    @property
-    def helpers(self) -> tuple[int, ...]:
-        """See Hosts."""
-        return () if self._model_disks is None else (self._model_disks.pid,)
 
     def check(self) -> None:
         """See Hosts."""
