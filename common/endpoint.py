@@ -1,10 +1,11 @@
-"""One API of a gateway: its URL and its credentials."""
+"""One API of a gateway: its URLs and its credentials."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_serializer, model_validator
 
@@ -24,6 +25,26 @@ def base_url(address: str, port: int, *, tls: bool = False) -> str:
     """
     scheme = "https" if tls else "http"
     return f"{scheme}://{address}" + ("" if port == USUAL_PORTS[scheme] else f":{port}")
+
+
+Spread = Literal["per-worker", "round-robin"]
+"""How workers choose among several endpoints: `per-worker`: each keeps to one, and they take them
+in turn; `round-robin`: each takes one after the other.
+"""
+MOST_ENDPOINTS: Final = 64
+
+
+class Endpoints(Record):
+    """How clients spread over several endpoints of one API, without a front before them."""
+
+    spread: Spread = "per-worker"
+    """`per-worker`: each worker keeps to one endpoint, and they take them in turn; `round-robin`:
+    each worker takes one after the other.
+    """
+    drop_dead: bool = False
+    """Leave out an endpoint for the rest of a step after three failed connections in a row; its
+    workers go on with the others, and the step says so.
+    """
 
 
 class Endpoint(Record):
@@ -52,12 +73,52 @@ class Endpoint(Record):
     """Swift: the storage URL to use; None: the one that auth answers."""
     ca_file: str | None = None
     """PEM file on the client of the CA that signed https; None: the system's CAs."""
+    others: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^https?://[^/\s]+$")], ...],
+        Field(max_length=MOST_ENDPOINTS - 1),
+    ] = ()
+    """Scheme, host and port of further endpoints of the same service, which know the same keys."""
+    addresses: Literal["first", "all"] = "first"
+    """Whether requests go to the first address of the URL's name, or to all that it has."""
+    spreading: Endpoints = Endpoints()
+    """How requests spread over several endpoints."""
 
     @model_validator(mode="after")
     def _opened(self) -> Endpoint:
         if not (self.user or self.token):
             raise ValueError("a user or a token is required")
+        if self.others:
+            refuse_unlike(self.bases)
+        if self.addresses == "all" and (self.others or self.addressing == "virtual"):
+            raise ValueError("`addresses: all` is for one name, with buckets in the path")
         return self
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Scheme, host and port of every endpoint, in order."""
+        return (_base(self.storage_url or self.url), *self.others)
+
+    @property
+    def spread_words(self) -> str:
+        """Which endpoints requests go to, and how, in words; empty for a single one."""
+        if not self.others and self.addresses == "first":
+            return ""
+        which = ", ".join(self.bases)
+        if self.addresses == "all":
+            which = f"every address of {which}"
+        dead = "; those that are dead are left out" * self.spreading.drop_dead
+        return f"{which}; {self.spreading.spread}{dead}"
+
+    def each(self) -> tuple[Endpoint, ...]:
+        """Every endpoint by itself. Swift: with its own auth, or its own part of a given storage
+        URL.
+        """
+        name = "url" if self.storage_url is None else "storage_url"
+        moved = self.storage_url or self.url
+        path = moved.removeprefix(_base(moved))
+        return tuple(
+            self.model_copy(update={name: base + path, "others": ()}) for base in self.bases
+        )
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -69,3 +130,25 @@ class Endpoint(Record):
     @field_serializer("key", "token", when_used="json")
     def _open(self, secret: SecretStr | None) -> str | None:
         return None if secret is None else secret.get_secret_value()
+
+
+def _base(url: str) -> str:
+    """Scheme, host and port of a URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def refuse_unlike(urls: Sequence[str]) -> None:
+    """Raise ValueError when two of several endpoints are the same, or only some use TLS."""
+    parts = [urlsplit(url) for url in urls]
+    usual = {"http": 80, "https": 443}
+    places = {(one.hostname, one.port or usual.get(one.scheme)) for one in parts}
+    if len(places) != len(parts):
+        raise ValueError("an endpoint is listed twice")
+    if len({one.scheme for one in parts}) > 1:
+        raise ValueError("some endpoints use TLS and others do not: their results differ")
+
+
+def singles(endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
+    """Every single endpoint of these."""
+    return tuple(one for endpoint in endpoints for one in endpoint.each())

@@ -132,6 +132,8 @@ class DriverKind(ABC):
     """Whether its host needs the tools that hosts are attested with."""
     takes_ca_file: ClassVar[bool] = True
     """Whether it verifies https by a given CA: one that no machine trusts by itself."""
+    spreads: ClassVar[bool] = False
+    """Whether its workers can use several endpoints of a gateway."""
     sized_at_start: ClassVar[bool] = False
     """Whether its programs size themselves by the CPUs that they find when they start, as Java:
     limits are then not lifted meanwhile.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field, create_model, model_validator
 
-from weighbridge.common.endpoint import USUAL_PORTS, base_url
+from weighbridge.common.endpoint import USUAL_PORTS, Endpoints, base_url
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
@@ -199,6 +199,8 @@ class FrontedPlacement(Record):
 class FrontedSettings(Record):
     """The `settings` of a layout that may have a front. `with_fronts` adds the fields."""
 
+    endpoints: Endpoints | None = None
+    """How clients spread over several daemons without a front; None: they use one address."""
     fronts: ClassVar[tuple[str, ...]] = ()
 
     def of_front(self, name: str) -> FrontSettings:
@@ -274,12 +276,20 @@ def refuse_unfit(
     *,
     tls: bool = False,
 ) -> None:
-    """Raise ValueError for several daemons (`what`) without a front, settings without a host, or
-    TLS where it cannot be; `tls`: of the daemons themselves.
+    """Raise ValueError for several daemons (`what`) without a front and no `endpoints`, settings
+    without what they are for, or TLS where it cannot be; `tls`: of the daemons themselves.
     """
-    if daemons > 1 and place.front is None:
+    if daemons > 1 and place.front is None and settings.endpoints is None:
         raise ValueError(
-            f"{daemons} {what} need a front, {' or '.join(place.fronts)}: clients use one address"
+            f"{daemons} {what} need a front, {' or '.join(place.fronts)}: clients use one address; "
+            "or let them use all, by `settings: {endpoints: {spread: per-worker}}`"
+        )
+    if settings.endpoints is not None and (daemons == 1 or place.front is not None):
+        only = "there is one" if place.front is None else "clients use its front"
+        raise ValueError(f"endpoints: for several {what} without a front, but {only}")
+    if settings.endpoints is not None and tls:
+        raise ValueError(
+            f"tls of several {what}: one certificate is made, for the first; use `tls` of a front"
         )
     for name in settings.fronts:
         if name in settings.model_fields_set and name != place.front_name:

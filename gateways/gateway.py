@@ -296,6 +296,10 @@ class Gateway(ABC):
         """Layers below and beside it that can be measured while it runs."""
         return ()
 
+    def spreads(self) -> bool:
+        """Whether clients use several endpoints of it, which not every driver can."""
+        return False
+
     def structure(self, disks: Mapping[str, int]) -> Structure | None:
         """What it is made of, on hosts with so many disks; None where it is unknown."""
         return None

@@ -79,13 +79,15 @@ def verify(
     bucket: str | None = None,
     listed_within_s: float = LISTED_WITHIN_S,
 ) -> tuple[OperationCheck, ...]:
-    """Write, read, list and delete over every endpoint from `client`; returns the checks in order.
+    """Write, read, list and delete over every endpoint from `client`, over each of several by
+    itself; returns the checks in order.
 
     With `stores_bodies` False (the null target) only the length of a read is checked. `bucket` is
     created and deleted over each endpoint; None: one with a random name. A failure leaves it.
     `listed_within_s` is how long a bucket's list may lag behind. Raises OperationFailed with API,
     operation, status and the start of the body; CommandFailed when the program itself fails.
     """
+    from weighbridge.common.endpoint import singles  # noqa: PLC0415 - as below
     from weighbridge.gateways import endpoint_program  # noqa: PLC0415 - keeps the program on the client host fast to start
 
     order = {
@@ -93,6 +95,7 @@ def verify(
         "bucket": bucket or f"wb-check-{os.urandom(8).hex()}",
         "listed_within_s": listed_within_s,
     }
+    endpoints = singles(endpoints)
     timeout_s = TIMEOUT_S * _OPERATIONS * len(endpoints)
     answer = json.loads(
         endpoint_program.run_with_endpoints(

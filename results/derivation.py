@@ -8,6 +8,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import agreements, sentences
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.endpoint_use import endpoint_use
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.reasons import Reason, reasons
@@ -140,6 +141,7 @@ def _derive(data: RunData) -> Derived:
             why,
             would,
             data.found,
+            endpoint_use(data.steps.values()),
         ),
     )
     return Derived(

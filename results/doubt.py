@@ -28,6 +28,7 @@ What = Literal[
     "few repeats",
     "lower bound",
     "above its ceiling",
+    "endpoint left out",
     "incomplete",
     "runs apart",
 ]

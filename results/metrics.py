@@ -47,7 +47,9 @@ class OperationReader(Protocol):
         """A latency percentile in ms; 100: the maximum. None if unknown or with too few samples."""
 
     def first_byte(self, percent: float) -> MetricFigure | None:
-        """A percentile of reads' time to first byte in ms; None as for `latency`."""
+        """A percentile of the time to first byte in ms; None as for `latency`, and of operations
+        other than reads and listings.
+        """
 
 
 class Metric(Record):
@@ -183,6 +185,24 @@ def _percentile(percent: float, **more: Any) -> Metric:
     )
 
 
+def _first_byte(percent: float, key: str, title: str, **more: Any) -> Metric:
+    """The metric of a percentile of the time to first byte."""
+    return Metric(
+        key=key,
+        name=f"p{percent:g} of time to first byte",
+        title=title,
+        unit="ms",
+        suffix="ms",
+        group="latency",
+        about=f"{percent:g} % of the successful reads and listings got their first byte within "
+        "this time.",
+        over_repeats=_OWN_MEAN,
+        read=lambda one: one.first_byte(percent),
+        percent=percent,
+        **more,
+    )
+
+
 _OWN: Final = (
     Metric(
         key="throughput",
@@ -235,33 +255,9 @@ _OWN: Final = (
         paper=True,
         terminal="max ms",
     ),
-    Metric(
-        key="first-byte-p50",
-        name="p50 of time to first byte",
-        title="First byte p50",
-        unit="ms",
-        suffix="ms",
-        group="latency",
-        about="Half of the successful reads got their first byte within this time.",
-        over_repeats=_OWN_MEAN,
-        read=lambda one: one.first_byte(50),
-        percent=50,
-        page=False,
-    ),
-    Metric(
-        key="first-byte",
-        name="p90 of time to first byte",
-        title="First byte",
-        unit="ms",
-        suffix="ms",
-        group="latency",
-        about="90 % of the successful reads got their first byte within this time.",
-        over_repeats=_OWN_MEAN,
-        read=lambda one: one.first_byte(90),
-        better="less",
-        percent=90,
-        bound="first_byte_ratio",
-    ),
+    _first_byte(50, "first-byte-p50", "First byte p50"),
+    _first_byte(90, "first-byte", "First byte", better="less", bound="first_byte_ratio"),
+    _first_byte(99, "first-byte-p99", "First byte p99"),
     Metric(
         key="mean",
         name="mean",

@@ -16,6 +16,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
+from weighbridge.suites.connections import connection_words
 from weighbridge.suites.workload import Name, Workload
 
 Api = Literal[ObjectApi, "rados", "object-server", "rbd", "cephfs"]
@@ -143,6 +144,14 @@ class Suite(Record):
         ]
         return "; ".join(words)
 
+    @property
+    def connection_words(self) -> str:
+        """How long workers keep their connections, by workload where they differ."""
+        words = {one.name: connection_words(one.connections) for one in self.workloads}
+        if len(set(words.values())) == 1:
+            return next(iter(words.values()))
+        return "; ".join(f"{name}: {text}" for name, text in words.items())
+
     def changed(
         self,
         *,
@@ -196,6 +205,12 @@ class Suite(Record):
             unknown = [name for name in self.control if name not in names]
             if unknown:
                 raise ValueError(f"control: no workload {unknown[0]!r}")
+        made = [one.name for one in self.workloads if one.connections != "keep-alive"]
+        if made and self.users == "sdk":
+            raise ValueError(
+                f"connections of {', '.join(made)}: SDKs decide about theirs themselves; say "
+                "`users: engine`, or leave `connections` out"
+            )
         return self
 
 

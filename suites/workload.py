@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_bytes
 from weighbridge.common.record import Record
 from weighbridge.suites.cache_policy import CachePolicy, every
+from weighbridge.suites.connections import Connections
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""
@@ -175,6 +176,13 @@ class Workload(Record):
     cache: CachePolicy | None = None
     """Which caches are dropped for this workload, such as `none` to read what is cached beside the
     same reads from disks; None: as the suite says.
+    """
+
+    connections: Connections = "keep-alive"
+    """How long a worker keeps its connection: `keep-alive`, `per-request` or `{reconnect_every:
+    100}`. A request's latency includes making the connection that it needs, and its TLS handshake.
+
+    For users of the engine; other drivers are refused what is not `keep-alive`.
     """
 
     @field_validator("cache", mode="before")

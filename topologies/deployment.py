@@ -122,7 +122,12 @@ class Deployment:
     def facts(self) -> dict[str, str]:
         """Facts about hosts and gateway that decide results."""
         tuned = self.layout.tuned or "none: settings as shipped, except what the layout's name says"
-        return {**self._hosts.facts(), **self.running_gateway.facts, "tuned": tuned}
+        spread = {
+            f"{one.api}: several endpoints": one.spread_words
+            for one in self.endpoints
+            if one.spread_words
+        }
+        return {**self._hosts.facts(), **self.running_gateway.facts, **spread, "tuned": tuned}
 
     def may_change(self, planned: Planned, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this layout; changes nothing."""

@@ -125,6 +125,8 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
         )
     if workload.rate_per_s is not None:
         yield "COSBench's workers send as fast as they are answered, not at a rate"
+    if workload.connections != "keep-alive":
+        yield "COSBench decides about its connections itself: leave `connections` out"
     if workload.verify > VERIFIED_SHARE:
         yield "COSBench does not verify what it reads"
     for what, seconds in (("runtime", workload.runtime), ("warmup", workload.warmup)):

@@ -9,11 +9,20 @@ class Engine:
     "ca_file": str|null, "base_path": str, "access_key": str, "secret_key": str, "region": str,
     "addressing": "path"|"virtual", "token": str, "bucket_prefix": str, "request_timeout_s": float,
     "threads": int, "verify": float, "seed": int, "workload": {...suites.Workload as JSON...},
-    "ring": {...}|null}.
+    "ring": {...}|null, "endpoints": [...], "spread": "per-worker"|"round-robin", "drop_dead":
+    bool}.
     `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift. `token` is
     Swift's, or the session token of S3's keys. `addressing` is optional ("path"). With "virtual"
     (S3 only) each request has its bucket before `host`; connections are made to the first bucket's
     name, and serve all buckets.
+    `endpoints` (optional) are several of the same target: {"name": str, "host": str, "port": int,
+    "address": str|null}, at most 64 with different names; `host` and `port` of the config are then
+    unused. `host` is for the Host header, which is signed, and for certificates; connections go to
+    `address`, or the first one of `host`. Worker k begins with endpoint k modulo their number, and
+    keeps to it ("per-worker", the default), or takes the next one for each request
+    ("round-robin"), with a connection to each. Workers of jobs take turns in any case. With
+    `drop_dead` an endpoint is left out for good after three failed connections in a row, of any
+    workers, unless it is the last one; its workers are spread evenly over the others.
     "ring" is for "object-server", whose account is the `base_path`, such as "/AUTH_test"; `host`
     and `port` are then unused: {"disks": [{"address": str, "port": int, "device": str}, ...],
     "table": [[index of a disk for each partition] for each replica], "part_power": int,
@@ -26,11 +35,12 @@ class Engine:
     one disk: reads and heads use a replica drawn by seed, each write or delete of a step one disk
     drawn by seed. Prepared objects are written to, and deleted from, all of their disks.
 
-    A worker is one connection with one request outstanding. Connections are persistent, opened
-    again when the target closes them, and distributed over `threads` epoll threads that never hold
-    the GIL. A connection that ends during a request is an error (`reset`); nothing is sent again
-    silently. A failed request is counted and has no latency; after one the worker pauses 10 ms, and
-    after every further failure to connect twice as long, up to 1 s.
+    A worker is one connection with one request outstanding. Connections are persistent, or as the
+    workload's `connections` says, opened again when the target closes them, and distributed over
+    `threads` epoll threads that never hold the GIL. A connection that ends during a request is an
+    error (`reset`); nothing is sent again silently. A failed request is counted and has no latency;
+    after one the worker pauses 10 ms, and after every further failure to connect twice as long, up
+    to 1 s.
     S3 requests are signed individually (SigV4, payload UNSIGNED-PAYLOAD).
 
     Answers are verified; what is wrong with one is its error. The length of a body (`short-body`,
@@ -88,10 +98,11 @@ class Engine:
 
     def snapshot(self) -> str:
         """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...],
-        "window_s": float, "begun": int|null, "behind_us": int|null} of the window so far (the last
-        two at a rate: see results.measurement.Measurement). Histograms are V2 deflate base64,
-        1..3600000000 us, 3 digits, as HdrHistogram's own tools read them. The last second may be
-        cut short by the end of the window.
+        "window_s": float, "begun": int|null, "behind_us": int|null, "connections": int,
+        "endpoints": [...EndpointTally...]} of the window so far (`begun` and `behind_us` at a rate:
+        see results.measurement.Measurement; `endpoints` only of several).
+        Histograms are V2 deflate base64, 1..3600000000 us, 3 digits, as HdrHistogram's own tools
+        read them. The last second may be cut short by the end of the window.
         """
     def delete(self, what: str, parallel: int) -> None:
         """Start deleting "written" (what this engine's workers wrote, or may have written, and did
@@ -121,6 +132,11 @@ class Picker:
         delete with nothing left to take is redrawn; when there are only deletes, StopIteration is
         raised.
         """
+
+def socket_options() -> list[tuple[str, str]]:
+    """Options of the engine's sockets: their names in getsockopt(2), and the values it returns.
+    Raises OSError.
+    """
 
 def object_size(workload: str, seed: int, container: int, index: int) -> int:
     """Size in bytes of a prepared object; depends on these four only."""

@@ -19,6 +19,7 @@ from weighbridge.common import http_body, plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import signed_headers
+from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of, bracketed
 from weighbridge.drivers.protocol import Ring, Setup
 
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
@@ -63,6 +64,8 @@ class UrlParts:
 class Account:
     """One user's account at one target.
 
+    With several endpoints, what is not measured goes to the first that answers.
+
     Every method raises DriverError when the target cannot be reached or refuses.
     """
 
@@ -102,20 +105,51 @@ class Account:
     def url(self) -> str:
         """S3's endpoint, or Swift's storage URL."""
         scheme = "https" if self.tls else "http"
-        return f"{scheme}://{_bracketed(self.host)}:{self.port}{self.base_path}"
+        return f"{scheme}://{bracketed(self.host)}:{self.port}{self.base_path}"
 
     @property
     def renewable(self) -> bool:
         """Whether `authenticate` gets a new token: of Swift, unless the token was given."""
         return self._target.api == "swift" and self._target.token is None
 
+    def places(self) -> tuple[EnginePlace, ...]:
+        """Each of several endpoints; empty for a single one."""
+        if self._target.addresses == "all":
+            host, port = self.host, self.port
+            found = addresses_of(host, port)
+            return tuple(
+                EnginePlace(f"{bracketed(one)}:{port}", host, port, one)
+                for one in found
+                if len(found) > 1
+            )
+        parts = [UrlParts.of(base) for base in self._target.bases if self._target.others]
+        return tuple(
+            EnginePlace(f"{bracketed(one.host)}:{one.port}", one.host, one.port) for one in parts
+        )
+
     def authenticate(self) -> None:
-        """Swift: get the storage URL and a valid token. S3: check that the port is open."""
-        target = self._target
+        """Swift: get the storage URL and a valid token. S3: check that the port is open.
+
+        Of several endpoints the first that answers is used. Raises DriverError when none does.
+        """
+        faults: list[DriverError] = []
+        for alone in self._target.each():
+            try:
+                self._authenticate(alone)
+            except DriverError as error:
+                faults.append(error)
+            else:
+                return
+        raise faults[0]
+
+    def _authenticate(self, target: Endpoint) -> None:
         if target.api == "s3":
-            self._reach(self._place)
+            place = UrlParts.of(target.url)
+            self._reach(place)
+            self._place = place
             return
         if target.token is not None:
+            self._place = UrlParts.of(target.url)
             self._check_given_token()
             return
         headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
@@ -127,8 +161,16 @@ class Account:
         storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
         if not storage_url or not token:
             raise DriverError(f"{target.url}: the answer has no X-Storage-Url or no X-Auth-Token")
+        storage, asked = UrlParts.of(target.storage_url or storage_url), UrlParts.of(target.url)
+        # Requests go to the endpoints as they are listed: with several, nothing else is meant.
+        is_elsewhere = replace(storage, path="") != replace(asked, path="")
+        if self._target.others and target.storage_url is None and is_elsewhere:
+            raise DriverError(
+                f"{target.url}: its storage URL is at {storage.host}:{storage.port}",
+                advice="With several endpoints, give the storage URL of each.",
+            )
         self.token = token
-        self._place = UrlParts.of(target.storage_url or storage_url)
+        self._place = storage
 
     def _check_given_token(self) -> None:
         answer = self._ask("HEAD", "")
@@ -270,6 +312,10 @@ class ObjectServers(Account):
         super().__init__(setup.target, setup.request_timeout_s)
         self._servers = tuple(dict.fromkeys((disk.address, disk.port) for disk in ring.disks))
 
+    def places(self) -> tuple[EnginePlace, ...]:
+        """None: the ring says which servers there are."""
+        return ()
+
     def authenticate(self) -> None:
         """Check that every server listens."""
         for address, port in self._servers:
@@ -316,13 +362,9 @@ def signature(
     }
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
 def _host_header(place: UrlParts) -> str:
     usual = 443 if place.tls else 80
-    return _bracketed(place.host) + ("" if place.port == usual else f":{place.port}")
+    return bracketed(place.host) + ("" if place.port == usual else f":{place.port}")
 
 
 def _in_words(error: Exception) -> str:

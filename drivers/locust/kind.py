@@ -69,6 +69,7 @@ class LocustKind(DriverKind):
     apis = ("swift", "s3")
     layers = ("gateway", "object-server")
     mark = ""
+    spreads = True
     packages: ClassVar = ("locust", "boto3", "python-swiftclient", "gevent", "hdrhistogram")
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import gevent.queue
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.answering import answer_commands, event_writer
+from weighbridge.drivers.engine._native import socket_options
 from weighbridge.drivers.locust.aging import Aging
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.figures import feed, summary
@@ -148,6 +149,7 @@ class LocustLoop:
             versions={
                 "python": platform.python_version(),
                 **{name: importlib.metadata.version(name) for name in names},
+                **({"sockets": _socket_words()} if command.users == "engine" else {}),
             }
         )
 
@@ -215,6 +217,11 @@ class LocustLoop:
     def _parallel(self, command: Cleanup) -> int:
         earlier = self._prepared.get(command.workload.name)
         return earlier.parallel if earlier else 8
+
+
+def _socket_words() -> str:
+    """Options of the engine's sockets, as the kernel returns them."""
+    return ", ".join(f"{name} {value}" for name, value in socket_options())
 
 
 def drive(stdin: int, stdout: int) -> int:

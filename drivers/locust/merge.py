@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from weighbridge.drivers.engine._native import added_histograms
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
-from weighbridge.results.record.measurement import Second, Tally
+from weighbridge.results.record.measurement import EndpointTally, Second, Tally
 from weighbridge.suites import Operation
 
 
@@ -38,6 +38,8 @@ def merged(windows: Sequence[Window]) -> Window:
         behind_us=max(
             (window.behind_us for window in windows if window.behind_us is not None), default=None
         ),
+        connections=_sum(window.connections for window in windows),
+        endpoints=_endpoints([one for window in windows for one in window.endpoints]),
         cpu_s=sum(window.cpu_s for window in windows),
     )
 
@@ -82,6 +84,23 @@ def _tally(same: Sequence[Tally]) -> Tally:
         outstanding_us=_sum(tally.outstanding_us for tally in same),
         failed_us=_sum(tally.failed_us for tally in same),
         before_us=_sum(tally.before_us for tally in same),
+    )
+
+
+def _endpoints(parts: Sequence[EndpointTally]) -> tuple[EndpointTally, ...]:
+    """The counts of each endpoint, added; one is left out if any process left it out."""
+    by_name: dict[str, list[EndpointTally]] = {}
+    for part in parts:
+        by_name.setdefault(part.name, []).append(part)
+    return tuple(
+        EndpointTally(
+            name=name,
+            count=sum(one.count for one in same),
+            errors=_added_errors(one.errors for one in same),
+            latency=_added(one.latency for one in same),
+            left_out=any(one.left_out for one in same),
+        )
+        for name, same in by_name.items()
     )
 
 

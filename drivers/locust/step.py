@@ -12,6 +12,7 @@ import gevent
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
+from weighbridge.drivers.locust.endpoint_notes import endpoint_notes
 from weighbridge.drivers.locust.load_runner import ANSWER_S, LoadRunner
 from weighbridge.drivers.locust.merge import merged, merged_progress
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
@@ -84,6 +85,7 @@ class StepRun:
             )
         if renewed or any("http-401" in tally.errors for tally in tallies):
             self._notes.append(self._token_note(renewed))
+        self._notes += endpoint_notes(window.endpoints)
         measurement = Measurement(
             api=self._setup.api,
             workload=self._workload.name,
@@ -96,6 +98,8 @@ class StepRun:
             seconds=window.seconds,
             begun=window.begun,
             behind_us=window.behind_us,
+            connections=window.connections,
+            endpoints=window.endpoints,
             load=load,
             notes=tuple(self._notes),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Protocol
 
 import gevent
@@ -14,7 +15,12 @@ from weighbridge.common.record import Record
 from weighbridge.drivers.engine._native import Engine
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.protocol import Setup
-from weighbridge.results.record.measurement import ErrorClass, Second, Tally
+from weighbridge.results.record.measurement import (
+    EndpointTally,
+    ErrorClass,
+    Second,
+    Tally,
+)
 from weighbridge.suites import Workload
 
 
@@ -45,6 +51,10 @@ class Window(Record):
     """At a rate: requests sent inside the window."""
     behind_us: NonNegativeInt | None = None
     """At a rate: by how much the latest worker was behind its schedule when the window closed."""
+    connections: NonNegativeInt | None = None
+    """Connections made inside the window; None of SDKs."""
+    endpoints: tuple[EndpointTally, ...] = ()
+    """Each of several endpoints; empty for a single one."""
     cpu_s: NonNegativeFloat = 0.0
     """CPU seconds of the group's process in the window."""
     cpu_limit: NonNegativeFloat = 0.0
@@ -161,6 +171,9 @@ def engine_config(setup: Setup, account: Account, workload: Workload, *, threads
             "region": setup.target.region,
             "addressing": setup.target.addressing,
             "token": account.token,
+            "endpoints": [asdict(place) for place in account.places()],
+            "spread": setup.target.spreading.spread,
+            "drop_dead": setup.target.spreading.drop_dead,
             "ring": None if setup.ring is None else setup.ring.model_dump(mode="json"),
             "bucket_prefix": setup.bucket_prefix,
             "request_timeout_s": setup.request_timeout_s,

@@ -10,11 +10,12 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.credential import credential
-from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.endpoint import Endpoint, Endpoints
 from weighbridge.common.errors import UsageError
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
 
@@ -72,11 +73,11 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
 
     if swift.token_env is not None:
         token = variable(swift.token_env)
-        url, user, key = swift.storage_url or variable("OS_STORAGE_URL"), "", ""
+        urls, user, key = swift.storage_urls or (variable("OS_STORAGE_URL"),), "", ""
     else:
         token = None
-        url, user, key = (
-            swift.auth_url or variable("ST_AUTH"),
+        urls, user, key = (
+            swift.auth_urls or (variable("ST_AUTH"),),
             swift.user or variable(swift.user_env),
             variable(swift.key_env),
         )
@@ -84,22 +85,31 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
         raise UsageError(f"swift: not set: {', '.join(missing)}")
     try:
         # What comes from the environment has not been validated yet.
-        SwiftAccess(storage_url=url, ca_file=swift.ca_file)
+        SwiftAccess(storage_url=urls[0], ca_file=swift.ca_file)
     except ValidationError as error:
         # The URL is not repeated: the fault may be that it contains a secret.
         origin = "$ST_AUTH" if swift.token_env is None else "$OS_STORAGE_URL"
         raise UsageError(
             f"swift: {origin}: {error.errors()[0]['msg'].removeprefix('Value error, ')}"
         ) from None
+    storage = () if token is not None else swift.storage_urls
     return Endpoint(
         api="swift",
-        url=url,
+        url=urls[0],
         user=user,
         key=SecretStr(key),
         token=None if token is None else SecretStr(token),
-        storage_url=None if token is not None else swift.storage_url,
+        storage_url=storage[0] if storage else None,
         ca_file=swift.ca_file,
+        others=tuple(_base(url) for url in (storage or urls)[1:]),
+        addresses=swift.addresses,
+        spreading=settings.endpoints or Endpoints(),
     )
+
+
+def _base(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint | None:
@@ -109,7 +119,10 @@ def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint 
     keys = _keys(s3, environment)
     return Endpoint(
         api="s3",
-        url=s3.url,
+        url=s3.urls[0],
+        others=s3.urls[1:],
+        addresses=s3.addresses,
+        spreading=settings.endpoints or Endpoints(),
         user=credential("s3: the access key", keys.access_key),
         key=SecretStr(credential("s3: the secret key", keys.secret_key)),
         token=SecretStr(credential("s3: the session token", keys.token)) if keys.token else None,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import ClassVar
 
-from weighbridge.common.endpoint import Endpoint, ObjectApi
+from weighbridge.common.endpoint import Endpoint, ObjectApi, singles
 from weighbridge.common.errors import VerificationFailed, WeighbridgeError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
@@ -58,6 +58,10 @@ class Existing(Gateway):
         parts = (self.settings.swift, self.settings.s3)
         return any(part is not None and part.ca_file is not None for part in parts)
 
+    def spreads(self) -> bool:
+        """Whether an API has several endpoints."""
+        return self.settings.spreads
+
     def needs(self) -> Mapping[str, HostNeed]:
         """No host at all."""
         return {}
@@ -79,10 +83,11 @@ class Existing(Gateway):
         VerificationFailed. The bucket is always deleted; where that fails, the error names it.
         """
         endpoints = credentials.endpoints(self.settings, os.environ)
-        say(f"looking at {', '.join(endpoint.url for endpoint in endpoints)}")
+        say(f"looking at {', '.join(one.url for one in singles(endpoints))}")
         seen = running_existing.look(client, endpoints)
         found = running_existing.facts(self.settings, endpoints, seen)
-        checks = self._verified(client, endpoints, say)
+        answering = tuple(one.endpoint for one in seen if not one.fault)
+        checks = self._verified(client, answering, say)
         found["verified"] = (
             f"{checks} operations over {' and '.join(one.api for one in endpoints)}, reads byte "
             "for byte"

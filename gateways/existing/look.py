@@ -2,13 +2,15 @@
 
 As a program (`python -m weighbridge.gateways.existing.look`, on the client host): reads
 `{"endpoints": [...]}` from stdin, prints one JSON line for each: `{"status": n, "server": text,
-"tls": text}`, or `{"silent": reason}`.
+"tls": text, "addresses": [...]}`, or `{"silent": reason}`. Addresses are those of a name, at most
+64.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import socket
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +18,7 @@ from urllib.parse import urlsplit
 
 from weighbridge.gateways.exchange import Wire, in_words
 
+MOST_ADDRESSES = 64
 NAMES = 4
 """At most so many names of a certificate are shown."""
 
@@ -31,24 +34,36 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
             wire.connect()
             tls = _tls(wire)
             answer = wire("GET", place.path or "/", b"", {})
+            addresses = _addresses(before + (place.hostname or ""))
         finally:
             wire.close()
     except (OSError, http.client.HTTPException) as error:
         return {"silent": f"{before}{place.hostname}: {in_words(error)}"}
-    return {"status": answer.status, "server": answer.headers.get("server", ""), "tls": tls}
+    return {
+        "status": answer.status,
+        "server": answer.headers.get("server", ""),
+        "tls": tls,
+        "addresses": addresses,
+    }
+
+
+def _addresses(host: str) -> list[str]:
+    """The addresses of a name, sorted; empty of an address."""
+    found = {str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    return [] if found == {host} else sorted(found)[:MOST_ADDRESSES]
 
 
 def _tls(wire: Wire) -> str:
-    socket = wire.secured()
-    if socket is None:
+    secured = wire.secured()
+    if secured is None:
         return ""
-    certificate: Mapping[str, Any] = socket.getpeercert() or {}
+    certificate: Mapping[str, Any] = secured.getpeercert() or {}
     names = [value for _, value in certificate.get("subjectAltName", ())]
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    cipher = socket.cipher()
+    cipher = secured.cipher()
     subject, issuer = _name(certificate.get("subject", ())), _name(certificate.get("issuer", ()))
     return (
-        f"{socket.version()}, {cipher[0] if cipher else 'no cipher'}; certificate {subject} for "
+        f"{secured.version()}, {cipher[0] if cipher else 'no cipher'}; certificate {subject} for "
         f"{', '.join(names[:NAMES])}{more}, "
         f"signed by {issuer}, until {certificate.get('notAfter')}"
     )

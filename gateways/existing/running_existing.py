@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.endpoint import Endpoint, singles
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Host
 from weighbridge.gateways.endpoint_program import run_with_endpoints, without_secrets
@@ -50,24 +51,58 @@ class RunningExisting(RunningGateway):
         return clear(self._client, self.endpoints, buckets)
 
 
-def look(client: Host, endpoints: Sequence[Endpoint]) -> list[dict[str, Any]]:
-    """What each endpoint shows to anyone (see gateways.existing.look).
+@dataclass(frozen=True)
+class Seen:
+    """What a single endpoint shows to anyone (see gateways.existing.look)."""
 
-    Raises TargetError when one does not answer, or answers with 5xx.
+    endpoint: Endpoint
+    shown: Mapping[str, Any]
+
+    @property
+    def fault(self) -> str:
+        """Why it cannot be used: it does not answer, or answers with 5xx; empty if it can."""
+        if "silent" in self.shown:
+            return str(self.shown["silent"])
+        status = self.shown["status"]
+        return f"answers with status {status}" if status >= _SERVER_FAILS else ""
+
+
+def look(client: Host, endpoints: Sequence[Endpoint]) -> tuple[Seen, ...]:
+    """What each endpoint shows to anyone, in order, several of an API one by one.
+
+    Raises TargetError when one cannot be used: with `drop_dead`, when none of its API can.
     """
+    alone = singles(endpoints)
     output = run_with_endpoints(
-        client, "weighbridge.gateways.existing.look", endpoints, {}, timeout_s=_LOOK_TIMEOUT_S
+        client,
+        "weighbridge.gateways.existing.look",
+        alone,
+        {},
+        timeout_s=_LOOK_TIMEOUT_S * max(1, len(alone) // len(endpoints)),
     )
-    seen: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
-    for endpoint, one in zip(endpoints, seen, strict=True):
-        fault = one.get("silent") or (
-            f"answers with status {one['status']}" if one["status"] >= _SERVER_FAILS else ""
+    lines = output.splitlines()
+    seen = tuple(Seen(one, json.loads(line)) for one, line in zip(alone, lines, strict=True))
+    for one in seen:
+        api = one.endpoint.api
+        spared = one.endpoint.spreading.drop_dead and any(
+            other.endpoint.api == api and not other.fault for other in seen
         )
-        if fault:
+        if one.fault and not spared:
             raise TargetError(
-                f"{endpoint.api} at {endpoint.url}: {fault}", advice=_remedy(endpoint)
+                f"{api} at {one.endpoint.url}: {one.fault}", advice=_remedy(one.endpoint)
             )
     return seen
+
+
+def _answering(client: Host, endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+    """One endpoint of each API: of several the first that can be used. Raises TargetError."""
+    if all(not endpoint.others for endpoint in endpoints):
+        return tuple(endpoints)
+    found: dict[str, Endpoint] = {}
+    for one in look(client, endpoints):
+        if not one.fault:
+            found.setdefault(one.endpoint.api, one.endpoint)
+    return tuple(found.values())
 
 
 def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -> tuple[str, ...]:
@@ -80,7 +115,7 @@ def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -
         run_with_endpoints(
             client,
             "weighbridge.gateways.existing.clear",
-            endpoints,
+            _answering(client, endpoints),
             order,
             timeout_s=_CLEAR_TIMEOUT_S,
         )
@@ -101,7 +136,7 @@ def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -
 
 
 def facts(
-    settings: ExistingSettings, endpoints: Sequence[Endpoint], seen: Sequence[Mapping[str, Any]]
+    settings: ExistingSettings, endpoints: Sequence[Endpoint], seen: Sequence[Seen]
 ) -> dict[str, str]:
     """What is known, in words; most of what decides results is not."""
     found = {
@@ -110,11 +145,17 @@ def facts(
         "deferred work": "not settled between steps: it is out of reach",
         "hosts": "not known: neither their limits nor what else they do",
     }
-    for endpoint, one in zip(endpoints, seen, strict=True):
+    for endpoint in endpoints:
         part = settings.s3 if endpoint.api == "s3" else settings.swift
-        found[f"{endpoint.api}: endpoint"] = endpoint.url
-        found[f"{endpoint.api}: server"] = one["server"] or "does not say"
-        found[f"{endpoint.api}: tls"] = one["tls"] or "none: plain HTTP"
+        mine = [one for one in seen if one.endpoint.api == endpoint.api]
+        shown = [one.shown for one in mine if not one.fault]
+        found[f"{endpoint.api}: endpoint"] = ", ".join(one.endpoint.url for one in mine)
+        found[f"{endpoint.api}: server"] = _each(one["server"] or "does not say" for one in shown)
+        found[f"{endpoint.api}: tls"] = _each(one["tls"] or "none: plain HTTP" for one in shown)
+        if named := [text for one in shown if (text := _address_words(endpoint, one))]:
+            found[f"{endpoint.api}: addresses"] = _each(named)
+        if dead := [f"{one.endpoint.url}: {one.fault}" for one in mine if one.fault]:
+            found[f"{endpoint.api}: dead"] = "; ".join(dead)
         if part is not None:
             found[f"{endpoint.api}: credentials"] = f"from {source(part)}"
         if endpoint.api == "s3":
@@ -124,6 +165,19 @@ def facts(
                 else "path style (host/bucket)"
             )
     return found
+
+
+def _each(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))
+
+
+def _address_words(endpoint: Endpoint, shown: Mapping[str, Any]) -> str:
+    """The addresses of a name, and which of them get requests; empty for an address."""
+    addresses = [str(one) for one in shown.get("addresses", ())]
+    if not addresses:
+        return ""
+    which = "each gets requests" if endpoint.addresses == "all" else "one gets all requests"
+    return ", ".join(addresses) + (f" ({which})" if len(addresses) > 1 else "")
 
 
 def _remedy(endpoint: Endpoint) -> str:

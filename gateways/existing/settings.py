@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
+from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoints, refuse_unlike
 from weighbridge.common.record import Record
 
 
@@ -57,7 +58,20 @@ def _authorities(value: str) -> str:
     return str(path)
 
 
-Url = Annotated[str, AfterValidator(_url)]
+def _urls(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(value, str):
+        return _url(value)
+    if not 1 <= len(value) <= MOST_ENDPOINTS:
+        raise ValueError(f"give 1 to {MOST_ENDPOINTS} URLs")
+    return tuple(_url(one) for one in value)
+
+
+def _endpoints(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    return _endpoint(value) if isinstance(value, str) else tuple(_endpoint(one) for one in value)
+
+
+Urls = Annotated[str | tuple[str, ...], AfterValidator(_urls)]
+"""A URL, or those of several endpoints of one service, which know the same keys."""
 CaFile = Annotated[str, AfterValidator(_authorities)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -65,8 +79,10 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 class S3(Record):
     """The S3 API."""
 
-    url: Annotated[Url, AfterValidator(_endpoint)]
-    """Scheme, host and port, such as https://store.example:8443."""
+    url: Annotated[Urls, AfterValidator(_endpoints)]
+    """Scheme, host and port, such as https://store.example:8443, or a list of several endpoints."""
+    addresses: Literal["first", "all"] = "first"
+    """`all`: requests go to every address of the URL's name, as to several endpoints."""
     region: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "us-east-1"
     """Region that requests are signed for and buckets are created in; us-east-1 is S3's default."""
     addressing: Literal["path", "virtual"] = "path"
@@ -80,29 +96,44 @@ class S3(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> S3:
-        parts = urlsplit(self.url)
-        if self.addressing == "virtual" and _is_address(parts.hostname or ""):
-            raise ValueError(
-                f"virtual hosts need a name, but {parts.hostname} is an IP address: use "
-                "`addressing: path`"
-            )
-        _refuse_unused_ca(self.ca_file, self.url)
+        for url in self.urls:
+            host = urlsplit(url).hostname or ""
+            if self.addressing == "virtual" and _is_address(host):
+                raise ValueError(
+                    f"virtual hosts need a name, but {host} is an IP address: use "
+                    "`addressing: path`"
+                )
+            _refuse_unused_ca(self.ca_file, url)
+        _refuse_unclear(self.urls, self.addresses)
+        if self.addressing == "virtual" and self.addresses == "all":
+            raise ValueError("`addresses: all` needs `addressing: path`")
         return self
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every endpoint."""
+        return _listed(self.url)
 
 
 class SwiftAccess(Record):
     """The Swift API: auth v1, or a token obtained elsewhere."""
 
-    auth_url: Url | None = None
-    """The v1 auth URL, such as https://store.example/auth/v1.0; None: $ST_AUTH."""
+    auth_url: Urls | None = None
+    """The v1 auth URL, such as https://store.example/auth/v1.0; None: $ST_AUTH. A list: several
+    endpoints, each with its own auth and storage.
+    """
     user: str | None = None
     """The user's name, such as account:name; None: taken from `user_env`."""
     user_env: Variable = "ST_USER"
     """Environment variable with the user's name."""
     key_env: Variable = "ST_KEY"
     """Environment variable with the user's key."""
-    storage_url: Url | None = None
-    """Storage URL, in place of the one from auth; with a token, None means $OS_STORAGE_URL."""
+    storage_url: Urls | None = None
+    """Storage URL, in place of the one from auth; with a token, None means $OS_STORAGE_URL. A list:
+    several endpoints.
+    """
+    addresses: Literal["first", "all"] = "first"
+    """`all`: requests go to every address of the storage URL's name, as to several endpoints."""
     token_env: Variable | None = None
     """Environment variable with a token, such as OS_AUTH_TOKEN, in place of auth.
 
@@ -117,10 +148,25 @@ class SwiftAccess(Record):
             raise ValueError(
                 "give either a token (token_env) or a user (auth_url, user): a token replaces auth"
             )
-        for url in (self.auth_url, self.storage_url):
-            if url is not None:
-                _refuse_unused_ca(self.ca_file, url)
+        for url in (*self.auth_urls, *self.storage_urls):
+            _refuse_unused_ca(self.ca_file, url)
+        if self.storage_urls and len(self.auth_urls) > 1:
+            raise ValueError("several auth_url and a storage_url: list the storage URLs instead")
+        for urls in (self.auth_urls, self.storage_urls):
+            _refuse_unclear(urls, self.addresses)
+            if len({urlsplit(url).path for url in urls}) > 1:
+                raise ValueError("URLs of several endpoints must have the same path")
         return self
+
+    @property
+    def auth_urls(self) -> tuple[str, ...]:
+        """Every auth URL; empty: $ST_AUTH."""
+        return _listed(self.auth_url)
+
+    @property
+    def storage_urls(self) -> tuple[str, ...]:
+        """Every storage URL; empty: those from auth, or $OS_STORAGE_URL."""
+        return _listed(self.storage_url)
 
 
 class ExistingSettings(Record):
@@ -130,12 +176,39 @@ class ExistingSettings(Record):
     """Description for reports: this suite cannot know its releases, replicas and hosts."""
     s3: S3 | None = None
     swift: SwiftAccess | None = None
+    endpoints: Endpoints | None = None
+    """How clients spread over several endpoints of an API; None: as its defaults say."""
 
     @model_validator(mode="after")
     def _any(self) -> ExistingSettings:
         if self.s3 is None and self.swift is None:
             raise ValueError("give an API: `s3: {url: ...}`, `swift: {auth_url: ...}` or both")
+        if self.endpoints is not None and not self.spreads:
+            raise ValueError(
+                "endpoints: given, but there is only one: list several URLs, or say `addresses: "
+                "all` of an API"
+            )
         return self
+
+    @property
+    def spreads(self) -> bool:
+        """Whether an API has several endpoints."""
+        several = [self.s3.urls] if self.s3 is not None else []
+        several += [self.swift.auth_urls, self.swift.storage_urls] if self.swift is not None else []
+        parts = [one for one in (self.s3, self.swift) if one is not None]
+        return any(len(urls) > 1 for urls in several) or any(
+            one.addresses == "all" for one in parts
+        )
+
+
+def _listed(urls: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return () if urls is None else (urls,) if isinstance(urls, str) else urls
+
+
+def _refuse_unclear(urls: tuple[str, ...], addresses: str) -> None:
+    if len(urls) > 1 and addresses == "all":
+        raise ValueError("give several URLs, or `addresses: all` of one name, not both")
+    refuse_unlike(urls)
 
 
 def _is_address(host: str) -> bool:

@@ -256,16 +256,22 @@ class CephBringUp:
         )
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
-        return (
-            self._direct() if self.roster.front_url is None else self._both(self.roster.front_url)
-        )
+        if self.roster.front_url is not None:
+            return self._both(self.roster.front_url)
+        if self.settings.endpoints is None:
+            return self._direct()
+        _, *others = [self._url_of(one) for one in self.roster.radosgws]
+        more = {"others": tuple(others), "spreading": self.settings.endpoints}
+        return tuple(one.model_copy(update=more) for one in self._direct())
 
     def _direct(self) -> tuple[Endpoint, ...]:
         """The first radosgw, past any front: its auth would return the front as storage URL."""
-        first, tls = self.roster.radosgws[0], self.settings.radosgw.tls
-        base = base_url(first.address, first.port, tls=tls)
+        base = self._url_of(self.roster.radosgws[0])
         fronted = self.roster.front is not None
         return self._both(base, storage_url=f"{base}/swift/v1" if fronted else None)
+
+    def _url_of(self, one: Radosgw) -> str:
+        return base_url(one.address, one.port, tls=self.settings.radosgw.tls)
 
     def _both(self, base: str, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
         ca_file = ca_file_of(base)

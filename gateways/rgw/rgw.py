@@ -108,6 +108,10 @@ class Rgw(Gateway):
         """See Gateway."""
         return self.cluster.tls_host is not None
 
+    def spreads(self) -> bool:
+        """Whether clients use all its daemons, by `endpoints`."""
+        return self.settings.endpoints is not None
+
     @classmethod
     def scope(cls, key: str) -> Scope:
         """`restart` for settings of radosgw and fronts, `buckets` for those of buckets, else

@@ -90,7 +90,7 @@ class RadosgwSettings(Record):
     """The radosgw daemons, with Ceph's defaults since 14 except `tcp_nodelay` and resharding."""
 
     daemons: Count = 1
-    """Number on each host; more than one in total need a front."""
+    """Number on each host; more than one in total need a front, or `endpoints`."""
     frontend: Frontend = "beast"
     """The web server: beast, or civetweb up to release 16."""
     port: Port = 8000

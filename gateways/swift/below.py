@@ -38,11 +38,16 @@ def endpoints(
     return (swift, s3) if settings.s3api else (swift,)
 
 
+def url_of(proxy: Proxy, settings: SwiftSettings) -> str:
+    """The URL of one proxy."""
+    return base_url(proxy.address, proxy.port, tls=settings.proxy.tls)
+
+
 def direct(
     proxy: Proxy, key: str, settings: SwiftSettings, *, fronted: bool
 ) -> tuple[Endpoint, ...]:
     """The endpoints of one proxy. Behind a front, auth would return the front as storage URL."""
-    base = base_url(proxy.address, proxy.port, tls=settings.proxy.tls)
+    base = url_of(proxy, settings)
     storage_url = f"{base}/v1/{RESELLER}{config.ACCOUNT}" if fronted else None
     return endpoints(base, key, settings, storage_url=storage_url)
 

@@ -200,11 +200,15 @@ class SwiftBringUp:
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
         front = front_url(self.cluster.place, self.settings, self.hosts)
-        if front is None:
-            return below.direct(
-                self.roster.proxies[0], self.secret.key, self.settings, fronted=False
-            )
-        return below.endpoints(front, self.secret.key, self.settings)
+        if front is not None:
+            return below.endpoints(front, self.secret.key, self.settings)
+        first, *rest = self.roster.proxies
+        found = below.direct(first, self.secret.key, self.settings, fronted=False)
+        if self.settings.endpoints is None:
+            return found
+        others = tuple(below.url_of(one, self.settings) for one in rest)
+        more = {"others": others, "spreading": self.settings.endpoints}
+        return tuple(one.model_copy(update=more) for one in found)
 
     def _below(self) -> Below:
         """Called when a layer is measured: reading the ring costs a start of Python."""

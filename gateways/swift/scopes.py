@@ -14,6 +14,7 @@ _CLUSTER = frozenset(
         # Rings, disks and the set of daemons depend on these, and what clients know.
         *("s3api", "replicas", "part_power", "disks", "background", "proxy.daemons", "proxy.port"),
         "proxy.tls",
+        *("endpoints", "endpoints.spread", "endpoints.drop_dead"),
         # The ring contains the ports.
         "object.servers_per_port",
         # A restarted memcached has lost the clients' token.

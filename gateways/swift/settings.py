@@ -74,7 +74,7 @@ class ProxySettings(Record):
     """The proxy servers. Defaults are Swift's own, except `workers` (Swift: one for each CPU)."""
 
     daemons: Count = 1
-    """Proxy servers on each host; more than one in total need a front."""
+    """Proxy servers on each host; more than one in total need a front, or `endpoints`."""
     port: Port = 8080
     """Port of the first one of a host; the others use the next ones."""
     tls: bool = False

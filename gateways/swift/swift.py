@@ -100,6 +100,10 @@ class Swift(Gateway):
         """See Gateway."""
         return self.cluster.tls_host is not None
 
+    def spreads(self) -> bool:
+        """Whether clients use all its daemons, by `endpoints`."""
+        return self.settings.endpoints is not None
+
     @classmethod
     def scope(cls, key: str) -> Scope:
         """`restart`, as servers read files at start; `cluster` for rings, daemons, ports,

@@ -43,6 +43,7 @@ from weighbridge.results.charts.panels import (
 from weighbridge.results.charts.worker_data import (
     WorkerPanel,
     WorkerPoint,
+    first_byte_panels,
     in_doubt,
     latency_csv,
     latency_panels,
@@ -51,6 +52,7 @@ from weighbridge.results.charts.worker_data import (
 )
 from weighbridge.results.figures import counted, show_figure
 from weighbridge.results.interval import show_latency
+from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 _CROSSED: Final = "× invalid or not measured."
@@ -115,6 +117,27 @@ def latency_by_workers(source: ChartSource) -> tuple[Figure, ...]:
     return (figure,)
 
 
+def first_byte_by_workers(source: ChartSource) -> tuple[Figure, ...]:
+    """The chart of the time to first byte, of runs whose driver times it."""
+    panels = first_byte_panels(source.rows, source.findings)
+    if not panels:
+        return ()
+    figure = Figure(
+        name="first-byte-by-workers",
+        section="workers",
+        title="Time to first byte by workers: p50 and p90",
+        finding=latency_headline(source.rows, source.findings, "first-byte"),
+        caption="From the start of a read or listing to the first byte of its answer. Filled, "
+        f"joined: p90. Hollow: the median.{_doubt_words(source)} {_CROSSED}",
+        data=latency_csv(
+            [row for row in source.rows if row.value("first-byte-p50") is not None], "first-byte"
+        ),
+        panels=tuple(latency_panel(panel, ("p90", "p50")) for panel in panels),
+        layouts=source.layouts,
+    )
+    return (figure,)
+
+
 def _doubt_words(source: ChartSource) -> str:
     doubted = any(
         in_doubt(row, metric, source.findings)
@@ -134,7 +157,9 @@ def repeats_used(rows: Sequence[Row], planned: int) -> str:
     return f"{span} repeat{'s' * (counts[-1] > 1)}"
 
 
-def latency_headline(rows: Sequence[Row], findings: Sequence[Finding]) -> str:
+def latency_headline(
+    rows: Sequence[Row], findings: Sequence[Finding], metric: MetricKey = "p90"
+) -> str:
     """The largest gap between two p90s at one worker count, among layouts that are comparable."""
     best: tuple[float, Row, Row] | None = None
     names = subjects(rows)
@@ -145,23 +170,26 @@ def latency_headline(rows: Sequence[Row], findings: Sequence[Finding]) -> str:
     }
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        if may_rank(row, "p90") and row.value("p90"):
+        if may_rank(row, metric) and row.value(metric):
             groups.setdefault((*kind_of(row), row.workers), []).append(row)
     for cells in groups.values():
         for low, high in permutations(cells, 2):
-            gap = (high.value("p90") or 0) / (low.value("p90") or 1)
+            gap = (high.value(metric) or 0) / (low.value(metric) or 1)
             pair = (kind_of(low), low.workers, frozenset((low.layout, high.layout)))
             if pair not in apart and (best is None or gap > best[0]):
                 best = (gap, low, high)
+    name = METRICS[metric].name
+    if best is None and metric != "p90":
+        return f"{name} by worker count"
     if best is None:
         return _widest_of_bins(rows) or "p90 and the slowest request by worker count"
     _, low, high = best
-    doubted = in_doubt(low, "p90", findings) or in_doubt(high, "p90", findings)
+    doubted = in_doubt(low, metric, findings) or in_doubt(high, metric, findings)
     return (
-        f"{'Provisional: ' * doubted}p90 differs most in {names[kind_of(low)]} at "
+        f"{'Provisional: ' * doubted}{name} differs most in {names[kind_of(low)]} at "
         f"{counted(low.workers, 'worker')}: "
-        f"{shown(low, 'p90', spread=False)} ms on {low.layout}, "
-        f"{shown(high, 'p90', spread=False)} ms on {high.layout}"
+        f"{shown(low, metric, spread=False)} ms on {low.layout}, "
+        f"{shown(high, metric, spread=False)} ms on {high.layout}"
     )
 
 
@@ -245,8 +273,9 @@ def throughput_panel(data: WorkerPanel) -> Panel:
     )
 
 
-def latency_panel(data: WorkerPanel) -> Panel:
-    """A panel of p90 and max on one logarithmic scale."""
+def latency_panel(data: WorkerPanel, names: tuple[str, str] = ("p90", "max")) -> Panel:
+    """A panel of p90 and a second figure on one logarithmic scale."""
+    first, second = names
     each = [dot.value for dot in data.dots if dot.valid and dot.value]
     known = (
         [value for mark in data.marks for value in (mark.value, mark.top) if value]
@@ -255,7 +284,7 @@ def latency_panel(data: WorkerPanel) -> Panel:
     )
     y = AxisScale.logarithmic(known, "ms (log scale)")
     tops = [
-        _spot(one, one.top, f"max {show_figure(one.top)} ms")
+        _spot(one, one.top, f"{second} {show_figure(one.top)} ms")
         for one in data.marks
         if one.top and one.valid
     ]
@@ -273,9 +302,12 @@ def latency_panel(data: WorkerPanel) -> Panel:
         data,
         y,
         under=(Mark(kind="outline", spots=tuple(tops)), *bin_marks(data, (y.low, y.high))),
-        unit="ms of p90",
+        unit=f"ms of {first}",
     ).model_copy(
-        update={"head": ("Layout", "Workers", "p90 ms", "max ms", "Notes"), "lines": tuple(lines)}
+        update={
+            "head": ("Layout", "Workers", f"{first} ms", f"{second} ms", "Notes"),
+            "lines": tuple(lines),
+        }
     )
 
 

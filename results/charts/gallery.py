@@ -10,7 +10,11 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.charts.by_workers import latency_by_workers, throughput_by_workers
+from weighbridge.results.charts.by_workers import (
+    first_byte_by_workers,
+    latency_by_workers,
+    throughput_by_workers,
+)
 from weighbridge.results.charts.change_map import change_charts, study_chart
 from weighbridge.results.charts.chart_source import ChartSource, source_of
 from weighbridge.results.charts.composer import compose
@@ -38,6 +42,7 @@ OWN: Final = {
     "highest-rates": ChartKind(draw=rate_bars),
     "throughput-by-workers": ChartKind(draw=throughput_by_workers),
     "latency-by-workers": ChartKind(draw=latency_by_workers),
+    "first-byte-by-workers": ChartKind(draw=first_byte_by_workers),
     "recap-map": ChartKind(draw=change_charts),
     "tornado": ChartKind(draw=tornado_charts, runs=("comparison", "tuning")),
     "drift": ChartKind(draw=drift_chart, runs=("tuning",)),

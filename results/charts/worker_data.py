@@ -27,6 +27,11 @@ from weighbridge.results.interval import Interval
 from weighbridge.results.metrics import METRICS, MetricKey, by_column
 from weighbridge.results.statistics import CONFIDENCE, t_quantile
 
+SECOND: Final[Mapping[MetricKey, MetricKey]] = MappingProxyType(
+    {"p90": "max", "first-byte": "first-byte-p50"}
+)
+"""The metrics of charts of latency, with the one that each is shown with."""
+
 
 class WorkerPoint(Record):
     """One layout at one worker count.
@@ -37,9 +42,9 @@ class WorkerPoint(Record):
     layout: str
     workers: int
     value: float | None
-    """Throughput in op/s, or p90 in ms."""
+    """Throughput in op/s, or a p90 in ms."""
     top: float | None = None
-    """Max in ms, in charts of latency."""
+    """The second figure in ms, in charts of latency: see `SECOND`."""
     within: Interval | None = None
     """The bin that holds p90, where the driver reports bins: `value` is None then."""
     top_within: Interval | None = None
@@ -98,6 +103,12 @@ def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Wo
     return _panels(rows, findings, "p90")
 
 
+def first_byte_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[WorkerPanel, ...]:
+    """Panels of p90 and p50 of the time to first byte in ms, of kinds of requests that have one."""
+    timed = {kind_of(row) for row in rows if row.value("first-byte-p50") is not None}
+    return _panels([row for row in rows if kind_of(row) in timed], findings, "first-byte")
+
+
 def _panels(
     rows: Sequence[Row], findings: Sequence[Finding], metric: MetricKey
 ) -> tuple[WorkerPanel, ...]:
@@ -134,25 +145,27 @@ def _panel(
     head = cells[0]
     marks: list[WorkerPoint] = []
     dots: list[RepeatDot] = []
-    latency = metric == "p90"
+    second = SECOND.get(metric)
     for layout in dict.fromkeys(row.layout for row in cells):
         stretch, joined = 0, True
         for row in (row for row in cells if row.layout == layout):
             value = row.value(metric)
-            within, top_within = (row.within("p90"), row.within("max")) if latency else (None, None)
+            within, top_within = (
+                (row.within(metric), row.within(second)) if second else (None, None)
+            )
             grave = graves(touching(row.doubts, metric))
             counts = row.valid and not row.condemned and not grave
             good = counts and value is not None
             if not good and joined:
                 stretch += 1
             joined = good
-            low, high = (None, None) if latency else repeats_interval(row)
+            low, high = (None, None) if second else repeats_interval(row)
             marks.append(
                 WorkerPoint(
                     layout=layout,
                     workers=row.workers,
                     value=value,
-                    top=row.value("max") if latency else None,
+                    top=row.value(second) if second else None,
                     within=within,
                     top_within=top_within,
                     low=low if good else None,
@@ -179,7 +192,11 @@ def _panel(
     return WorkerPanel(
         key="-".join(kind_of(head)),
         title=upper(about),
-        finding=_slowest(cells) if latency else mine[0].brief if len(mine) == 1 else _best(mine),
+        finding=_slowest(cells, metric)
+        if second
+        else mine[0].brief
+        if len(mine) == 1
+        else _best(mine),
         sentences=tuple(finding.text for finding in mine),
         workers=tuple(dict.fromkeys(row.workers for row in cells)),
         marks=tuple(marks),
@@ -187,26 +204,27 @@ def _panel(
     )
 
 
-def _slowest(cells: Sequence[Row]) -> str:
-    """The lowest and the highest p90 at the largest worker count that has two; empty for one
+def _slowest(cells: Sequence[Row], metric: MetricKey) -> str:
+    """The lowest and the highest figure at the largest worker count that has two; empty for one
     layout.
     """
-    if any(row.within("p90") is not None for row in cells):
+    name = METRICS[metric].name
+    if any(row.within(metric) is not None for row in cells):
         return _slowest_bins(cells)
-    if all(row.value("p90") is None for row in cells):
+    if all(row.value(metric) is None for row in cells):
         return f"too few samples for a p90: it needs {samples_needed(90)}"
     for workers in sorted({row.workers for row in cells}, reverse=True):
-        ranked = [row for row in cells if row.workers == workers and may_rank(row, "p90")]
+        ranked = [row for row in cells if row.workers == workers and may_rank(row, metric)]
         known = sorted(
-            (row for row in ranked if row.value("p90") is not None),
-            key=lambda row: (row.value("p90") or 0.0, row.layout),
+            (row for row in ranked if row.value(metric) is not None),
+            key=lambda row: (row.value(metric) or 0.0, row.layout),
         )
         if len(known) > 1:
             fast, slow = known[0], known[-1]
-            low, high = (shown(row, "p90", spread=False) for row in (fast, slow))
+            low, high = (shown(row, metric, spread=False) for row in (fast, slow))
             at = counted(workers, "worker")
-            return f"p90 at {at}: {low} ms {fast.layout}, {high} ms {slow.layout}"
-    return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
+            return f"{name} at {at}: {low} ms {fast.layout}, {high} ms {slow.layout}"
+    return f"no {name} to compare" if len({row.layout for row in cells}) > 1 else ""
 
 
 def _slowest_bins(cells: Sequence[Row]) -> str:
@@ -294,10 +312,14 @@ def throughput_csv(rows: Iterable[Row]) -> str:
     )
 
 
-def latency_csv(rows: Iterable[Row]) -> str:
-    """The data of the latency chart."""
-    p90, top, samples = (METRICS[key] for key in ("p90", "max", "samples"))
-    columns = (p90.column, top.column, *p90.bin_columns, *top.bin_columns, samples.column)
+def latency_csv(rows: Iterable[Row], metric: MetricKey = "p90") -> str:
+    """The data of a chart of latency, by the first of its two metrics."""
+    shown_two = [METRICS[key] for key in (metric, SECOND[metric])]
+    columns = (
+        *(one.column for one in shown_two),
+        *(column for one in shown_two if one.binned for column in one.bin_columns),
+        METRICS["samples"].column,
+    )
     lines = []
     for row in rows:
         found = by_column(row)

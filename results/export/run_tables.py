@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from weighbridge.results.analysis.endpoint_use import endpoint_text
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
@@ -28,7 +29,7 @@ from weighbridge.results.export.step_columns import (
     place_columns,
     value_columns,
 )
-from weighbridge.results.record.measurement import Measurement, Second, Tally
+from weighbridge.results.record.measurement import EndpointTally, Measurement, Second, Tally
 from weighbridge.results.record.step import StepResult
 from weighbridge.suites import Operation, Workload
 
@@ -163,6 +164,10 @@ def _errors(line: StepLine) -> tuple[str, ...]:
     )
 
 
+def _endpoints(line: StepLine) -> tuple[EndpointTally, ...]:
+    return line.measurement.endpoints if line.measurement is not None else ()
+
+
 def _driver_cpu(line: StepLine) -> float | None:
     measured = line.measurement
     return measured.load.share if measured is not None and measured.load is not None else None
@@ -259,6 +264,26 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
             "texts",
             "Operations that failed by class, each `class: count`.",
             _errors,
+        ),
+        DataColumn(
+            "connections",
+            "integer",
+            "Connections that were made inside the window, for all operations of the step; unknown "
+            "if the driver does not count them.",
+            lambda one: one.measurement.connections if one.measurement else None,
+        ),
+        DataColumn(
+            "endpoints",
+            "texts",
+            "Each of several endpoints, for all operations of the step: those that succeeded, its "
+            "p90, failures by class, and whether it was left out.",
+            lambda one: tuple(endpoint_text(each) for each in _endpoints(one)),
+        ),
+        DataColumn(
+            "endpoint_imbalance",
+            "number",
+            "How many times the mean of all endpoints the busiest one served; unknown for one.",
+            lambda one: one.measurement.imbalance if one.measurement else None,
         ),
         DataColumn(
             "driver_cpu_share",

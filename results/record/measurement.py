@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
+from weighbridge.common.endpoint import MOST_ENDPOINTS
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
 from weighbridge.suites import Api, DriverName, Operation
@@ -75,12 +76,13 @@ class Tally(Record):
     """One operation inside the window. Latencies and bytes are of successes; `errors` has the
     failures.
 
-    `latency` and `first_byte` are None if nothing succeeded (`first_byte` also if it is not a
-    read), and if the driver keeps no histogram: it then gives `bins`, or (`rados bench`) only the
-    extremes and the sum. min and max are exact, or None if the driver does not report them; the sum
-    is exact except for drivers that report the mean in few digits, and None for one that reports no
-    latencies at all (`rbd bench`). In a closed loop latency is the service time; at a constant rate
-    it counts from the intended start.
+    `latency` and `first_byte` are None if nothing succeeded (`first_byte` also of operations other
+    than reads and listings, and if the driver does not time it), and if the driver keeps no
+    histogram: it then gives `bins`, or (`rados bench`) only the extremes and the sum. min and max
+    are exact, or None if the driver does not report them; the sum is exact except for drivers that
+    report the mean in few digits, and None for one that reports no latencies at all (`rbd bench`).
+    In a closed loop latency is the service time; at a constant rate it counts from the intended
+    start.
 
     The other fields are None if the driver does not know them, and in measurements made before they
     were recorded. `in_flight` is a histogram of the ages of requests that were not seen to end:
@@ -138,6 +140,36 @@ class Tally(Record):
     def failed(self) -> int:
         """How many requests failed, over all classes."""
         return sum(self.errors.values())
+
+
+class EndpointTally(Record):
+    """One of several endpoints of a gateway inside the window, all operations together."""
+
+    name: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,300}$")]
+    """Its host or address, and its port."""
+    count: Count
+    """Requests that succeeded."""
+    errors: dict[ErrorClass, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
+    latency: str | None = None
+    """Histogram of the latencies of successes; None if nothing succeeded."""
+    left_out: bool = False
+    """Whether it was left out, since connections to it had failed in a row."""
+
+    @model_validator(mode="after")
+    def _coherent(self) -> EndpointTally:
+        if (self.latency is None) != (self.count == 0):
+            raise ValueError(f"{self.name}: {self.count} successes do not fit the latencies given")
+        return self
+
+    @property
+    def failed(self) -> int:
+        """How many requests failed, over all classes."""
+        return sum(self.errors.values())
+
+    @property
+    def words(self) -> str:
+        """Its failures in words, by class."""
+        return ", ".join(f"{count} {name}" for name, count in sorted(self.errors.items()))
 
 
 class ClientLoad(Record):
@@ -198,6 +230,12 @@ class Measurement(Record):
     """At a rate: requests sent inside the window; None in a closed loop, and if unknown."""
     behind_us: Count | None = None
     """At a rate: how far behind its schedule the latest worker was when the window closed."""
+    connections: Count | None = None
+    """Connections that were made inside the window; None if the driver does not count them."""
+    endpoints: Annotated[tuple[EndpointTally, ...], Field(max_length=MOST_ENDPOINTS)] = ()
+    """What came of the requests to each of several endpoints; empty for a single one, and if the
+    driver does not know.
+    """
     load: Load | None
     """None: the driver's use is unknown."""
     notes: tuple[str, ...] = ()
@@ -208,4 +246,17 @@ class Measurement(Record):
         names = [tally.operation for tally in self.tallies]
         if len(set(names)) != len(names):
             raise ValueError("two tallies of one operation")
+        places = [one.name for one in self.endpoints]
+        if len(set(places)) != len(places):
+            raise ValueError("two tallies of one endpoint")
         return self
+
+    @property
+    def imbalance(self) -> float | None:
+        """How many times the mean of all endpoints the busiest one served, at least 1; None for a
+        single one, and if nothing succeeded.
+        """
+        counts = [one.count for one in self.endpoints]
+        if len(counts) < 2 or not any(counts):
+            return None
+        return max(counts) * len(counts) / sum(counts)

@@ -10,6 +10,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.endpoint_use import EndpointUse
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import (
     FigureCard,
@@ -31,6 +32,11 @@ from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.report.agreement_table import agreement_table
+from weighbridge.results.report.endpoint_table import (
+    ENDPOINT_HEAD,
+    ENDPOINT_NUMBERS,
+    endpoint_lines,
+)
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
 from weighbridge.results.report.staircase_section import StaircaseSection
@@ -83,11 +89,12 @@ def report(
     reasons: Sequence[Reason] = (),
     remedy: Remedy | None = None,
     found: Found | None = None,
+    endpoints: Sequence[EndpointUse] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
-    could do.
+    could do, `endpoints` what each of several endpoints served.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -151,6 +158,9 @@ def report(
         effect_head=EFFECT_HEAD,
         effect_numbers=EFFECT_NUMBERS,
         effect_lines=effect_lines(comparison) if comparison is not None else (),
+        endpoint_head=ENDPOINT_HEAD,
+        endpoint_numbers=ENDPOINT_NUMBERS,
+        endpoint_lines=endpoint_lines(endpoints),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

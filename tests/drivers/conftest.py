@@ -32,12 +32,15 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> 
 
 
 class Served:
-    """A server on loopback; `asked` has the heads of requests, if it keeps them."""
+    """A server on loopback; `asked` has the heads of requests, and `accepted` counts connections,
+    if it keeps them.
+    """
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.asked: list[bytes] = []
+        self.accepted = 0
 
 
 @contextmanager
@@ -56,12 +59,14 @@ def serving_null(**config: float | str | None) -> Iterator[Served]:
 
 @contextmanager
 def serving(
-    answer: Callable[[socket.socket, bytes], bool], context: ssl.SSLContext | None = None
+    answer: Callable[[socket.socket, bytes], bool],
+    context: ssl.SSLContext | None = None,
+    place: tuple[str, int] = ("127.0.0.1", 0),
 ) -> Iterator[Served]:
     """A server that handles each request by `answer(connection, head)`; True keeps the
     connection.
     """
-    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as connections:
+    with socket.create_server(place) as listener, ExitStack() as connections:
         served = Served(listener.getsockname()[1])
         threads: list[threading.Thread] = []
 
@@ -93,6 +98,7 @@ def serving(
                         except OSError:  # a client that does not trust this server hangs up
                             connection.close()
                             continue
+                    served.accepted += 1
                     connections.callback(connection.close)
                     connections.callback(_shut, connection)
                     threads.append(threading.Thread(target=one, args=(connection,), daemon=True))
@@ -172,7 +178,7 @@ def null() -> Iterator[Callable[..., Served]]:
 def scripted() -> Iterator[Callable[..., Served]]:
     """Starts servers with a test's answers."""
     with ExitStack() as stack:
-        yield lambda answer, context=None: stack.enter_context(serving(answer, context))
+        yield lambda answer, *more: stack.enter_context(serving(answer, *more))
 
 
 def shape(**keys: Any) -> dict[str, Any]:

@@ -54,5 +54,14 @@ def test_what_cephs_benchmarks_cannot_do_is_reported_before_anything_starts(
     assert any(fault in one for one in unfit(workload(**changed), "rados", "rados"))
 
 
+@pytest.mark.parametrize("api", ["swift", "s3"])
+def test_cosbench_is_refused_connections_that_it_would_not_make(api: Api) -> None:
+    for connections in ("per-request", {"reconnect_every": 9}):
+        some = workload(connections=connections)
+        assert any("connections" in one for one in unfit(some, api, "cosbench"))
+        assert unfit(some, api, "locust") == ()
+    assert unfit(workload(connections="keep-alive"), api, "cosbench") == ()
+
+
 def test_block_devices_and_files_accept_requests_that_an_osd_would_not() -> None:
     assert unfit(workload(objects={"size": "100MiB"}, workers=[1]), "rbd", "rados") == ()

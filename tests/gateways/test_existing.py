@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from tcp_relay import relayed
 from tests.gateways.tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
@@ -285,3 +287,66 @@ def test_a_key_in_a_failed_programs_output_is_not_shown(
         run_with_endpoints(client, "tests.gateways.failing_program", [endpoint], {}, timeout_s=20.0)
     assert "Invalid header value" in str(error.value)
     assert "planted" not in str(error.value)
+
+
+@contextmanager
+def two_ports() -> Iterator[tuple[int, list[str]]]:
+    """One null target at two ports: two endpoints of one store."""
+    with null_target() as (_, port), relayed(port) as other:
+        yield port, [f"http://127.0.0.1:{port}", f"http://127.0.0.1:{other}"]
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def spread(urls: list[str], **endpoints: Any) -> ExistingSettings:
+    return ExistingSettings.model_validate(
+        {
+            "s3": {"url": urls},
+            "swift": {"auth_url": [f"{url}/auth/v1.0" for url in urls]},
+            "endpoints": endpoints,
+        }
+    )
+
+
+@pytest.mark.usefixtures("environment")
+def test_each_of_several_endpoints_is_verified_by_itself(client: ThisHost) -> None:
+    with two_ports() as (_, urls):
+        running = start(client, spread(urls))
+        running.check()
+    assert running.facts["verified"].startswith("32 operations over")
+    assert running.facts["s3: endpoint"] == ", ".join(urls)
+    assert [one.others for one in running.endpoints] == [(urls[1],)] * 2
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_dead_endpoint_of_several_is_an_error_that_names_it(client: ThisHost) -> None:
+    dead = f"http://127.0.0.1:{closed_port()}"
+    with two_ports() as (_, urls), pytest.raises(TargetError, match=dead):
+        start(client, spread([*urls, dead]))
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_dead_endpoint_is_left_out_if_the_layout_says_so_while_another_answers(
+    client: ThisHost,
+) -> None:
+    dead = f"http://127.0.0.1:{closed_port()}"
+    with two_ports() as (port, urls):
+        running = start(client, spread([dead, *urls], drop_dead=True))
+        assert dead in running.facts["s3: dead"]
+        assert dead in running.facts["swift: dead"]
+        running.check()
+        fill(("127.0.0.1", port), "wb-1-small-0", 2)
+        assert running.clear(["wb-1-small-0"])
+    with pytest.raises(TargetError):
+        running.check()
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_addresses_of_a_name_are_facts(client: ThisHost) -> None:
+    with null_target() as (_, port):
+        given = settings(("localhost", port), s3={"addresses": "all"}, swift=False)
+        running = start(client, given)
+    assert "127.0.0.1" in running.facts["s3: addresses"]

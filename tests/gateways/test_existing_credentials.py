@@ -4,9 +4,11 @@ import socket
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from tests.gateways.tls_proxy import authority
 from weighbridge.common.document import DocumentError
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
@@ -156,3 +158,74 @@ def test_an_invalid_layout_is_refused_with_its_line(tmp_path: Path, text: str, w
         load_layout(tmp_path / "mine.yaml", load_hardware(shipped_hardware()["this-machine"]))
     assert words in str(error.value)
     assert "mine.yaml:7:" in str(error.value)
+
+
+KEYS = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "ST_USER": "u", "ST_KEY": "k"}
+
+
+def several(**parts: object) -> tuple[Endpoint, ...]:
+    given = ExistingSettings.model_validate(parts)
+    assert given.spreads
+    return credentials.endpoints(given, {**KEYS, "OS_AUTH_TOKEN": "t"})
+
+
+def test_several_endpoints_have_the_same_keys() -> None:
+    swift, s3 = several(
+        s3={"url": ["http://a:8000", "http://b:8000/"], "credentials": "environment"},
+        swift={"auth_url": ["http://a:8080/auth/v1.0", "http://b:8081/auth/v1.0"]},
+        endpoints={"spread": "round-robin", "drop_dead": True},
+    )
+    assert [one.url for one in s3.each()] == ["http://a:8000", "http://b:8000"]
+    assert [one.url for one in swift.each()] == [
+        "http://a:8080/auth/v1.0",
+        "http://b:8081/auth/v1.0",
+    ]
+    for one in (swift, s3):
+        assert (one.spreading.spread, one.spreading.drop_dead) == ("round-robin", True)
+        assert len({each.key.get_secret_value() for each in one.each()}) == 1
+
+
+def test_storage_urls_of_several_endpoints_are_used_with_one_auth_or_a_token() -> None:
+    storage = ["http://a:8080/v1/AUTH_x", "http://b:8080/v1/AUTH_x"]
+    (swift,) = several(swift={"auth_url": "http://auth/auth/v1.0", "storage_url": storage})
+    assert [one.storage_url for one in swift.each()] == storage
+    assert {one.url for one in swift.each()} == {"http://auth/auth/v1.0"}
+    (swift,) = several(swift={"token_env": "OS_AUTH_TOKEN", "storage_url": storage})
+    assert [(one.url, one.storage_url) for one in swift.each()] == [(url, None) for url in storage]
+
+
+def test_every_address_of_a_name_may_be_used() -> None:
+    (s3,) = several(s3={"url": "http://a:8000", "addresses": "all", "credentials": "environment"})
+    assert (s3.url, s3.addresses, s3.others) == ("http://a:8000", "all", ())
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"s3": {"url": []}}, "give 1 to 64 URLs"),
+        ({"s3": {"url": [f"http://a{n}" for n in range(65)]}}, "give 1 to 64 URLs"),
+        ({"s3": {"url": ["http://a", "http://a/"]}}, "listed twice"),
+        ({"s3": {"url": ["http://a", "https://b"]}}, "use TLS and others do not"),
+        ({"s3": {"url": ["http://a", "b"]}}, "give a URL such as"),
+        ({"s3": {"url": ["http://a", "http://u:planted@b"]}}, "must not be in a URL"),
+        ({"s3": {"url": ["http://a", "http://b/x"]}}, "scheme, host and port only"),
+        ({"s3": {"url": ["http://a", "http://b"], "addresses": "all"}}, "not both"),
+        ({"s3": {"url": "http://a", "addressing": "virtual", "addresses": "all"}}, "needs `addre"),
+        ({"s3": {"url": ["http://a", "http://10.0.0.1"], "addressing": "virtual"}}, "IP address"),
+        ({"s3": {"url": "http://a"}, "endpoints": {}}, "there is only one"),
+        (
+            {"swift": {"auth_url": ["http://a/auth", "http://b/v1"]}},
+            "must have the same path",
+        ),
+        (
+            {"swift": {"auth_url": ["http://a/x", "http://b/x"], "storage_url": "http://a/v1/A"}},
+            "list the storage URLs instead",
+        ),
+    ],
+)
+def test_several_endpoints_that_cannot_be_are_refused(
+    parts: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message) as error:
+        ExistingSettings.model_validate(parts)
+    assert "planted" not in str(error.value.errors(include_input=False))

@@ -243,3 +243,36 @@ def test_reading_a_run_does_not_need_its_driver() -> None:
     assert Suite.model_validate({**suite_of(GOOD).model_dump(), "driver": "strange"}).drivers == (
         "strange",
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("keep-alive", "kept by each worker"),
+        ("per-request", "a new one for every request"),
+        ("{reconnect_every: 100}", "a new one after every 100 requests of a worker"),
+    ],
+)
+def test_a_workload_says_how_long_connections_are_kept(written: str, words: str) -> None:
+    assert suite_of(GOOD + f"    connections: {written}\n").connection_words == words
+
+
+def test_connections_are_kept_by_default_and_said_by_workload_where_they_differ() -> None:
+    suite = suite_of(GOOD)
+    again = suite.workloads[0].model_copy(update={"name": "again", "connections": "per-request"})
+    both = suite.model_copy(update={"workloads": (*suite.workloads, again)})
+    assert suite.connection_words == "kept by each worker"
+    assert both.connection_words == (
+        "mixed: kept by each worker; again: a new one for every request"
+    )
+
+
+@pytest.mark.parametrize("written", ["sometimes", "{reconnect_every: 1}", "{every: 5}", "5"])
+def test_connections_that_do_not_exist_are_refused(written: str) -> None:
+    with pytest.raises(DocumentError):
+        suite_of(GOOD + f"    connections: {written}\n")
+
+
+def test_sdk_users_are_refused_connections_that_sdks_would_not_make() -> None:
+    with pytest.raises(DocumentError, match="connections of mixed"):
+        suite_of(f"users: sdk\n{GOOD}    connections: per-request\n")

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 COLUMNS = (
     "run,layout,twin_of,api,driver,layer,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
-    "p50_ms,p90_ms,p99_ms,p99_9_ms,max_ms,first_byte_p50_ms,first_byte_ms,mean_ms,"
+    "p50_ms,p90_ms,p99_ms,p99_9_ms,max_ms,first_byte_p50_ms,first_byte_ms,first_byte_p99_ms,mean_ms,"
     "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,"
     "throughput_over_repeats_low_ops_s,throughput_over_repeats_high_ops_s,p90_over_repeats_low_ms,p90_over_repeats_high_ms,"
     "p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,max_over_repeats_high_ms,"

@@ -218,6 +218,18 @@ def control_of(one: Planned) -> Planned:
     return replace(one, layout=one.layout.model_copy(update={"name": name}))
 
 
+def _refuse_lone_drivers(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError when clients use several endpoints of a layout and a driver cannot."""
+    spread = [one.layout.name for one in planned if one.gateway.spreads()]
+    lone = [name for name in suite.drivers if not KINDS.get_or_refuse(name).spreads]
+    lone += ["users: sdk"] if suite.users == "sdk" else []
+    if spread and lone:
+        raise UsageError(
+            f"{', '.join(spread)}: several endpoints, but {', '.join(lone)} would use only one",
+            advice="Use Locust with the engine, or a layout with one endpoint or a front.",
+        )
+
+
 def make_plan(
     suite: Suite,
     hardware: Hardware,
@@ -254,6 +266,7 @@ def make_plan(
             "; ".join(lacking),
             advice="Different interfaces cannot be compared: choose an API that all layouts have.",
         )
+    _refuse_lone_drivers(suite, planned)
     unfit = aging.unfit(suite, planned)
     if unfit:
         raise UsageError(

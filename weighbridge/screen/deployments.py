@@ -129,7 +129,8 @@ def describe(record: DeploymentRecord) -> list[str]:
         )
     for endpoint in record.endpoints:
         commands = _s3(endpoint) if endpoint.api == "s3" else _swift(endpoint)
-        lines += [f"  {endpoint.api}: {endpoint.url}", *(f"    {line}" for line in commands)]
+        urls = ", ".join(one.url for one in endpoint.each())
+        lines += [f"  {endpoint.api}: {urls}", *(f"    {line}" for line in commands)]
     return lines
 
 

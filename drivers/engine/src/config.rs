@@ -3,6 +3,7 @@
 use crate::ring::Ring;
 use crate::workload::{Operation, Workload, share};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// The API of the target.
@@ -29,6 +30,34 @@ pub enum Addressing {
     Virtual,
 }
 
+/// One of several endpoints of a target.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// Its name in results.
+    pub name: String,
+    /// Its name in the `Host` header, and in its certificate.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The address that connections go to; `None`: the first of `host`.
+    pub address: Option<IpAddr>,
+}
+
+/// Which endpoint a worker's requests go to.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// Always the same one: workers take the endpoints in turn.
+    #[default]
+    PerWorker,
+    /// One after the other.
+    RoundRobin,
+}
+
+/// Most endpoints of a target.
+const MOST_ENDPOINTS: usize = 64;
+
 /// The target, the workload and how it is replayed. The fields are documented in `_native.pyi`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +77,12 @@ pub struct Config {
     pub token: String,
     #[serde(default)]
     pub ring: Option<Ring>,
+    #[serde(default)]
+    pub endpoints: Vec<Endpoint>,
+    #[serde(default)]
+    pub spread: Spread,
+    #[serde(default)]
+    pub drop_dead: bool,
     pub bucket_prefix: String,
     pub request_timeout_s: f64,
     pub threads: usize,
@@ -75,8 +110,10 @@ impl Config {
                 config.request_timeout_s
             ));
         }
+        let hosts = config.endpoints.iter().flat_map(|one| [&one.name, &one.host]);
         if [&config.host, &config.token, &config.access_key, &config.region]
-            .iter()
+            .into_iter()
+            .chain(hosts)
             .any(|text| text.contains(char::is_control))
         {
             return Err("host, token, access_key and region may not hold control characters".into());
@@ -85,11 +122,18 @@ impl Config {
         let plain = |text: &str| {
             text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
         };
-        if config.is_virtual() && (config.api != Api::S3 || config.host.parse::<IpAddr>().is_ok()) {
-            return Err(format!(
-                "addressing: only S3 has virtual hosts, and only below a name: {:?} is none",
-                config.host
-            ));
+        for one in config.places() {
+            let is_address = one.host.parse::<IpAddr>().is_ok();
+            if config.is_virtual() && (config.api != Api::S3 || is_address) {
+                return Err(format!(
+                    "addressing: only S3 has virtual hosts, and only below a name: {:?} is none",
+                    one.host
+                ));
+            }
+        }
+        let names: BTreeSet<_> = config.endpoints.iter().map(|one| &one.name).collect();
+        if names.len() < config.endpoints.len() || config.endpoints.len() > MOST_ENDPOINTS {
+            return Err(format!("endpoints: needs different names, at most {MOST_ENDPOINTS}"));
         }
         if !plain(&config.bucket_prefix)
             || !plain(&config.workload.name)
@@ -115,6 +159,9 @@ impl Config {
             }
             None => {}
         }
+        if config.ring.is_some() && !config.endpoints.is_empty() {
+            return Err("endpoints: a ring has its own servers".into());
+        }
         if config.ring.is_some() && (config.api != Api::ObjectServer || config.tls) {
             return Err("ring: only for plain requests to object servers".into());
         }
@@ -131,14 +178,24 @@ impl Config {
         self.addressing == Addressing::Virtual
     }
 
-    /// The name connections are made to. With virtual hosts that of the first bucket: the only
-    /// connection of a worker serves all of them, each request with the right `Host`.
+    /// Where requests go: the endpoints, or the only one.
     #[must_use]
-    pub fn peer(&self) -> String {
+    pub fn places(&self) -> Vec<Endpoint> {
+        if self.endpoints.is_empty() {
+            let (name, host) = (self.host.clone(), self.host.clone());
+            return vec![Endpoint { name, host, port: self.port, address: None }];
+        }
+        self.endpoints.clone()
+    }
+
+    /// The name connections to an endpoint are made to. With virtual hosts that of the first
+    /// bucket: a connection serves all of them, each request with the right `Host`.
+    #[must_use]
+    pub fn peer(&self, place: &Endpoint) -> String {
         if self.is_virtual() {
-            format!("{}-{}-0.{}", self.bucket_prefix, self.workload.name, self.host)
+            format!("{}-{}-0.{}", self.bucket_prefix, self.workload.name, place.host)
         } else {
-            self.host.clone()
+            place.host.clone()
         }
     }
 
@@ -148,28 +205,30 @@ impl Config {
         self.ring.as_ref().map_or(1, Ring::replicas)
     }
 
-    /// The address requests go to: the first of the name.
+    /// The address requests to an endpoint go to: its own, or the first of the name.
     ///
     /// # Errors
     /// The name cannot be resolved.
-    pub fn address(&self) -> Result<SocketAddr, String> {
-        let peer = self.peer();
-        let mut found = (peer.as_str(), self.port)
+    pub fn address(&self, place: &Endpoint) -> Result<SocketAddr, String> {
+        if let Some(address) = place.address {
+            return Ok(SocketAddr::new(address, place.port));
+        }
+        let peer = self.peer(place);
+        let mut found = (peer.as_str(), place.port)
             .to_socket_addrs()
-            .map_err(|error| format!("{peer}:{}: {error}", self.port))?;
+            .map_err(|error| format!("{peer}:{}: {error}", place.port))?;
         found.next().ok_or_else(|| format!("{peer}: the name has no address"))
     }
 
-    /// Value of the `Host` header for a bucket in the path; the default port of the scheme is left
-    /// out, as other signers do.
+    /// Values of the `Host` header, by endpoint, for a bucket in the path; the default port of the
+    /// scheme is left out, as other signers do.
     #[must_use]
-    pub fn host_header(&self) -> String {
-        let host =
-            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        if self.port == if self.tls { 443 } else { 80 } {
-            host
-        } else {
-            format!("{host}:{}", self.port)
-        }
+    pub fn host_headers(&self) -> Vec<String> {
+        let header = |Endpoint { host, port, .. }: Endpoint| {
+            let host = if host.contains(':') { format!("[{host}]") } else { host };
+            let is_usual = port == if self.tls { 443 } else { 80 };
+            if is_usual { host } else { format!("{host}:{port}") }
+        };
+        self.places().into_iter().map(header).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! The engine: one target, one workload, some workers on a few I/O threads.
 
 use crate::config::Config;
+use crate::endpoints::EndpointRecord;
 use crate::job::{Items, Job};
 use crate::picker::Picker;
 use crate::reactor::Reactor;
@@ -37,6 +38,8 @@ pub struct Snapshot {
     window_s: f64,
     begun: Option<u64>,
     behind_us: Option<u64>,
+    connections: u64,
+    endpoints: Vec<EndpointRecord>,
 }
 
 /// An engine. Dropping it aborts its workers and ends its threads.
@@ -94,8 +97,8 @@ impl Engine {
 
     fn start(&self, operation: Operation, items: Items, parallel: u64) {
         let job = Arc::new(Job::new(operation, items, Arc::clone(&self.shared)));
-        for _ in 0..parallel {
-            self.add(Source::Job { job: Arc::clone(&job), item: None });
+        for worker in 0..parallel {
+            self.add(Source::Job { job: Arc::clone(&job), item: None, worker });
         }
     }
 
@@ -256,7 +259,15 @@ impl Engine {
         let pace = self.workload.rate_per_s.map(|_| total.pace());
         let (begun, behind_us) =
             (pace.map(|(begun, _)| begun), pace.map(|(_, behind_us)| behind_us));
-        Snapshot { tallies, seconds, window_s, begun, behind_us }
+        Snapshot {
+            tallies,
+            seconds,
+            window_s,
+            begun,
+            behind_us,
+            connections: total.connections(),
+            endpoints: self.shared.endpoints.records(total.endpoints()),
+        }
     }
 
     /// Fails if an I/O thread ended: it panicked, and wrote why to stderr.

@@ -5,15 +5,17 @@
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
 //!       request, ring, sign, answer, list, http, link, content, digests, picker, job, source,
-//!       recorder -> records, histograms
+//!       endpoints, recorder -> records, histograms
 //!   null                       a small S3 and Swift server that stores no bodies
 //! sys                          the system calls, all of the unsafe code
 //! ```
 
 pub mod answer;
 pub mod config;
+pub mod connections;
 pub mod content;
 pub mod digests;
+pub mod endpoints;
 pub mod engine;
 pub mod histograms;
 pub mod http;

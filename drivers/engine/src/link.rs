@@ -70,11 +70,13 @@ impl Dialer {
     /// Of the system, or of TLS when it cannot even begin.
     pub fn dial(&self) -> io::Result<Link> {
         let socket = sys::connect(&self.address)?;
-        let Some((config, name)) = &self.tls else { return Ok(Link { socket, tls: None }) };
+        let Some((config, name)) = &self.tls else {
+            return Ok(Link { socket, tls: None, requests: 0 });
+        };
         let mut tls =
             ClientConnection::new(Arc::clone(config), name.clone()).map_err(io::Error::other)?;
         tls.set_buffer_limit(Some(256 * 1024));
-        Ok(Link { socket, tls: Some(Box::new(tls)) })
+        Ok(Link { socket, tls: Some(Box::new(tls)), requests: 0 })
     }
 }
 
@@ -83,6 +85,8 @@ impl Dialer {
 pub struct Link {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
+    /// Requests that it was used for.
+    pub requests: u64,
 }
 
 impl Link {

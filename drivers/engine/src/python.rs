@@ -11,6 +11,7 @@ use crate::picker;
 use crate::random::{Random, hash};
 use crate::ring::Ring;
 use crate::sign;
+use crate::sys;
 use crate::workload::{WorkerId, Workload, put_object_name, put_written_name};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
@@ -195,6 +196,11 @@ fn added_histograms(py: Python<'_>, encoded: Vec<String>) -> PyResult<String> {
 }
 
 #[pyfunction]
+fn socket_options() -> PyResult<Vec<(&'static str, String)>> {
+    sys::socket_options().map_err(PyOSError::new_err)
+}
+
+#[pyfunction]
 fn null_target(py: Python<'_>, config: &str) -> PyResult<()> {
     let config = null::Config::parse(config).map_err(PyValueError::new_err)?;
     py.detach(|| null::serve_until_signal(&config)).map_err(PyOSError::new_err)
@@ -214,5 +220,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sample, module)?)?;
     module.add_function(wrap_pyfunction!(added_histograms, module)?)?;
     module.add_function(wrap_pyfunction!(null_target, module)?)?;
+    module.add_function(wrap_pyfunction!(socket_options, module)?)?;
     Ok(())
 }

@@ -85,7 +85,7 @@ impl Reactor {
         epoll.add_source(timer.as_raw_fd(), TIMER)?;
         let timeout_ns = (shared.config.request_timeout_s * 1e9) as u64;
         Ok(Self {
-            head_writer: HeadWriter::new(&shared.config, &shared.host, &shared.servers),
+            head_writer: HeadWriter::new(&shared.config, &shared.hosts, &shared.servers),
             thread,
             epoll,
             timer,

@@ -1,5 +1,6 @@
 //! Counts of the window, by operation and by second: latencies, bytes, classes of error.
 
+use crate::endpoints;
 use crate::histograms::empty;
 use crate::records::{SecondRecord, TallyRecord};
 use crate::workload::Operation;
@@ -57,7 +58,7 @@ impl fmt::Display for Failure {
 pub struct Sample {
     /// From the (intended) start to the last byte of the answer, in nanoseconds.
     pub latency_ns: u64,
-    /// From the (intended) start to the first byte of the answer, in nanoseconds; only of reads.
+    /// From the (intended) start to the first byte of the answer, in nanoseconds; only of reads and lists.
     pub first_byte_ns: Option<u64>,
     /// Bytes of the object transferred.
     pub bytes: u64,
@@ -123,7 +124,7 @@ pub(crate) struct Tally {
 }
 
 /// Microseconds, rounded, but never 0: a histogram begins at 1.
-fn whole_us(ns: u64) -> u64 {
+pub(crate) fn whole_us(ns: u64) -> u64 {
     ((ns + 500) / 1000).max(1)
 }
 
@@ -134,7 +135,7 @@ impl Tally {
             bytes: 0,
             errors: BTreeMap::new(),
             latency: empty(),
-            first_byte: (operation == Operation::Read).then(empty),
+            first_byte: operation.has_body().then(empty),
             min_us: u64::MAX,
             max_us: 0,
             sum_us: 0,
@@ -203,6 +204,8 @@ pub struct Recorder {
     tallies: BTreeMap<Operation, Tally>,
     begun: u64,
     behind_us: u64,
+    connections: u64,
+    endpoints: Vec<endpoints::Tally>,
 }
 
 impl Recorder {
@@ -211,7 +214,7 @@ impl Recorder {
     pub fn new(operations: impl IntoIterator<Item = Operation>) -> Self {
         let tallies =
             operations.into_iter().map(|operation| (operation, Tally::new(operation))).collect();
-        Self { tallies, begun: 0, behind_us: 0 }
+        Self { tallies, begun: 0, behind_us: 0, connections: 0, endpoints: Vec::new() }
     }
 
     fn tally(&mut self, operation: Operation) -> &mut Tally {
@@ -286,6 +289,31 @@ impl Recorder {
         (self.begun, self.behind_us)
     }
 
+    /// Counts a connection that was made inside the window.
+    pub fn connected(&mut self) {
+        self.connections += 1;
+    }
+
+    /// Connections made inside the window.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    /// The counts of one of several endpoints.
+    pub fn endpoint(&mut self, number: usize) -> &mut endpoints::Tally {
+        if self.endpoints.len() <= number {
+            self.endpoints.resize_with(number + 1, endpoints::Tally::default);
+        }
+        &mut self.endpoints[number]
+    }
+
+    /// The counts of all endpoints that requests went to.
+    #[must_use]
+    pub fn endpoints(&self) -> &[endpoints::Tally] {
+        &self.endpoints
+    }
+
     /// Adds the counts of another recorder.
     pub fn merge(&mut self, other: &Self) {
         for (operation, tally) in &other.tallies {
@@ -293,6 +321,10 @@ impl Recorder {
         }
         self.begun += other.begun;
         self.behind_us = self.behind_us.max(other.behind_us);
+        self.connections += other.connections;
+        for (number, tally) in other.endpoints.iter().enumerate() {
+            self.endpoint(number).merge(tally);
+        }
     }
 
     /// The counts as the records `Tally` and `Second` of results.record.measurement.

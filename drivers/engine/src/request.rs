@@ -18,8 +18,9 @@ pub struct HeadWriter {
     base: Vec<u8>,
     /// `prefix-workload-`, followed by a container's number.
     stem: Vec<u8>,
-    /// Value of the `Host` header; a virtual host has the bucket's name and a dot before it.
-    host: Vec<u8>,
+    /// Values of the `Host` header, by endpoint; a virtual host has the bucket's name and a dot
+    /// before it.
+    hosts: Vec<Vec<u8>>,
     /// What follows `Host` in every head: `User-Agent`, Swift's token.
     common: Vec<u8>,
     path: Vec<u8>,
@@ -39,10 +40,10 @@ struct Routes {
 }
 
 impl HeadWriter {
-    /// Makes a writer for a config; `host` is the value of the `Host` header for a bucket in the
-    /// path, `servers` the number of the object server of each disk of the ring.
+    /// Makes a writer for a config; `hosts` are the values of the `Host` header for a bucket in the
+    /// path, by endpoint, `servers` the number of the object server of each disk of the ring.
     #[must_use]
-    pub fn new(config: &Config, host: &str, servers: &[usize]) -> Self {
+    pub fn new(config: &Config, hosts: &[String], servers: &[usize]) -> Self {
         Self {
             api: config.api,
             signer: Signer::new(
@@ -54,7 +55,7 @@ impl HeadWriter {
             is_virtual: config.is_virtual(),
             base: config.base_path.clone().into_bytes(),
             stem: format!("{}-{}-", config.bucket_prefix, config.workload.name).into_bytes(),
-            host: host.as_bytes().to_vec(),
+            hosts: hosts.iter().map(|host| host.as_bytes().to_vec()).collect(),
             common: common(config.api, &config.token),
             path: Vec::with_capacity(256),
             authority: Vec::with_capacity(256),
@@ -79,14 +80,14 @@ impl HeadWriter {
     }
 
     /// Writes the head of `request` into `out`, which is cleared first; `id` names written
-    /// objects, `replica` selects the disk if there is a ring, `now` is the time since 1970.
-    /// Returns the number of the server that it goes to.
+    /// objects, `place` is the number of the replica if there is a ring, else of the endpoint,
+    /// `now` is the time since 1970. Returns the number of the server that it goes to.
     pub fn write(
         &mut self,
         out: &mut Vec<u8>,
         request: &Request,
         id: &WorkerId,
-        replica: u64,
+        place: u64,
         now: Duration,
     ) -> usize {
         let method = match request.operation {
@@ -108,7 +109,8 @@ impl HeadWriter {
             path.extend_from_slice(&self.stem);
             put_number(path, request.container, 1);
         }
-        authority.extend_from_slice(&self.host);
+        let mut server = if self.ring.is_some() { 0 } else { place as usize };
+        authority.extend_from_slice(&self.hosts[server]);
         let query: &[u8] = match (request.operation, self.api) {
             (Operation::List, Api::S3) => b"list-type=2&max-keys=1000",
             (Operation::List, Api::Swift | Api::ObjectServer) => b"limit=1000",
@@ -126,10 +128,9 @@ impl HeadWriter {
         out.clear();
         out.extend_from_slice(method.as_bytes());
         out.push(b' ');
-        let mut server = 0;
         if let Some(routes) = &self.ring {
             let partition = routes.ring.partition(path);
-            let disk = routes.ring.disk(partition, replica);
+            let disk = routes.ring.disk(partition, place);
             server = routes.servers[disk];
             out.extend_from_slice(&routes.devices[disk]);
             put_number(out, u64::from(partition), 1);
@@ -166,6 +167,12 @@ impl HeadWriter {
     }
 }
 
+/// Adds to a complete head that its connection ends with this request.
+pub fn put_close(head: &mut Vec<u8>) {
+    head.truncate(head.len() - b"\r\n".len());
+    head.extend_from_slice(b"Connection: close\r\n\r\n");
+}
+
 /// What follows `Host` in every head.
 fn common(api: Api, token: &str) -> Vec<u8> {
     let token = match api {
@@ -198,7 +205,7 @@ mod tests {
                 "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null}
         });
         let config = Config::parse(&json.to_string()).expect("a config");
-        HeadWriter::new(&config, &config.host_header(), &[])
+        HeadWriter::new(&config, &config.host_headers(), &[])
     }
 
     fn head_of(writer: &mut HeadWriter, operation: Operation, container: u64) -> String {
@@ -259,6 +266,13 @@ mod tests {
             "{list}"
         );
         assert!(list.contains("\r\nx-amz-security-token:tok\r\nAuthorization: "), "{list}");
+    }
+
+    #[test]
+    fn the_last_request_of_a_connection_says_so_in_its_head() {
+        let mut head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+        put_close(&mut head);
+        assert_eq!(head, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     }
 
     #[test]

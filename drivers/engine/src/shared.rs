@@ -1,8 +1,9 @@
 //! State shared by the I/O threads of an engine and its callers.
 
-use crate::config::Config;
+use crate::config::{Config, Endpoint};
 use crate::content::Content;
 use crate::digests::Digests;
+use crate::endpoints::Endpoints;
 use crate::link::Dialer;
 use crate::recorder::{Failure, Recorder};
 use crate::source::Source;
@@ -131,9 +132,11 @@ pub type WrittenObjects = Mutex<Vec<(WorkerId, u64)>>;
 pub struct Shared {
     /// The engine's configuration.
     pub config: Config,
-    /// Value of the `Host` header.
-    pub host: String,
-    /// How to connect: to the target, or to each object server.
+    /// Values of the `Host` header, by endpoint.
+    pub hosts: Vec<String>,
+    /// The endpoints, if there are several.
+    pub endpoints: Endpoints,
+    /// How to connect: to each endpoint of the target, or to each object server.
     pub dialers: Vec<Dialer>,
     /// Number of the object server of each disk of the ring; empty without one.
     pub servers: Vec<usize>,
@@ -174,13 +177,17 @@ impl Shared {
         let (dialers, servers) = if let Some(ring) = &config.ring {
             let (addresses, servers) = ring.servers()?;
             (addresses.into_iter().map(Dialer::plain).collect(), servers)
-        } else if config.tls {
-            (
-                vec![Dialer::tls(config.address()?, &config.peer(), config.ca_file.as_deref())?],
-                Vec::new(),
-            )
         } else {
-            (vec![Dialer::plain(config.address()?)], Vec::new())
+            let dialer = |place: &Endpoint| {
+                let address = config.address(place)?;
+                if config.tls {
+                    Dialer::tls(address, &config.peer(place), config.ca_file.as_deref())
+                } else {
+                    Ok(Dialer::plain(address))
+                }
+            };
+            let dialers: Result<_, String> = config.places().iter().map(dialer).collect();
+            (dialers?, Vec::new())
         };
         let thread = || {
             Ok(ThreadState {
@@ -195,7 +202,8 @@ impl Shared {
         let content = Content::new(config.seed);
         let threads = (0..config.threads).map(|_| thread()).collect::<Result<_, String>>()?;
         Ok(Self {
-            host: config.host_header(),
+            hosts: config.host_headers(),
+            endpoints: Endpoints::new(&config),
             dialers,
             servers,
             digests: Digests::new(&config.workload, &content),

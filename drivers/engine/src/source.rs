@@ -24,6 +24,8 @@ pub enum Source {
         job: Arc<Job>,
         /// The current item of this worker.
         item: Option<Item>,
+        /// Number of this worker in the job.
+        worker: u64,
     },
 }
 
@@ -74,6 +76,15 @@ impl Source {
         }
     }
 
+    /// Number of the worker among those of its step or job.
+    #[must_use]
+    pub fn rank(&self) -> u64 {
+        match self {
+            Self::Step(step) => step.picker.id().worker,
+            Self::Job { worker, .. } => *worker,
+        }
+    }
+
     /// Whose objects the current request is about.
     #[must_use]
     pub fn id(&self) -> WorkerId {
@@ -102,7 +113,7 @@ impl Source {
                 step.turn += 1;
                 step.picker.next()
             }
-            Self::Job { job, item } => {
+            Self::Job { job, item, .. } => {
                 if item.is_none() {
                     *item = job.take(config).map(|(request, id, replica)| Item {
                         request,
@@ -140,7 +151,7 @@ impl Source {
                 step.doubt(request);
                 if class == Failure::Connect { AfterFailure::BackOff } else { AfterFailure::GoOn }
             }
-            Self::Job { job, item } => {
+            Self::Job { job, item, .. } => {
                 // Retried: a missing object would spoil every step after it.
                 let tries = item.as_mut().map_or(MOST_TRIES, |item| {
                     item.tries += 1;
@@ -167,7 +178,7 @@ impl Source {
                 let indices = step.doubtful.into_iter().chain(step.picker.into_kept());
                 lock(written).extend(indices.map(|index| (id, index)));
             }
-            Self::Job { job, item: Some(item) } => job.give_back(&item.request, item.id),
+            Self::Job { job, item: Some(item), .. } => job.give_back(&item.request, item.id),
             Self::Job { .. } => {}
         }
     }

@@ -216,19 +216,39 @@ impl AsRawFd for Timer {
     }
 }
 
+/// A TCP socket with the options of every connection.
+fn client_socket(domain: socket2::Domain) -> io::Result<socket2::Socket> {
+    let kind = socket2::Type::STREAM.nonblocking().cloexec();
+    let socket = socket2::Socket::new(domain, kind, Some(socket2::Protocol::TCP))?;
+    socket.set_tcp_nodelay(true)?;
+    Ok(socket)
+}
+
+/// Options of the sockets that `connect` makes, as getsockopt(2) returns them: name and value.
+/// Buffers are those that the kernel begins with, in bytes.
+///
+/// # Errors
+/// Of `socket` and `getsockopt`.
+pub fn socket_options() -> io::Result<Vec<(&'static str, String)>> {
+    let socket = client_socket(socket2::Domain::IPV4)?;
+    let algorithm = socket.tcp_congestion()?;
+    let algorithm = algorithm.split(|&byte| byte == 0).next().unwrap_or_default();
+    Ok(vec![
+        ("TCP_NODELAY", u8::from(socket.tcp_nodelay()?).to_string()),
+        ("SO_KEEPALIVE", u8::from(socket.keepalive()?).to_string()),
+        ("SO_SNDBUF", socket.send_buffer_size()?.to_string()),
+        ("SO_RCVBUF", socket.recv_buffer_size()?.to_string()),
+        ("TCP_CONGESTION", String::from_utf8_lossy(algorithm).into_owned()),
+    ])
+}
+
 /// Begins a TCP connection without waiting; it is established when it gets writable and
 /// `take_error` finds none.
 ///
 /// # Errors
 /// Of `socket` and of a `connect` that fails at once.
 pub fn connect(address: &SocketAddr) -> io::Result<socket2::Socket> {
-    let kind = socket2::Type::STREAM.nonblocking().cloexec();
-    let socket = socket2::Socket::new(
-        socket2::Domain::for_address(*address),
-        kind,
-        Some(socket2::Protocol::TCP),
-    )?;
-    socket.set_tcp_nodelay(true)?;
+    let socket = client_socket(socket2::Domain::for_address(*address))?;
     match socket.connect(&(*address).into()) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(socket),

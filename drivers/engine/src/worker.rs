@@ -11,6 +11,7 @@ use crate::link::Link;
 use crate::picker::Request;
 use crate::reactor::Context;
 use crate::recorder::{Failed, Failure, Sample};
+use crate::request::put_close;
 use crate::shared::Moment;
 use crate::source::{AfterFailure, Source, Step};
 use crate::sys::{Ready, now_ns};
@@ -18,6 +19,7 @@ use crate::workload::Operation;
 use std::sync::atomic::Ordering;
 
 mod census;
+mod choosing;
 mod receiving;
 mod sending;
 
@@ -59,6 +61,13 @@ pub struct Worker {
     link: Option<Link>,
     /// Number of the server that `link` is to, or would be.
     server: usize,
+    /// A connection after its last request, closed when the next one ends: the server has closed
+    /// its side by then, and the side that closes first keeps the port in `TIME_WAIT`.
+    closing: Option<Link>,
+    /// Requests that were begun.
+    asked: u64,
+    /// Whether the current request is the last one of its connection.
+    is_last: bool,
     /// Connections to the other servers, by number, with their serial numbers.
     parked: Vec<Option<(Link, u32)>>,
     phase: Phase,
@@ -92,6 +101,9 @@ impl Worker {
         Self {
             source,
             link: None,
+            closing: None,
+            asked: 0,
+            is_last: false,
             server: 0,
             parked: Vec::new(),
             phase: Phase::Idle,
@@ -180,6 +192,10 @@ impl Worker {
                 let Some(link) = &self.link else { return NextStep::Wait };
                 match link.connected() {
                     Ok(()) => {
+                        context.shared.endpoints.connected(self.server);
+                        if self.moment(context, now_ns()).is_some() {
+                            context.recorder.connected();
+                        }
                         self.phase = Phase::Sending;
                         self.send(context)
                     }
@@ -242,9 +258,14 @@ impl Worker {
             self.started_ns = u64::MAX; // set when it is about to be sent
         }
         let id = self.source.id();
-        let replica = self.source.replica(&context.shared.config, &request);
-        let server = context.head_writer.write(&mut self.out, &request, &id, replica, context.now);
+        let place = self.place(context, &request);
+        let server = context.head_writer.write(&mut self.out, &request, &id, place, context.now);
         self.select_server(server);
+        let before = self.link.as_ref().map_or(0, |link| link.requests);
+        self.is_last = context.shared.config.workload.connections.ends_after(before);
+        if self.is_last {
+            put_close(&mut self.out);
+        }
         let body = if request.operation == Operation::Write { request.size } else { 0 };
         self.to_send = self.out.len() as u64 + body;
         self.sent = 0;
@@ -256,44 +277,12 @@ impl Worker {
         self.started_ns = self.started_ns.min(start);
         self.first_byte_ns = 0;
         self.deadline_ns = start + context.timeout_ns;
-        if self.link.is_some() {
+        if let Some(link) = &mut self.link {
+            link.requests += 1;
             self.phase = Phase::Sending;
             return self.send(context);
         }
-        self.phase = Phase::Connecting;
-        self.hung_up = false;
-        self.serials = self.serials.wrapping_add(1);
-        self.serial = self.serials;
-        let dialed = context.shared.dialers[self.server].dial().and_then(|link| {
-            context.epoll.add(link.fd(), context.token(self.serial))?;
-            Ok(link)
-        });
-        match dialed {
-            Ok(link) => {
-                self.link = Some(link);
-                NextStep::Wait
-            }
-            Err(error) => self.fail(context, Failure::Connect, &error.to_string()),
-        }
-    }
-
-    /// Selects the connection to a server, if it can be reused.
-    fn select_server(&mut self, server: usize) {
-        if server == self.server {
-            return;
-        }
-        let most = self.server.max(server);
-        if self.parked.len() <= most {
-            self.parked.resize_with(most + 1, || None);
-        }
-        self.parked[self.server] = self.link.take().map(|link| (link, self.serial));
-        self.server = server;
-        // Its events were ignored meanwhile: do not reuse it if the server closed it or sent
-        // anything.
-        if let Some((link, serial)) = self.parked[server].take().filter(|(link, _)| link.is_quiet())
-        {
-            (self.link, self.serial, self.hung_up) = (Some(link), serial, false);
-        }
+        self.dial(context)
     }
 
     fn next(&mut self, context: &Context<'_>) -> Option<Request> {
@@ -323,11 +312,13 @@ impl Worker {
         self.source.succeeded();
         if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
             let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
-            let first_byte_ns =
-                (request.operation == Operation::Read).then(|| since_ns(self.first_byte_ns));
+            let first_byte_ns = request.operation.has_body().then(|| since_ns(self.first_byte_ns));
             let before_ns = opened_ns.saturating_sub(self.started_ns);
             let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes, before_ns };
             context.recorder.success(request.operation, second, &sample);
+            if context.shared.endpoints.several() {
+                context.recorder.endpoint(self.server).success(sample.latency_ns);
+            }
         } else {
             self.late(context, request.operation);
         }
@@ -348,6 +339,9 @@ impl Worker {
                 context.shared.dialers[self.server].address()
             ),
         );
+        if class == Failure::Connect {
+            context.shared.endpoints.refused(self.server);
+        }
         if !matches!(class, Failure::Http(_)) {
             self.link = None; // anything it would still receive belongs to no request
         }
@@ -361,6 +355,9 @@ impl Worker {
                 second,
                 &Failed { class, age_ns, before_ns },
             );
+            if context.shared.endpoints.several() {
+                context.recorder.endpoint(self.server).failure(class);
+            }
         } else {
             self.late(context, request.operation);
         }

@@ -1,5 +1,6 @@
 //! The workload of a suite, and the sizes, names and places of its objects.
 
+use crate::connections::Connections;
 use crate::random::{Random, hash, hash_text};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,12 @@ pub const OPERATIONS: [Operation; 5] =
 pub const LIST_MOST: u64 = 1000;
 
 impl Operation {
+    /// Whether its answer has a body, whose first byte is timed.
+    #[must_use]
+    pub fn has_body(self) -> bool {
+        matches!(self, Self::Read | Self::List)
+    }
+
     /// Its name in suites and measurements.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -196,6 +203,9 @@ pub struct Workload {
     /// Share of reads whose content is checked.
     #[serde(default, deserialize_with = "share")]
     pub verify: f64,
+    /// How long a worker keeps a connection.
+    #[serde(default)]
+    pub connections: Connections,
 }
 
 /// Deserialises a share, 0 to 1; a boolean is none or all.

@@ -85,6 +85,8 @@ class JudgedStep(Record):
     remarks: tuple[str, ...] = ()
     """What the driver noted with its figures."""
     use: StepUse | None = None
+    dead: tuple[str, ...] = ()
+    """Endpoints that were left out, since they were dead."""
     points: dict[Operation, Point]
 
     @property
@@ -184,6 +186,7 @@ def visit(
         notes=notes,
         remarks=measurement.notes,
         use=use,
+        dead=tuple(one.name for one in measurement.endpoints if one.left_out),
         points=points,
     )
 

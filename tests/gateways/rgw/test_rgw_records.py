@@ -197,6 +197,12 @@ def test_rendering_is_repeatable() -> None:
     [
         ({"radosgw": {"daemons": 2}}, {}, "2 radosgw need a front, haproxy or apache"),
         ({}, {"radosgw": ("gateway-1", "store-1")}, "2 radosgw need a front"),
+        ({"endpoints": {}}, {}, "for several radosgw without a front, but there is one"),
+        (
+            {"endpoints": {}, "radosgw": {"daemons": 2}},
+            {"haproxy": "gateway-1"},
+            "for several radosgw without a front, but clients use its front",
+        ),
         (
             {"haproxy": {"port": 80}},
             {},
@@ -230,6 +236,13 @@ def test_a_placement_that_cannot_work_is_refused_when_it_is_read(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         rgw(settings, **place)
+
+
+def test_clients_may_use_several_radosgw_without_a_front() -> None:
+    several = {"radosgw": {"daemons": 2}, "endpoints": {"spread": "round-robin"}}
+    assert rgw(several).spreads()
+    assert not rgw().spreads()
+    assert {Rgw.scope(key) for key in ("endpoints", "endpoints.spread")} == {"cluster"}
 
 
 @pytest.mark.parametrize(

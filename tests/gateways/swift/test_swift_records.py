@@ -145,6 +145,15 @@ def test_s3_is_served_only_if_enabled() -> None:
     assert Swift("swift-2.30", PLACE, SwiftSettings(s3api=True)).apis() == ("swift", "s3")
 
 
+def test_clients_may_use_several_proxies_without_a_front() -> None:
+    place = SwiftPlacement(proxy=("p", "q"), storage=("a", "b", "c"))
+    settings = SwiftSettings.model_validate({"endpoints": {"drop_dead": True}})
+    assert Swift("swift-2.30", place, settings).spreads()
+    assert not Swift("swift-2.30", PLACE, SwiftSettings()).spreads()
+    keys = ("endpoints", "endpoints.spread", "endpoints.drop_dead")
+    assert {Swift.scope(key) for key in keys} == {"cluster"}
+
+
 def test_fewer_hosts_than_replicas_are_refused() -> None:
     with pytest.raises(ValueError, match="3 replicas, each in its own zone, need 3 storage hosts"):
         Swift("swift-2.30", SwiftPlacement(proxy=("p",), storage=("a", "b")), SwiftSettings())
@@ -155,6 +164,7 @@ def test_fewer_hosts_than_replicas_are_refused() -> None:
     [
         ("swift-2.35", {}, {"proxy": {"daemons": 2}}, "2 proxies need a front"),
         ("swift-2.35", {"proxy": ["p", "q"]}, {}, "2 proxies need a front"),
+        ("swift-2.35", {}, {"endpoints": {}}, "for several proxies without a front"),
         (
             "swift-2.35",
             {},

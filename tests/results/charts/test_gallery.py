@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from chart_sources import fake_chart_source
 from fake_run import WORKLOADS, fake_run
+from weighbridge.results.analysis.steps.summary import Row, summarize
+from weighbridge.results.charts.by_workers import first_byte_by_workers
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.gallery import Gallery, gallery_of
+from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.record.store import RunStore
 
 EVERYWHERE = {
@@ -80,3 +84,27 @@ def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs:
         "latency-by-workers",
     ]
     assert found.figures[0].finding == "Nothing could be compared"
+
+
+def test_first_bytes_have_a_chart_of_p90_and_median_only_where_they_were_timed(
+    run: RunStore,
+) -> None:
+    rows = summarize(run.plan(), run.steps())
+    assert first_byte_by_workers(fake_chart_source(run, rows)) == ()
+
+    def timed(row: Row) -> Row:
+        found = {"first-byte-p50": 0.25, "first-byte": 0.5} if row.operation == "read" else {}
+        figures = {
+            key: MetricFigure(value=share * (row.value("p90") or 1.0))
+            for key, share in found.items()
+        }
+        return row.model_copy(update={"figures": {**row.figures, **figures}})
+
+    (figure,) = first_byte_by_workers(fake_chart_source(run, [timed(row) for row in rows]))
+    reads = {row.workload for row in rows if row.operation == "read"}
+    assert len(figure.panels) == len(reads)
+    assert all("reads" in panel.title for panel in figure.panels)
+    assert "p90 of time to first byte differs most in" in figure.finding
+    lines = figure.csv.splitlines()
+    assert {"first_byte_ms", "first_byte_p50_ms", "samples"} < set(lines[0].split(","))
+    assert len(lines) == 1 + sum(row.operation == "read" for row in rows)

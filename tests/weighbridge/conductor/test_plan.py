@@ -209,3 +209,18 @@ def test_layers_that_are_left_out_are_reported(
 def test_the_help_of_compare_names_every_layer_that_a_suite_may_have() -> None:
     (option,) = (one for one in command.params if one.name == "layers")
     assert all(layer in str(option.to_info_dict()["help"]) for layer in get_args(Layer))
+
+
+@pytest.mark.parametrize(
+    ("suite", "who"), [({"driver": "cosbench"}, "cosbench"), ({"users": "sdk"}, "users: sdk")]
+)
+def test_several_endpoints_are_refused_for_drivers_that_use_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: dict[str, str], who: str
+) -> None:
+    run = Run(tmp_path)
+    lone = run.suite.model_copy(update=suite)
+    make_plan(lone, run.hardware, run.planned)
+    monkeypatch.setattr(type(run.planned[1].gateway), "spreads", lambda _: True)
+    make_plan(run.suite, run.hardware, run.planned)
+    with pytest.raises(UsageError, match=f"several endpoints, but {who} would use only one"):
+        make_plan(lone, run.hardware, run.planned)

@@ -71,7 +71,9 @@ impl Worker {
     fn answered(&mut self, context: &mut Context<'_>, now: u64) -> NextStep {
         let Some(request) = self.request else { return NextStep::Wait };
         let early = self.sent < self.to_send;
-        if self.answer.closes() || early || self.hung_up {
+        if self.is_last && !early {
+            self.closing = self.link.take();
+        } else if self.answer.closes() || early || self.hung_up {
             self.link = None;
         }
         let deleting = self.number().is_none() && request.operation == Operation::Delete;

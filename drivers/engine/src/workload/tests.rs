@@ -80,3 +80,17 @@ fn an_invalid_workload_is_refused() {
         assert!(Workload::parse(&json.to_string()).is_err(), "{json}");
     }
 }
+
+#[test]
+fn connections_end_after_as_many_requests_as_the_workload_says() {
+    let last = |kept: serde_json::Value, before: u64| {
+        workload(&json!({"connections": kept})).connections.ends_after(before)
+    };
+    for before in [0, 1, 1_000_000] {
+        assert!(!last(json!("keep-alive"), before));
+        assert!(last(json!("per-request"), before));
+        assert!(!workload(&json!({})).connections.ends_after(before));
+    }
+    let every = json!({"reconnect_every": 3});
+    assert!(!last(every.clone(), 1) && last(every.clone(), 2) && last(every, 3));
+}

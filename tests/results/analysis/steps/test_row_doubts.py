@@ -14,7 +14,7 @@ from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.doubt import BUSY_GRAVE, BUSY_MILD
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import RunEvent
-from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.measurement import EndpointTally, Measurement
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.suites import Objects, Suite, Workload
@@ -292,3 +292,14 @@ def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
     writes = measured.model_copy(update={"operation": "write"})
     assert with_event_doubts([writes], events) == (writes,)
     assert with_event_doubts([measured], events[:2]) == (measured,)
+
+
+def test_a_repeat_in_which_a_dead_endpoint_was_left_out_is_a_mild_doubt() -> None:
+    dead = EndpointTally(name="10.0.0.1:8001", count=0, errors={"connect": 3}, left_out=True)
+    alive = dead.model_copy(update={"name": "10.0.0.1:8000", "errors": {}, "left_out": False})
+    measured = [steady(seed) for seed in range(REPEATS)]
+    measured[1] = measured[1].model_copy(update={"endpoints": (alive, dead)})
+    found = row(measured, {number: StepUse(others=0.03) for number in range(REPEATS)})
+    (doubt,) = found.doubts
+    assert (doubt.what, doubt.grade, found.provisional) == ("endpoint left out", "mild", True)
+    assert doubt.words == "in 1 of 5 repeats 10.0.0.1:8001 was dead, and others had its load"

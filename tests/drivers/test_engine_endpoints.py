@@ -1,0 +1,245 @@
+"""Several endpoints of one target: who gets which request, and what is said of each."""
+
+from __future__ import annotations
+
+import calendar
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from tests.drivers.conftest import SEED, Bench, Served, until
+from weighbridge.drivers.engine import _native
+
+Make = Callable[..., Any]
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + _native.content(SEED, 1000, 0, 1000)
+REFUSAL = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 4\r\n\r\nbusy"
+
+
+def good(connection: socket.socket, head: bytes) -> bool:
+    connection.sendall(ANSWER)
+    return True
+
+
+def busy(connection: socket.socket, head: bytes) -> bool:
+    connection.sendall(REFUSAL)
+    return True
+
+
+def place(port: int, host: str = "127.0.0.1", **more: Any) -> dict[str, Any]:
+    return {"name": f"{host}:{port}", "host": host, "port": port, "address": None, **more}
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def spread(make: Make, ports: list[int], workload: Any = None, **config: Any) -> Bench:
+    given = {"endpoints": [place(port) for port in ports], **config}
+    engine: Bench = make(Served(1), workload, **given)
+    return engine
+
+
+def header(head: bytes, name: bytes) -> bytes:
+    lines = (line.partition(b":") for line in head.split(b"\r\n"))
+    return next(value.strip() for found, _, value in lines if found.lower() == name.lower())
+
+
+def at_endpoints(snapshot: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    return {int(one["name"].rpartition(":")[2]): one for one in snapshot["endpoints"]}
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_each_worker_keeps_to_one_endpoint_by_default(
+    scripted: Make, bench: Make, api: str
+) -> None:
+    servers = [scripted(good) for _ in range(3)]
+    engine = spread(bench, [one.port for one in servers], api=api, base_path="", token="t")
+    engine.start(6)
+    snapshot = engine.window(lambda since: since["done"] >= 300)
+    engine.engine.stop(5.0)
+    assert [one.accepted for one in servers] == [2, 2, 2]
+    found = at_endpoints(snapshot)
+    assert set(found) == {one.port for one in servers}
+    for server in servers:
+        one = found[server.port]
+        assert 0 < one["count"] <= len(server.asked)
+        assert (one["errors"], one["left_out"]) == ({}, False)
+        assert HdrHistogram.decode(one["latency"]).get_total_count() == one["count"]
+    assert sum(one["count"] for one in found.values()) == snapshot["by"]["read"]["count"]
+
+
+def test_in_turns_a_worker_takes_one_endpoint_after_the_other(scripted: Make, bench: Make) -> None:
+    servers = [scripted(good) for _ in range(3)]
+    engine = spread(bench, [one.port for one in servers], spread="round-robin")
+    engine.start(1)
+    until(lambda: engine.progress["done"] >= 90, "reads")
+    engine.engine.stop(5.0)
+    asked = [len(one.asked) for one in servers]
+    assert sum(asked) == engine.progress["done"]
+    assert max(asked) - min(asked) <= 1
+    assert [one.accepted for one in servers] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("spreading", ["per-worker", "round-robin"])
+def test_s3_requests_are_signed_for_the_endpoint_that_is_asked(
+    scripted: Make, bench: Make, spreading: str
+) -> None:
+    servers = [scripted(good) for _ in range(2)]
+    engine = spread(bench, [one.port for one in servers], spread=spreading)
+    engine.start(2)
+    until(lambda: engine.progress["done"] >= 20, "reads")
+    engine.engine.stop(5.0)
+    for server in servers:
+        assert server.asked
+        for head in server.asked:
+            host = f"127.0.0.1:{server.port}"
+            assert header(head, b"Host") == host.encode()
+            when = time.strptime(header(head, b"x-amz-date").decode(), "%Y%m%dT%H%M%SZ")
+            path, keys = head.split()[1].decode(), ("AK", "SK", "")
+            wanted = _native.signed_headers(
+                keys, "us-east-1", host, "GET", path, "", calendar.timegm(when)
+            )
+            assert f"Authorization: {header(head, b'Authorization').decode()}\r\n" in wanted
+
+
+def test_failures_are_counted_at_the_endpoint_that_made_them(scripted: Make, bench: Make) -> None:
+    fine, bad = scripted(good), scripted(busy)
+    engine = spread(bench, [fine.port, bad.port])
+    engine.start(2)
+    snapshot = engine.window(lambda since: since["done"] >= 50 and since["failed"] >= 3)
+    found = at_endpoints(snapshot)
+    assert found[fine.port]["errors"] == {}
+    assert (found[bad.port]["count"], found[bad.port]["latency"]) == (0, None)
+    assert found[bad.port]["errors"] == snapshot["by"]["read"]["errors"]
+    assert set(found[bad.port]["errors"]) == {"http-503"}
+
+
+def test_a_dead_endpoint_is_counted_and_its_workers_stay_with_it(
+    scripted: Make, bench: Make
+) -> None:
+    alive, dead = scripted(good), closed_port()
+    engine = spread(bench, [alive.port, dead])
+    engine.start(2)
+    snapshot = engine.window(lambda since: since["failed"] >= 5)
+    found = at_endpoints(snapshot)
+    assert set(found[dead]["errors"]) == {"connect"}
+    assert found[dead]["errors"]["connect"] >= 5
+    assert not found[dead]["left_out"]
+    assert found[alive.port]["errors"] == {}
+    assert f"127.0.0.1:{dead}" in engine.progress["last_error"]
+
+
+@pytest.mark.parametrize("spreading", ["per-worker", "round-robin"])
+def test_a_dead_endpoint_is_left_out_if_asked_and_its_workers_go_on_with_the_others(
+    scripted: Make, bench: Make, spreading: str
+) -> None:
+    servers, dead = [scripted(good) for _ in range(2)], closed_port()
+    ports = [servers[0].port, dead, servers[1].port]
+    engine = spread(bench, ports, spread=spreading, drop_dead=True)
+    engine.engine.open_window()
+    for index in range(6):
+        engine.engine.add_worker(index, 6, 0)
+    until(lambda: engine.progress["done"] >= 600, "reads")
+    engine.engine.close_window()
+    engine.engine.stop(5.0)
+    errors = engine.progress["errors"]
+    assert set(errors) == {"connect"}
+    # Each of the six workers may have been on its way there before the third failure.
+    assert 3 <= errors["connect"] <= 8
+    found = at_endpoints(engine.snapshot())
+    assert {port: one["left_out"] for port, one in found.items()} == {
+        servers[0].port: False, dead: True, servers[1].port: False
+    }  # fmt: skip
+    assert found[dead]["errors"] == errors
+    shares = [len(one.asked) for one in servers]
+    assert min(shares) > 0.2 * sum(shares)
+
+
+def test_the_last_endpoint_is_never_left_out(bench: Make) -> None:
+    ports = [closed_port(), closed_port()]
+    engine = spread(bench, ports, drop_dead=True, spread="round-robin")
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["errors"].get("connect", 0) >= 7, "failures")
+    left_out = [one["left_out"] for one in engine.snapshot()["endpoints"]]
+    assert sorted(left_out) == [False, True]
+
+
+def test_objects_are_prepared_and_deleted_past_a_dead_endpoint(null: Make, bench: Make) -> None:
+    served = null()
+    for container in range(2):
+        connection = socket.create_connection(("127.0.0.1", served.port))
+        with connection:
+            connection.sendall(b"PUT /wb-w-%d HTTP/1.1\r\nConnection: close\r\n\r\n" % container)
+            while connection.recv(1000):
+                pass
+    engine = spread(bench, [closed_port(), served.port])
+    progress = engine.prepare()
+    assert progress["done"] == 20
+    assert set(progress["errors"]) == {"connect"}
+    engine.engine.delete("objects", 3)
+    assert engine.finish()["done"] == 40
+
+
+def test_every_address_of_a_name_gets_requests_with_that_name(scripted: Make, bench: Make) -> None:
+    first = scripted(good)
+    second = scripted(good, None, ("127.0.0.2", first.port))
+    places = [
+        place(first.port, "localhost", name=address, address=address)
+        for address in ("127.0.0.1", "127.0.0.2")
+    ]
+    engine = bench(first, endpoints=places)
+    engine.start(2)
+    snapshot = engine.window(lambda since: since["done"] >= 20)
+    assert [one["name"] for one in snapshot["endpoints"]] == ["127.0.0.1", "127.0.0.2"]
+    assert [one.accepted for one in (first, second)] == [1, 1]
+    for server in (first, second):
+        assert {header(head, b"Host") for head in server.asked} == {
+            f"localhost:{first.port}".encode()
+        }
+
+
+def test_a_single_endpoint_is_not_counted_apart(scripted: Make, bench: Make) -> None:
+    served = scripted(good)
+    engine = bench(served)
+    engine.start(1)
+    assert engine.window(lambda since: since["done"] >= 5)["endpoints"] == []
+
+
+RING = {
+    "disks": [{"address": "127.0.0.1", "port": 1, "device": "d"}],
+    "table": [[0, 0]],
+    "part_power": 1,
+    "hash_prefix": "a",
+    "hash_suffix": "b",
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"endpoints": [place(1), place(1)]}, "different names"),
+        ({"endpoints": [place(port) for port in range(1, 66)]}, "at most 64"),
+        ({"endpoints": [place(1, name="a\r\nb"), place(2)]}, "control characters"),
+        ({"endpoints": [place(1, host="a\nb"), place(2)]}, "control characters"),
+        ({"endpoints": [place(1, address="nowhere"), place(2)]}, "engine config"),
+        ({"endpoints": [place(1, weight=2), place(2)]}, "engine config"),
+        ({"endpoints": [place(1), place(2, "no.such.name.invalid")]}, "no.such.name.invalid"),
+        ({"spread": "at-random"}, "engine config"),
+        ({"addressing": "virtual", "endpoints": [place(1, "a.example"), place(2)]}, "virtual"),
+        (
+            {"api": "object-server", "ring": RING, "endpoints": [place(1), place(2)]},
+            "a ring has its own servers",
+        ),
+    ],
+)
+def test_endpoints_that_cannot_be_are_refused(
+    bench: Make, config: dict[str, Any], message: str
+) -> None:
+    host = {"host": "a.example"} if config.get("addressing") == "virtual" else {}
+    with pytest.raises(ValueError, match=message):
+        bench(Served(1), None, **{**host, **config})
