@@ -73,9 +73,11 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_
         csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines())
     )
     verdict = "missing" if busy else "provisional"
-    assert {(cell["kind"], cell["verdict"]) for cell in cells} == {
-        ("write", verdict),
-        ("read", verdict),
+    assert {cell["verdict"] for cell in cells} == {verdict}
+    reads = {f"read · {name}" for name in ("read-4m", "read-4k", "cached-4m", "cached-4k")}
+    assert {(cell["factor"], cell["kind"]) for cell in cells} == {
+        *(("backend", kind) for kind in ("write", *reads)),
+        *(("workload", f"{name} · read") for name in ("XFS", "BlueStore")),
     }
     (published,) = (run / "derived" / "study").glob("published-*.csv")
     lines = list(csv.DictReader(published.read_text().splitlines()))
