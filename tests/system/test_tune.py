@@ -19,9 +19,9 @@ from weighbridge.results.record.trial import CONFIRMATION
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
 
-# On a machine that many others load, a trial whose driver lacks CPU is not valid, and four are too
-# few for a claim.
-pytestmark = [pytest.mark.system, pytest.mark.pair]
+# On a machine that others load, a trial whose driver lacks CPU is not valid, and four are too few
+# for a claim. Two at a time take as long.
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 # Answers of 500 bytes in two pieces: with Nagle's algorithm the second waits for the
 # acknowledgement of the first, which a Linux client delays by 40 ms. Two workers then get some 50 a
