@@ -364,8 +364,10 @@ def interrupted(endpoint: dict[str, str]) -> None:
     """Begin to read a large object, say so, and tell how it ended when stdin has ended."""
     s3 = S3(endpoint)
     assert s3.ask("PUT", "/large").status == 200
-    # Larger than all buffers between the gateway and here.
+    # Larger than all buffers between the gateway and here: on a busy machine it takes a while.
+    s3.wire.socket.settimeout(6 * WITHIN_S)
     assert s3.ask("PUT", "/large/o", body=os.urandom(1 << 20) * 96).status == 200
+    s3.wire.socket.settimeout(WITHIN_S)
     s3.wire.send("GET", "/large/o", s3.fields("GET", "/large/o", {}))
     answer = s3.wire.head()
     length = int(answer.by_name["content-length"])
