@@ -5,18 +5,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor.clearing import clearing
-from weighbridge.gateways.capabilities.asking import Asked, ask_all, in_order
 from weighbridge.gateways.capabilities.capability import Answer, Capability
 from weighbridge.gateways.capabilities.matrix import LayoutAnswers
-from weighbridge.gateways.capabilities.registry import CAPABILITIES
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
+
+if TYPE_CHECKING:
+    from weighbridge.gateways.capabilities.asking import Asked
 
 SHEET: Final = "capabilities"
 """Title of the sheet of a run's manifest that has a layout's answers."""
@@ -37,6 +38,9 @@ def ask_layout(
 
     Hosts' logs are kept in `logs`.
     """
+    # botocore is imported with it: not where Locust patches sockets afterwards.
+    from weighbridge.gateways.capabilities.asking import Asked  # noqa: PLC0415
+
     name = planned.layout.name
     asked = Asked()
     failures: list[TargetError] = []
@@ -55,6 +59,9 @@ def ask_layout(
 
 def ask_for_run(planned: Planned, deployment: Deployment, say: Say, *, log: Path) -> LayoutAnswers:
     """Ask a deployment of a run all that is not dangerous; a failure of it is in the answers."""
+    from weighbridge.gateways.capabilities.asking import Asked, in_order  # noqa: PLC0415
+    from weighbridge.gateways.capabilities.registry import CAPABILITIES  # noqa: PLC0415
+
     harmless = [one for one in in_order(CAPABILITIES) if not one.dangerous]
     asked = Asked()
     failures: list[TargetError] = []
@@ -67,6 +74,8 @@ def ask_for_run(planned: Planned, deployment: Deployment, say: Say, *, log: Path
 
 def sheet_of(found: LayoutAnswers) -> Sheet:
     """The answers as a sheet of a run's manifest, which its report shows beside the others'."""
+    from weighbridge.gateways.capabilities.registry import CAPABILITIES  # noqa: PLC0415
+
     facts = {}
     for key, answer in found.answers.items():
         one = CAPABILITIES[key]
@@ -116,6 +125,8 @@ def ask_deployment(
 
     Raises TargetError that names buckets that may be left.
     """
+    from weighbridge.gateways.capabilities.asking import ask_all  # noqa: PLC0415
+
     buckets: list[str] = []
     name, outlives = deployment.layout.name, planned.gateway.already_runs
     served = {one.api for one in deployment.endpoints}
