@@ -19,13 +19,14 @@ from weighbridge.results.record.trial import CONFIRMATION
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
 
-# On a machine that others load, a trial whose driver lacks CPU is not valid, and four are too few
-# for a claim. Two at a time take as long.
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = [pytest.mark.system, pytest.mark.pair]
 
 # Answers of 500 bytes in two pieces: with Nagle's algorithm the second waits for the
-# acknowledgement of the first, which a Linux client delays by 40 ms. Two workers then get some 50 a
-# second, however fast the host is. The dummy is about work that is done once in half an hour.
+# acknowledgement of the first, which a Linux client delays by 40 ms. Two workers then get some 45 a
+# second, however fast the host is, and 300 to 500 without it. The dummy is about work that is done
+# once in half an hour. A trial of one second counts 45 answers, and whatever else this machine does
+# takes some of them: the threshold is far beyond that and far below the knob's effect. Two rounds
+# are spare for trials that are not valid because the driver lacked CPU.
 TUNING = """
 name: known-knob
 about: One setting that is known to matter, and one that cannot
@@ -41,7 +42,8 @@ workloads:
     runtime: 1s
     warmup: 300ms
 objectives: [{of: throughput, workload: tiny-read}]
-trials: {least: 5, most: 5, baseline_every: 5}
+threshold: {throughput_ratio: 1.5}
+trials: {least: 5, most: 7, baseline_every: 5}
 confirm: 0
 parameters:
   - {key: radosgw.tcp_nodelay, values: [true]}
@@ -87,9 +89,9 @@ def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_rado
     }
     assert verdicts["radosgw.tcp_nodelay"] == "better"
     assert verdicts["radosgw.gc.processor_period"] in ("not significant", "too small to matter")
-    # 5 rounds of baseline, two settings, baseline, all on one deployment in which radosgw alone was
-    # restarted.
-    assert len(data.trials) == 20
+    # Rounds of baseline, settings that are not clear yet, baseline, all on one deployment in which
+    # radosgw alone was restarted.
+    assert 20 <= len(data.trials) <= 28
     assert {trial.deployment for trial in data.trials} == {0}
     assert {trial.scope for trial in data.trials[1:]} <= {"restart", "nothing"}
     assert not any(trial.failed for trial in data.trials)
