@@ -10,6 +10,28 @@ from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 
 
+class Fragments(Record):
+    """Erasure coding: each piece of an object as `data` fragments, and `parity` more, any of which
+    replace as many lost ones.
+    """
+
+    data: PositiveInt
+    parity: PositiveInt
+
+    @property
+    def count(self) -> int:
+        """How many fragments a piece of an object has."""
+        return self.data + self.parity
+
+    @property
+    def times(self) -> float:
+        """Bytes on disks per byte of a large object."""
+        return self.count / self.data
+
+    def __str__(self) -> str:
+        return f"{self.data}+{self.parity}"
+
+
 class Structure(Record):
     """The ways of an object through a gateway, by host names.
 
@@ -35,7 +57,35 @@ class Structure(Record):
     writes: Literal[1, 2] = 1
     """How often each byte is written to its disk: twice if its journal is on it."""
     replicas: PositiveInt
+    """Copies of each object; 1 with `fragments`."""
+    fragments: Fragments | None = None
+    """How objects are erasure coded; None: they are copied."""
     layer: StoreLayer | None = None
     """The layer of the store itself, where it can be measured without the gateway."""
     copied_by: Literal["gateway", "store"]
     """Who sends the replicas: the gateway all, or the store that got the first one the others."""
+
+    @property
+    def times_kept(self) -> float:
+        """Bytes on disks per byte of a large object, without journals."""
+        return self.replicas if self.fragments is None else self.fragments.times
+
+    @property
+    def redundancy(self) -> str:
+        """Its number of replicas, or fragments such as `2+1`."""
+        return str(self.replicas if self.fragments is None else self.fragments)
+
+    @property
+    def redundancy_words(self) -> str:
+        """Such as `3 replicas` or `1.5 (erasure coding 2+1)`."""
+        if self.fragments is None:
+            return f"{self.replicas} replicas"
+        return f"{self.fragments.times:.3g} (erasure coding {self.fragments})"
+
+    @property
+    def times_received(self) -> float:
+        """How often its stores receive each byte that is written, from gateways and each other."""
+        if self.fragments is None or self.copied_by == "gateway":
+            return self.times_kept
+        # The store that gets an object keeps one fragment of it, and sends the others on.
+        return 1 + (self.fragments.count - 1) / self.fragments.data

@@ -17,6 +17,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
 from weighbridge.common.structure import Structure
+from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.probe import Probe
 
@@ -25,6 +26,14 @@ Say = Callable[[str], None]
 
 Tier = Literal["gateway", "storage", "shared"]
 """What a host spends its CPU on: answering clients, storing data, or both."""
+
+
+class Unfit(ValueError):
+    """What a layout says and what it has do not fit together; `at` is the key in its file."""
+
+    def __init__(self, message: str, at: tuple[str, ...] = ("place",)) -> None:
+        super().__init__(message)
+        self.at = at
 
 
 class Site(Protocol):
@@ -141,11 +150,24 @@ class Below:
 
 @dataclass(frozen=True)
 class DiskSpace:
-    """Total and free bytes of a store's disks, all replicas counted."""
+    """Total and free bytes of a store's disks, all copies and fragments counted."""
 
     bytes: int
     free_bytes: int
-    replicas: int
+    replicas: float
+    """Bytes on disks per byte of a large object."""
+
+
+@dataclass(frozen=True)
+class KeptBytes:
+    """What a store takes of its disks now, all copies and fragments counted."""
+
+    data_bytes: int
+    """What objects take."""
+    beside_bytes: int | None
+    """What databases and metadata take; None: `data_bytes` has them, or they are unknown."""
+    how: str
+    """Where both were read, in words."""
 
 
 class RunningGateway(ABC):
@@ -200,6 +222,14 @@ class RunningGateway(ABC):
         """Size and free space of its disks; None where it is unknown."""
         return None
 
+    def kept_bytes(self) -> KeptBytes | None:
+        """What it takes of its disks now; None where it is unknown. Raises TargetError."""
+        return None
+
+    def daemons(self) -> tuple[Daemon, ...]:
+        """Its daemons, of which the memory can be read; empty where they are unknown."""
+        return ()
+
     def probes(self) -> tuple[Probe, ...]:
         """Programs on its hosts that print the counters of its daemons every second."""
         return ()
@@ -253,6 +283,15 @@ class Gateway(ABC):
     @abstractmethod
     def needs(self) -> Mapping[str, HostNeed]:
         """What it needs of each host that the placement names."""
+
+    @property
+    def compresses(self) -> str:
+        """The algorithm by which it compresses objects; empty without."""
+        return ""
+
+    def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
+        """Why hosts with so many disks cannot be its own, beyond what `needs` says of each."""
+        return ()
 
     @abstractmethod
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:

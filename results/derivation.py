@@ -142,6 +142,7 @@ def _derive(data: RunData) -> Derived:
             would,
             data.found,
             endpoint_use(data.steps.values()),
+            data.costs,
         ),
     )
     return Derived(

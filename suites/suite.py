@@ -211,6 +211,12 @@ class Suite(Record):
                 f"connections of {', '.join(made)}: SDKs decide about theirs themselves; say "
                 "`users: engine`, or leave `connections` out"
             )
+        stated = [one.name for one in self.workloads if one.objects.compressible is not None]
+        if stated and self.users == "sdk":
+            raise ValueError(
+                f"compressible of {', '.join(stated)}: only the engine makes such content; say "
+                "`users: engine`, or leave `compressible` out"
+            )
         return self
 
 

@@ -23,6 +23,12 @@ MOST_OBJECTS: Final = 100_000_000
 MOST_BYTES: Final = 2**50
 """Of a workload's objects: at 100 MB/s, writing them takes four months."""
 
+REPEATED_AFTER_BYTES: Final = 262_139
+"""After so many bytes, content repeats itself that is not said to be `compressible`."""
+
+MOST_COMPRESSIBLE: Final = 0.99
+"""Share of an object's bytes: what is left shows that it was kept."""
+
 VERIFIED_SHARE: Final = 0.01
 """Default share of reads that are compared with what was written: enough to find a store that
 returns other bytes, at no noticeable cost (benchmarks/driver_cost.py).
@@ -116,6 +122,13 @@ class Objects(Record):
     size: Bytes | Uniform | SizeHistogram
     containers: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 1
     per_container: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 100
+    compressible: (
+        Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=MOST_COMPRESSIBLE)] | None
+    ) = None
+    """Share of their bytes that any algorithm compresses to almost nothing, evenly over an object:
+    `50%`; the others are random. None: all are random, but repeated after 262,139 bytes, which an
+    algorithm with a large window (zstd) finds.
+    """
 
     @property
     def mean_bytes(self) -> float:

@@ -15,7 +15,7 @@ from weighbridge.common.document import Document, DocumentError, Fault, did_you_
 from weighbridge.common.errors import UsageError
 from weighbridge.common.paths import expanded, is_file
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.gateway import STORES, Gateway
+from weighbridge.gateways.gateway import STORES, Gateway, Unfit
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.reference import Reference, path_of, slug
@@ -196,7 +196,8 @@ def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
     try:
         gateway = kind(layout.release, place, settings)
     except ValueError as error:
-        raise DocumentError([document.fault_at(("place",), str(error))]) from error
+        at = error.at if isinstance(error, Unfit) else ("place",)
+        raise DocumentError([document.fault_at(at, str(error))]) from error
     faults = _misplaced(document, layout, gateway, hardware)
     if faults:
         raise DocumentError(faults)
@@ -240,6 +241,12 @@ def _misplaced(
             continue
         path = _path_of(layout.place, name) or ()
         faults.append(document.fault_at(("place", *path), message))
+    if not faults:
+        disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}
+        faults = [
+            document.fault_at(one.at, f"{one} (hardware {hardware.name!r})")
+            for one in gateway.lacks(disks)
+        ]
     return sorted(faults, key=lambda fault: (fault.line, fault.column))
 
 

@@ -95,6 +95,8 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
     asked = workload.operations
     if api not in ("swift", "s3"):
         yield f"COSBench loads gateways over swift or s3, not {api}"
+    if workload.objects.compressible is not None:
+        yield "COSBench decides about the content of objects itself: leave out `compressible`"
     if "head" in asked:
         yield "COSBench has no head"
     if "list" in asked and api == "s3":

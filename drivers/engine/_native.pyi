@@ -152,7 +152,9 @@ def object_name(index: int) -> str:
 def written_name(workers: int, repeat: int, worker: int, index: int) -> str:
     """Name of object `index` that a worker writes during a step."""
 
-def content(seed: int, size: int, offset: int, length: int) -> bytes:
+def content(
+    seed: int, size: int, offset: int, length: int, compressible: float | None = None
+) -> bytes:
     """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes by
     `seed`.
     """

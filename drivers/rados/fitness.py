@@ -26,6 +26,8 @@ def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
         )
     if not isinstance(workload.objects.size, int):
         found.append(f"{api} needs objects of one size")
+    if workload.objects.compressible is not None:
+        found.append(f"what is written to {api} is the tool's own content, not `compressible`")
     if workload.pick not in ("uniform", "sequential"):
         found.append(f"{api} picks objects at random or in turn, not by popularity")
     if workload.rate_per_s is not None:

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint, base_url
-from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.errors import ServiceFailed
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways.certificates import ca_file_of, trust
@@ -22,7 +22,7 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import Below, CephBelow, RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw import data_pool, objectstore, zone
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster, Osd, Radosgw
 from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_of
 from weighbridge.gateways.rgw.cluster import CephCluster
@@ -77,13 +77,9 @@ class CephBringUp:
     def run(self) -> RunningGateway:
         """Start everything; returns the running gateway.
 
-        Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed.
+        Raises ServiceFailed, CommandFailed or VerificationFailed.
         """
-        osds, replicas = self.roster.osds, self.settings.pools.replicas
-        if len(osds) < replicas:
-            memstore = self.settings.osd.objectstore == "memstore"
-            source = "the layout" if memstore else "the disks of the osd hosts"
-            raise UsageError(f"{replicas} replicas need {replicas} OSDs; {source} give {len(osds)}")
+        osds = self.roster.osds
         native = self.cluster.speaks_fastcgi(self.hosts)
         front, front_host = self.cluster.front(native=native), self.cluster.place.front
         files = self.cluster.files(
@@ -120,6 +116,7 @@ class CephBringUp:
             self._quieten(monitor)
             self._await_clean(monitor)
             media, primaries = self._media(monitor), self._primaries(monitor)
+            kept = data_pool.read(monitor)
         stores = [CephDaemon(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]
         self._restore_intervals(stores)
@@ -136,6 +133,7 @@ class CephBringUp:
             osds=tuple(stores),
             media=tuple(media),
             primaries=primaries,
+            data_pool=kept,
             radosgws=radosgws,
             front=self.front,
             confs=dict.fromkeys(gateways, conf_of(files)),
@@ -172,6 +170,9 @@ class CephBringUp:
 
     def _start_gateways(self) -> None:
         """Start every radosgw, the first one alone to create the zone, and create the user."""
+        if self.settings.radosgw.compression != "none":
+            # The first radosgw would create the zone, and one that runs does not read it again.
+            zone.compress(self.hosts[self.cluster.place.radosgw[0]], self.settings.radosgw)
         first, *others = self.gateways
         self.say(f"OSDs are up; starting {len(others) + 1} radosgw")
         for some in ([first], others):
@@ -200,6 +201,11 @@ class CephBringUp:
         # From 17 on, a pool whose name begins with a dot, such as one of RGW's, is silently not
         # created without this flag.
         forced = {"yes_i_really_mean_it": True}
+        ec = self.settings.pools.ec
+        coded: dict[str, object] = {}
+        if ec is not None:
+            monitor.ask(data_pool.profile(ec, self.settings.pools.failure_domain))
+            coded = {"pool_type": "erasure", "erasure_code_profile": data_pool.PROFILE}
         monitor.ask(
             *(
                 {
@@ -208,6 +214,7 @@ class CephBringUp:
                     "pg_num": count,
                     "pgp_num": count,
                     **(forced if name.startswith(".") else {}),
+                    **(coded if name == DATA_POOL else {}),
                 }
                 for name, count in wanted.items()
             )

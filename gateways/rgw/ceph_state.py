@@ -12,6 +12,7 @@ from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, KEYRING
+from weighbridge.gateways.rgw.data_pool import DataPool
 from weighbridge.gateways.rgw.facts import Media, facts
 from weighbridge.gateways.rgw.files import Files, HostFile
 from weighbridge.gateways.rgw.monitor import CephDaemon
@@ -39,6 +40,8 @@ class CephState:
     media: tuple[Media, ...]
     primaries: Mapping[int, int]
     """For how many placement groups of the data pool each OSD, by number, answers reads."""
+    data_pool: DataPool
+    """What the mon says of it."""
     radosgws: Mapping[CephDaemon, Daemon]
     front: tuple[Daemon, ...]
     confs: dict[CephDaemon, str | None]
@@ -74,6 +77,7 @@ class CephState:
             native=self.native,
             media=self.media,
             primaries=self.primaries,
+            data_pool=self.data_pool,
         )
         front = cluster.front(native=self.native)
         if front is not None and cluster.place.front is not None:

@@ -8,9 +8,10 @@ from typing import Final, Literal
 
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw import objectstore, zone
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
+from weighbridge.gateways.rgw.data_pool import DataPool
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask, option
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwSettings
@@ -69,11 +70,12 @@ def facts(
     native: bool,
     media: Sequence[Media],
     primaries: Mapping[int, int],
+    data_pool: DataPool,
 ) -> dict[str, str]:
     """What decides results, in words; values of options as the running daemons report them.
 
     `media` are the kinds of disk that the OSDs believe they have, one each; `primaries` are the
-    numbers of placement groups whose reads each answers.
+    numbers of placement groups whose reads each answers; `data_pool` is what the mon says of it.
 
     Raises ServiceFailed when a daemon does not know an option that the layout sets.
     """
@@ -92,12 +94,14 @@ def facts(
         "daemons": f"mon and mgr on {mon.name}, {len(osds)} OSDs on {len(cluster.place.osd)} "
         f"hosts, radosgw on {where}",
         "object store": store,
-        "replicas": f"{pool.replicas}, each on "
-        f"{'a host' if pool.failure_domain == 'host' else 'an OSD'} of its own",
+        "replicas": f"{data_pool.words}, each on "
+        f"{'a host' if pool.failure_domain == 'host' else 'an OSD'} of its own"
+        + ("" if data_pool.profile is None else f"; other pools {pool.replicas} replicas"),
         "acknowledgement": (
-            f"a write is acknowledged when all {pool.replicas} replicas have it {written}; "
-            f"fewer than {pool.min_size} replicas: no answer"
+            f"a write is acknowledged when all {data_pool.size} {data_pool.parts} have it "
+            f"{written}; fewer than {data_pool.min_size} {data_pool.parts}: no answer"
         ),
+        "compression": _compression(settings, rgw_host),
         "placement groups": ", ".join(
             f"{name} {count}"
             for name, count in pools(pool).items()
@@ -131,6 +135,13 @@ def facts(
     found |= _queue(osds, media, settings.osd.objectstore, lacks)
     found |= _extra(settings, osds, gateways, mon)
     return found
+
+
+def _compression(settings: RgwSettings, host: Host) -> str:
+    """The algorithm; the zone, which only this suite changes, is asked where one is wanted."""
+    if settings.radosgw.compression == "none":
+        return "none"
+    return f"{zone.compression(host)}, by radosgw before it writes"
 
 
 def spread(primaries: Mapping[int, int]) -> str:

@@ -22,9 +22,10 @@ from weighbridge.gateways.gateway import (
     RunningGateway,
     Say,
     Site,
+    Unfit,
     tier_of,
 )
-from weighbridge.gateways.rgw import options, scopes
+from weighbridge.gateways.rgw import options, plugins, scopes
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
@@ -70,11 +71,13 @@ class Rgw(Gateway):
 
     def _fit_place(self) -> None:
         place, settings = self.place, self.settings
-        replicas = settings.pools.replicas
-        if settings.pools.failure_domain == "host" and len(place.osd) < replicas:
-            raise ValueError(
-                f"{replicas} replicas on separate hosts need {replicas} osd hosts, not "
-                f"{len(place.osd)}"
+        pools = settings.pools
+        if pools.failure_domain == "host" and len(place.osd) < pools.most_parts:
+            words, coded = f"{pools.part_words} on separate hosts", pools.part_key[-1] == "ec"
+            less = ": lower k or m, or set failure_domain to osd" if coded else ""
+            raise Unfit(
+                f"{words} need {pools.most_parts} osd hosts, not {len(place.osd)}{less}",
+                ("settings", *pools.part_key) if coded else ("place",),
             )
         daemons = len(place.radosgw) * settings.radosgw.daemons
         refuse_unfit(place, settings, daemons, "radosgw", tls=settings.radosgw.tls)
@@ -128,7 +131,7 @@ class Rgw(Gateway):
         """Objects are on the OSDs' disks; the OSD that gets one from radosgw copies it to
         others.
         """
-        place, osd = self.place, self.settings.osd
+        place, osd, ec = self.place, self.settings.osd, self.settings.pools.ec
         used = {name: osd.split(disks.get(name, 0)) for name in place.osd}
         apart, kept_in_memory = osd.own_journal, osd.objectstore == "memstore"
         return Structure(
@@ -137,10 +140,11 @@ class Rgw(Gateway):
             daemons=len(place.radosgw) * self.settings.radosgw.daemons,
             front=None if place.front_name is None else FRONTS[place.front_name].label,
             stores=place.osd,
+            fragments=None if ec is None else ec.fragments,
             disks={} if kept_in_memory else {name: data for name, (data, _) in used.items()},
             journals={name: mine for name, (_, mine) in used.items()} if apart else {},
             writes=2 if osd.objectstore == "filestore" and not apart else 1,
-            replicas=self.settings.pools.replicas,
+            replicas=self.settings.pools.replicas if ec is None else 1,
             copied_by="store",
             layer="rados",
         )
@@ -162,6 +166,28 @@ class Rgw(Gateway):
             for name, of in roles.items()
         }
 
+    @property
+    def compresses(self) -> str:
+        """See Gateway."""
+        algorithm = self.settings.radosgw.compression
+        return "" if algorithm == "none" else algorithm
+
+    def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
+        """More copies or fragments than OSDs, each of which has at most one of an object."""
+        pools, osd = self.settings.pools, self.settings.osd
+        if osd.objectstore == "memstore":
+            count = len(self.place.osd) * osd.memstore.per_host
+            source = "the layout gives"
+        else:
+            each = [len(osd.split(disks.get(name, 0))[0]) for name in self.place.osd]
+            count = sum(min(1, one) if osd.striped else one for one in each)
+            source = "the disks of the osd hosts give"
+        if count >= pools.most_parts:
+            return ()
+        less = "lower k or m" if pools.part_key[-1] == "ec" else "lower replicas"
+        message = f"{pools.part_words} need {pools.most_parts} OSDs; {source} {count}: {less}, or "
+        return (Unfit(f"{message}give the hosts more disks", ("settings", *pools.part_key)),)
+
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, without keys and cluster id."""
         return self.cluster.files(
@@ -182,6 +208,7 @@ class Rgw(Gateway):
         faults = options.faults(
             hosts[self.place.radosgw[0]], self.release, conf, list(self.settings.options.values())
         )
+        faults += plugins.faults(hosts[self.place.radosgw[0]], self.release, self.settings)
         front = self.cluster.front(native=native)
         if front is not None and roster.front is not None:
             try:

@@ -12,12 +12,14 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
-from weighbridge.gateways.gateway import Below, DiskSpace, Gateway, RunningGateway, Say
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.gateway import Below, DiskSpace, Gateway, KeptBytes, RunningGateway, Say
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.change import CephChange
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
+from weighbridge.gateways.rgw.kept import kept_bytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
@@ -150,8 +152,20 @@ class RunningRgw(RunningGateway):
         return DiskSpace(
             bytes=stats["total_bytes"],
             free_bytes=stats["total_avail_bytes"],
-            replicas=ceph.replicas,
+            replicas=self._times_kept(),
         )
+
+    def _times_kept(self) -> float:
+        pools = self._state.cluster.settings.pools
+        return pools.replicas if pools.ec is None else pools.ec.fragments.times
+
+    def kept_bytes(self) -> KeptBytes | None:
+        """What the OSDs say of themselves; None of other stores than BlueStore."""
+        return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
+
+    def daemons(self) -> tuple[Daemon, ...]:
+        """See RunningGateway."""
+        return self._state.daemons
 
     def probes(self) -> tuple[Probe, ...]:
         """The probes of each radosgw, OSD and the front."""

@@ -13,6 +13,8 @@ _RADOSGW: Final[Mapping[str, Scope]] = {
     "daemons": "cluster",
     "port": "cluster",
     "tls": "cluster",
+    # The zone's, which radosgw reads when it starts.
+    "compression": "cluster",
     # They apply only to buckets created later, and objects keep the layout that they were written
     # with.
     "index_shards": "buckets",

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
+from weighbridge.common.structure import Fragments
 from weighbridge.gateways import config_text
 from weighbridge.gateways.front import FrontedPlacement, FrontedSettings, with_fronts
 from weighbridge.gateways.rgw.releases import Frontend
@@ -18,6 +19,7 @@ Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 PgNum = Annotated[int, Field(ge=1, le=32768)]
 Section = Literal["global", "mon", "mgr", "osd", "client"]
+Compression = Literal["none", "zlib", "snappy", "lz4", "zstd"]
 Chunk = Annotated[Bytes, Field(ge=2**16, le=2**30)]
 
 LEAST_OSD_MEMORY_BYTES = 896 * 2**20
@@ -127,6 +129,10 @@ class RadosgwSettings(Record):
     """Bytes that one GET reads ahead from OSDs."""
     get_max_request: Bytes = 4 * 2**20
     """Most bytes of one read request of a GET to an OSD."""
+    compression: Compression = "none"
+    """The algorithm by which the zone's placement compresses objects before they are written. Say
+    in the workloads how well their content compresses (`objects: {compressible: 50%}`).
+    """
     index_shards: Count = 11
     """Shards of each bucket's index."""
     dynamic_resharding: bool = False
@@ -261,6 +267,30 @@ class OsdSettings(Record):
         return (self.least_disks - self.own_journal) * self.memory_target
 
 
+class EcSettings(Record):
+    """Erasure coding of a pool: `k` fragments with data, `m` more to replace lost ones."""
+
+    k: Annotated[int, Field(ge=2, le=32)]
+    """Fragments with data."""
+    m: Annotated[int, Field(ge=1, le=16)]
+    """Fragments with parity: how many may be lost."""
+    plugin: Literal["jerasure", "isa"] = "jerasure"
+    """Ceph's library for the code, with its default technique (reed_sol_van)."""
+    stripe_unit: Annotated[Bytes, Field(ge=4096, le=4 * 2**20)] = 4096
+    """Bytes of a stripe in each fragment: an object is padded to `k` times so many."""
+
+    @model_validator(mode="after")
+    def _aligned(self) -> EcSettings:
+        if self.stripe_unit % 4096:
+            raise ValueError(f"stripe_unit {self.stripe_unit} is not a multiple of 4096")
+        return self
+
+    @property
+    def fragments(self) -> Fragments:
+        """The same for every kind of store."""
+        return Fragments(data=self.k, parity=self.m)
+
+
 class PoolSettings(Record):
     """RADOS pools. Their placement groups are fixed: the autoscaler and the balancer are off.
 
@@ -270,11 +300,15 @@ class PoolSettings(Record):
     """
 
     replicas: Count = 3
-    """Number of copies."""
+    """Number of copies; with `ec`, of the other pools than that of object data."""
     min_size: Count = 2
-    """Copies that must be available for a pool to serve requests."""
+    """Copies that must be available for a pool to serve requests; Ceph's own choice with `ec`."""
+    ec: EcSettings | None = None
+    """Erasure coding of the object data pool, such as `{k: 2, m: 1}`; None: copies. Index and other
+    pools have copies always.
+    """
     failure_domain: Literal["host", "osd"] = "host"
-    """What no two copies share."""
+    """What no two copies or fragments share."""
     data_pg_num: PgNum = 64
     """Placement groups of the object data pool: a power of two."""
     index_pg_num: PgNum = 16
@@ -291,6 +325,23 @@ class PoolSettings(Record):
             if count & (count - 1):
                 raise ValueError(f"{name} {count} is not a power of two")
         return self
+
+    @property
+    def most_parts(self) -> int:
+        """The most copies or fragments of a pool, each in a failure domain of its own."""
+        return max(self.replicas, 0 if self.ec is None else self.ec.fragments.count)
+
+    @property
+    def part_words(self) -> str:
+        """What there are most of: `3 replicas` or `3 fragments (k 2, m 1)`."""
+        if self.ec is None or self.ec.fragments.count < self.replicas:
+            return f"{self.replicas} replicas"
+        return f"{self.ec.fragments.count} fragments (k {self.ec.k}, m {self.ec.m})"
+
+    @property
+    def part_key(self) -> tuple[str, ...]:
+        """The key that says how many there are, below `settings`."""
+        return ("pools", "replicas" if self.part_words.endswith("replicas") else "ec")
 
 
 @with_fronts("rgw")

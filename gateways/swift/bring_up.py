@@ -175,18 +175,19 @@ class SwiftBringUp:
         await_ports(self.client, daemons, self.say)
 
     def _make_rings(self) -> None:
-        """Compute the three ring files on the first proxy host and put them on every host."""
-        rings: dict[str, list[dict[str, str | int]]] = {server: [] for server in SERVERS}
+        """Compute the ring files on the first proxy host and put them on every host."""
+        devices: dict[str, list[dict[str, str | int]]] = {server: [] for server in SERVERS}
         for one in self.roster.devices:
-            rings[one.server].append(
+            devices[one.server].append(
                 {"zone": one.zone, "ip": one.address, "port": one.port, "device": one.name}
             )
-        order = {
-            "part_power": self.settings.part_power,
-            "replicas": self.settings.replicas,
-            "seed": _RING_SEED,
-            "rings": rings,
-        }
+        copies = self.settings.replicas
+        rings = {kind: {"replicas": copies, "devices": own} for kind, own in devices.items()}
+        ec = self.settings.ec
+        if ec is not None:
+            own = {"replicas": ec.fragments.count, "devices": devices["object"]}
+            rings[f"object-{config.EC_POLICY}"] = own
+        order = {"part_power": self.settings.part_power, "seed": _RING_SEED, "rings": rings}
         host = self.caches[0]
         command = program.ship(host, "weighbridge.gateways.swift.make_rings")
         done = host.run(command, stdin=json.dumps(order), env=_ENVIRONMENT, timeout_s=180)
@@ -227,7 +228,7 @@ class SwiftBringUp:
         for host in self.stores:
             argv = ("rsync", "--daemon", "--no-detach", "--config=/etc/rsyncd.conf")
             daemons.append(Daemon(host, Service("rsync", argv), config.RSYNC_PORT))
-            for server, names in config.DAEMONS.items():
+            for server, names in config.daemons_of(self.settings).items():
                 for name in names:
                     words = (f"swift-{server}-{name}", f"/etc/swift/{server}-server.conf")
                     daemons.append(

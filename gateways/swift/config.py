@@ -8,7 +8,7 @@ from typing import ClassVar
 from weighbridge.gateways import ini
 from weighbridge.gateways.file_grammar import IniGrammar
 from weighbridge.gateways.swift import pipeline
-from weighbridge.gateways.swift.settings import SERVERS, Server, SwiftSettings
+from weighbridge.gateways.swift.settings import SERVERS, EcSettings, Server, SwiftSettings
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
 DISK_PORT = 6210
@@ -32,18 +32,40 @@ DAEMONS: Mapping[str, tuple[str, ...]] = {
 }
 """Background daemons by server."""
 
+EC_POLICY = 1
+"""Index of the erasure coded policy: 0 is for what was stored before there were policies."""
+
+
+def daemons_of(settings: SwiftSettings) -> Mapping[str, tuple[str, ...]]:
+    """Background daemons by server, with the one that repairs fragments where there are some."""
+    if settings.ec is None:
+        return DAEMONS
+    return {**DAEMONS, "object": (*DAEMONS["object"], "reconstructor")}
+
+
 RECON = "/var/cache/swift"
 """Where background daemons write statistics for recon."""
 
 _CACHE: Mapping[str, ini.Value] = {"recon_cache_path": RECON}
 
 
-def swift_conf(prefix: str, suffix: str) -> str:
+def swift_conf(prefix: str, suffix: str, ec: EcSettings | None = None) -> str:
     """The text of swift.conf; prefix and suffix are the deployment's secrets."""
     hashes = {"swift_hash_path_prefix": prefix, "swift_hash_path_suffix": suffix}
-    return ini.render(
-        {"swift-hash": hashes, "storage-policy:0": {"name": "gold", "default": "yes"}}
-    )
+    sections: dict[str, Mapping[str, ini.Value]] = {"swift-hash": hashes}
+    if ec is None:
+        return ini.render({**sections, "storage-policy:0": {"name": "gold", "default": "yes"}})
+    sections["storage-policy:0"] = {"name": "gold"}
+    sections[f"storage-policy:{EC_POLICY}"] = {
+        "name": f"ec-{ec.k}-{ec.m}",
+        "default": "yes",
+        "policy_type": "erasure_coding",
+        "ec_type": ec.type,
+        "ec_num_data_fragments": ec.k,
+        "ec_num_parity_fragments": ec.m,
+        "ec_object_segment_size": ec.segment_size,
+    }
+    return ini.render(sections)
 
 
 def proxy_conf(
@@ -148,7 +170,7 @@ def storage_conf(
         f"app:{server}-server": app,
         "filter:healthcheck": {"use": "egg:swift#healthcheck"},
         "filter:recon": {"use": "egg:swift#recon", **_CACHE},
-        **{f"{server}-{daemon}": every for daemon in DAEMONS[server]},
+        **{f"{server}-{daemon}": every for daemon in daemons_of(settings)[server]},
     }
     return ini.render(ini.merge(sections, settings.options.get(_server(server), {})))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.swift import pipeline
+from weighbridge.gateways.swift import codes, pipeline
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftSettings
 
@@ -41,6 +41,7 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
             "synced to disk (quorum); "
             f"the last one is waited for {front.post_quorum_timeout:g} s"
         ),
+        **codes.policy_facts(proxy, settings),
         "disks": _disks(len(stores[0].disks[: settings.disks])),
         "workers": _workers(settings),
         "keep_cache_private": f"{str(objects.keep_cache_private).lower()}: objects that were read "

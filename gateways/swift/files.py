@@ -49,7 +49,7 @@ def files(
     front: Front | None,
 ) -> dict[str, dict[str, str]]:
     """File texts by path, by host. Without rings, which are binary and made by Swift itself."""
-    shared = config.swift_conf(secret.prefix, secret.suffix)
+    shared = config.swift_conf(secret.prefix, secret.suffix, settings.ec)
     found: dict[str, dict[str, str]] = {name: {} for name in roster.sites}
     for store in roster.stores:
         own = found[store.name]

@@ -1,7 +1,8 @@
 """Rings by Swift's own builder, as a program on a host with Swift: one process instead of a dozen.
 
-stdin is JSON `{"part_power": n, "replicas": n, "seed": n, "rings": {type: [device, ...]}}`, each
-device with zone, ip, port and name. stdout is JSON, the ring files by type in base64.
+stdin is JSON `{"part_power": n, "seed": n, "rings": {type: {"replicas": n, "devices": [device,
+...]}}}`, each device with zone, ip, port and name. stdout is JSON, the ring files by type in
+base64.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 
-def ring(order: dict[str, Any], devices: list[dict[str, Any]]) -> bytes:
+def ring(order: dict[str, Any], own: dict[str, Any]) -> bytes:
     """The content of one ring file."""
     from swift.common.ring import RingBuilder  # type: ignore[import-not-found]  # noqa: PLC0415 - installed only on the hosts where this runs
 
-    builder = RingBuilder(order["part_power"], order["replicas"], 0)
-    for one in devices:
+    builder = RingBuilder(order["part_power"], own["replicas"], 0)
+    for one in own["devices"]:
         builder.add_dev(
             {
                 "region": 1,
@@ -44,9 +45,6 @@ def ring(order: dict[str, Any], devices: list[dict[str, Any]]) -> bytes:
 if __name__ == "__main__":
     order = json.load(sys.stdin)
     json.dump(
-        {
-            kind: base64.b64encode(ring(order, devices)).decode()
-            for kind, devices in order["rings"].items()
-        },
+        {kind: base64.b64encode(ring(order, own)).decode() for kind, own in order["rings"].items()},
         sys.stdout,
     )

@@ -12,13 +12,15 @@ from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon, program
-from weighbridge.gateways.gateway import Below, DiskSpace, Gateway, RunningGateway, Say
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.gateway import Below, DiskSpace, Gateway, KeptBytes, RunningGateway, Say
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.below import RESELLER
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 
@@ -123,24 +125,48 @@ class RunningSwift(RunningGateway):
 
     def disk_space(self) -> DiskSpace:
         """The file systems of the disks in the object ring."""
-        servers = self.below().swift
-        assert servers is not None  # noqa: S101 - `below` always has them
-        folders: dict[str, list[str]] = {}
-        for one in servers.servers:
-            folders.setdefault(one.host, []).append(f"{config.OBJECTS}/{one.device}")
-        hosts = {host.name: host for host in self._stores}
-        rows = [
-            line.split()
-            for name, some in folders.items()
-            for line in hosts[name]
-            .run(["df", "--block-size=1", "--output=size,avail", *some])
-            .stdout.splitlines()[1:]
-        ]
+        settings = self._state.cluster.settings
+        rows = self._file_systems(config.OBJECTS)
         return DiskSpace(
-            bytes=sum(int(size) for size, _ in rows),
-            free_bytes=sum(int(free) for _, free in rows),
-            replicas=servers.replicas,
+            bytes=sum(size for size, _, _ in rows),
+            free_bytes=sum(free for _, _, free in rows),
+            replicas=settings.replicas if settings.ec is None else settings.ec.fragments.times,
         )
+
+    def kept_bytes(self) -> KeptBytes:
+        """What is used of the disks' file systems, inodes and folders included."""
+        objects = sum(used for _, used, _ in self._file_systems(config.OBJECTS))
+        if len(self._roster().folders(self._stores[0])) == 1:
+            return KeptBytes(objects, None, "XFS: used bytes of all disks, databases included")
+        beside = sum(used for _, used, _ in self._file_systems(config.DATABASES))
+        return KeptBytes(objects, beside, "XFS: used bytes of object disks; of database disks")
+
+    def daemons(self) -> tuple[Daemon, ...]:
+        """See RunningGateway."""
+        return tuple(self._state.daemons)
+
+    def _roster(self) -> SwiftRoster:
+        cluster = self._state.cluster
+        return SwiftRoster(cluster.place, cluster.settings, self._state.hosts)
+
+    def _file_systems(self, below: str) -> list[tuple[int, int, int]]:
+        """Size, used and free bytes of every disk that is mounted there. Raises CommandFailed."""
+        roster = self._roster()
+
+        def asked(host: Host) -> list[tuple[int, int, int]]:
+            mine = [
+                folder
+                for folders in roster.folders(host)
+                for folder in folders
+                if folder.startswith(f"{below}/")
+            ]
+            lines = host.run(["df", "--block-size=1", "--output=size,used,avail", *mine]).stdout
+            rows = [line.split() for line in lines.splitlines()[1:]]
+            return [(int(size), int(used), int(free)) for size, used, free in rows]
+
+        return [
+            row for rows in together([partial(asked, one) for one in self._stores]) for row in rows
+        ]
 
     def probes(self) -> tuple[Probe, ...]:
         """The probes of each memcached, each storage host and the front."""

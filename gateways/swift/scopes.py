@@ -12,7 +12,16 @@ from weighbridge.gateways.swift.settings import SwiftSettings
 _CLUSTER = frozenset(
     {
         # Rings, disks and the set of daemons depend on these, and what clients know.
-        *("s3api", "replicas", "part_power", "disks", "background", "proxy.daemons", "proxy.port"),
+        *(
+            "s3api",
+            "replicas",
+            "ec",
+            "part_power",
+            "disks",
+            "background",
+            "proxy.daemons",
+            "proxy.port",
+        ),
         "proxy.tls",
         *("endpoints", "endpoints.spread", "endpoints.drop_dead"),
         # The ring contains the ports.

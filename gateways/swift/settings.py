@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
+from weighbridge.common.structure import Fragments
 from weighbridge.gateways import config_text
 from weighbridge.gateways.front import (
     Behind,
@@ -145,6 +146,26 @@ class ObjectSettings(StorageSettings):
     """Sync an object after every so many MiB while it is written; always synced at its end."""
 
 
+class EcSettings(Record):
+    """Erasure coding of objects: `k` fragments with data, `m` more to replace lost ones."""
+
+    k: Annotated[int, Field(ge=1, le=32)]
+    """Fragments with data (`ec_num_data_fragments`)."""
+    m: Annotated[int, Field(ge=1, le=16)]
+    """Fragments with parity (`ec_num_parity_fragments`)."""
+    type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "liberasurecode_rs_vand"
+    """The code of PyECLib; the release must have its library (`ec_type`)."""
+    segment_size: Annotated[Bytes, Field(ge=4096, le=2**30)] = 2**20
+    """Bytes of an object that are coded at once (`ec_object_segment_size`)."""
+    failure_domain: Literal["host", "disk"] = "host"
+    """What no two fragments of an object share."""
+
+    @property
+    def fragments(self) -> Fragments:
+        """The same for every kind of store."""
+        return Fragments(data=self.k, parity=self.m)
+
+
 @with_fronts("swift")
 class SwiftSettings(FrontedSettings):
     """All settings that decide results, with explicit defaults."""
@@ -157,7 +178,13 @@ class SwiftSettings(FrontedSettings):
     s3api: bool = False
     """Serve the S3 API too, by the middleware s3api (and slo, which its multipart uploads need)."""
     replicas: Count = 3
-    """Copies of each object, account and container, each on another host."""
+    """Copies of each object, account and container, each on another host; with `ec`, of accounts
+    and containers alone.
+    """
+    ec: EcSettings | None = None
+    """Erasure coding of objects, such as `{k: 2, m: 1}`, by the storage policy of every new
+    container; None: copies.
+    """
     part_power: Annotated[int, Field(ge=1, le=32)] = 10
     """Partitions of each ring, as a power of two."""
     proxy: ProxySettings = ProxySettings()

@@ -24,9 +24,10 @@ from weighbridge.gateways.gateway import (
     RunningGateway,
     Say,
     Site,
+    Unfit,
     tier_of,
 )
-from weighbridge.gateways.swift import config, options, scopes
+from weighbridge.gateways.swift import codes, config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, put, shown
 from weighbridge.gateways.swift.releases import RELEASES
@@ -52,6 +53,16 @@ class Swift(Gateway):
         assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
         self.cluster = SwiftCluster(release=release, place=place, settings=settings)
+        ec = settings.ec
+        if ec is not None and ec.failure_domain == "host":
+            count = ec.fragments.count
+            if len(place.storage) < count:
+                raise Unfit(
+                    f"{count} fragments (k {ec.k}, m {ec.m}) on separate hosts need {count} "
+                    f"storage hosts, not {len(place.storage)}: lower k or m, or set "
+                    "failure_domain to disk",
+                    ("settings", "ec"),
+                )
         if len(place.storage) < settings.replicas:
             raise ValueError(
                 f"{settings.replicas} replicas, each in its own zone, need {settings.replicas} "
@@ -113,7 +124,9 @@ class Swift(Gateway):
 
     def layers(self) -> tuple[StoreLayer, ...]:
         """The object servers, and one proxy by itself behind a front."""
-        return ("object-server",) if self.place.front is None else ("gateway", "object-server")
+        # Clients send whole objects to object servers, which keep fragments with erasure coding.
+        servers: tuple[StoreLayer, ...] = ("object-server",) if self.settings.ec is None else ()
+        return servers if self.place.front is None else ("gateway", *servers)
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
         """Objects are on all disks but the first, or on the only one; proxies send each replica."""
@@ -126,9 +139,10 @@ class Swift(Gateway):
             front=None if place.front_name is None else FRONTS[place.front_name].label,
             stores=place.storage,
             disks={name: mine if len(mine) == 1 else mine[1:] for name, mine in used.items()},
-            replicas=settings.replicas,
+            replicas=settings.replicas if settings.ec is None else 1,
+            fragments=None if settings.ec is None else settings.ec.fragments,
             copied_by="gateway",
-            layer="object-server",
+            layer="object-server" if settings.ec is None else None,
         )
 
     def needs(self) -> Mapping[str, HostNeed]:
@@ -147,6 +161,18 @@ class Swift(Gateway):
             )
             for name, of in roles.items()
         }
+
+    def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
+        """More fragments than object disks, each of which has at most one of an object."""
+        ec, structure = self.settings.ec, self.structure(disks)
+        count = sum(len(own) for own in structure.disks.values())
+        if ec is None or ec.fragments.count <= count:
+            return ()
+        message = (
+            f"{ec.fragments.count} fragments (k {ec.k}, m {ec.m}) need as many object disks; the "
+            f"storage hosts have {count}: lower k or m, or give the hosts more disks"
+        )
+        return (Unfit(message, ("settings", "ec")),)
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, but with other secrets."""
@@ -170,6 +196,7 @@ class Swift(Gateway):
             for server, text in options.own_files(own)
             for line in options.faults(known, server, text)
         ]
+        found += codes.faults(proxy, self.settings)
         if front is not None and roster.front is not None:
             host = hosts[roster.front.name]
             for path, text in texts[host.name].items():

@@ -11,6 +11,7 @@ from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.find.answers import Found, found_rates
 from weighbridge.results.analysis.find.searches import Searches
+from weighbridge.results.analysis.keeping import Costs, costs
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.layers.staircases import staircases, with_ceilings
 from weighbridge.results.analysis.sameness import host_doubts
@@ -41,6 +42,7 @@ from weighbridge.results.record import (
     TuningStore,
     gaps,
 )
+from weighbridge.results.record.kept import read_kept
 
 _DOUBTED: Final[Mapping[str, What]] = {BUSY: "machine busy", UNEVEN: "reads uneven"}
 """Doubts by the kind of a deployment's event."""
@@ -194,6 +196,11 @@ class RunData:
     def attested(self) -> tuple[Attested, ...]:
         """What the hosts could do."""
         return self.store.attested()
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What it costs to keep objects."""
+        return costs(read_kept(self.store.folder), [one.name for one in self.plan.layouts])
 
     @cached_property
     def events(self) -> tuple[RunEvent, ...]:

@@ -16,6 +16,7 @@ from weighbridge.results.export.effect_tables import effects_table, ledger_table
 from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.export.hgrm_format import hgrm_files
 from weighbridge.results.export.json_format import json_file
+from weighbridge.results.export.keeping_tables import kept_table, memory_table
 from weighbridge.results.export.latex_format import latex_file
 from weighbridge.results.export.markdown_format import markdown_file
 from weighbridge.results.export.paper import PaperTable, effects_paper, summary_paper
@@ -29,6 +30,8 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
         "steps": steps_table,
         "seconds": seconds_table,
         "effects": effects_table,
+        "kept": kept_table,
+        "memory": memory_table,
         "ledger": ledger_table,
         "trials": trials_table,
     }

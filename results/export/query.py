@@ -38,6 +38,7 @@ from weighbridge.results.export.host_tables import (
     hosts_table,
     runs_table,
 )
+from weighbridge.results.export.keeping_tables import KEPT, MEMORY, kept_table, memory_table
 from weighbridge.results.export.run_tables import (
     SECONDS,
     STEPS,
@@ -66,6 +67,8 @@ VIEWS: Final[Mapping[str, View]] = MappingProxyType(
         "steps": View(STEPS, steps_table),
         "seconds": View(SECONDS, seconds_table),
         "effects": View(EFFECTS, effects_table),
+        "kept": View(KEPT, kept_table),
+        "memory": View(MEMORY, memory_table),
         "ledger": View(LEDGER, ledger_table),
         "trials": View(TRIALS, trials_table),
         "attestation": View(ATTESTATION, attestation_table),

@@ -21,6 +21,7 @@ from weighbridge.results.analysis.findings import (
     overall,
     subjects,
 )
+from weighbridge.results.analysis.keeping import Costs
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
@@ -37,6 +38,14 @@ from weighbridge.results.report.endpoint_table import (
     ENDPOINT_NUMBERS,
     endpoint_lines,
 )
+from weighbridge.results.report.keeping_table import (
+    KEPT_HEAD,
+    KEPT_NUMBERS,
+    MEMORY_HEAD,
+    MEMORY_NUMBERS,
+    kept_lines,
+    memory_lines,
+)
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
 from weighbridge.results.report.staircase_section import StaircaseSection
@@ -49,6 +58,7 @@ from weighbridge.results.report.tables import (
 )
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
+NO_COSTS: Final = Costs()
 _NUMBER: Final = re.compile(r"\d+")
 
 BACKGROUND: Final = "background: "
@@ -90,11 +100,12 @@ def report(
     remedy: Remedy | None = None,
     found: Found | None = None,
     endpoints: Sequence[EndpointUse] = (),
+    cost: Costs = NO_COSTS,
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
-    could do, `endpoints` what each of several endpoints served.
+    could do, `endpoints` what each of several endpoints served, `cost` what objects cost to keep.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -161,6 +172,13 @@ def report(
         endpoint_head=ENDPOINT_HEAD,
         endpoint_numbers=ENDPOINT_NUMBERS,
         endpoint_lines=endpoint_lines(endpoints),
+        kept_head=KEPT_HEAD,
+        kept_numbers=KEPT_NUMBERS,
+        kept_lines=kept_lines(cost.kept, plan.structures),
+        kept_how={row.layout: row.how for row in cost.kept},
+        memory_head=MEMORY_HEAD,
+        memory_numbers=MEMORY_NUMBERS,
+        memory_lines=memory_lines(cost.memory),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

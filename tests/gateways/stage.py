@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.gateways.stub_host import PORTS, StubHost
 from weighbridge.gateways.gateway import RunningGateway
@@ -26,7 +27,7 @@ HAPROXY = {
 MON = """
 import json, sys
 log = open({log!r}, "a")
-osds = 0
+osds, coded = 0, False
 pgs = {{"num_pgs": 100, "pgs_by_state": [{{"state_name": "active+clean", "count": 100}}]}}
 health = {{"status": "HEALTH_OK", "checks": {{}}}}
 for line in sys.stdin:
@@ -35,15 +36,21 @@ for line in sys.stdin:
         what = command["prefix"]
         log.write(json.dumps(command) + "\\n"); log.flush()
         osds += what == "osd new"
+        coded = coded or what == "osd erasure-code-profile set"
         primaries = [{{"acting_primary": one % osds}} for one in range(64)] if osds else []
         output = {{
             "osd stat": {{"num_up_osds": osds}},
             "osd metadata": [{{"rotational": "0"}}] * osds,
             "status": {{"health": health, "pgmap": pgs}},
             "pg ls-by-pool": {{"pg_stats": primaries}},
+            "osd pool get": {{"size": 3, "min_size": 2}},
+            "osd pool ls": [
+                {{"pool_name": "default.rgw.buckets.data", "erasure_code_profile": "weighbridge"}}
+            ] * coded,
+            "osd erasure-code-profile get": {{"k": "2", "m": "1", "plugin": "jerasure"}},
         }}.get(what, "")
         assert (what == "pg ls-by-pool") == (command.get("to") == "mgr")
-        answers.append([{refused}.get(what, 0), json.dumps(output) if output else "", "no"])
+        answers.append([{refused}.get(what, 0), json.dumps(output) if output != "" else "", "no"])
     print(json.dumps(answers), flush=True)
 """
 
@@ -55,6 +62,10 @@ class Stage:
         self.events: list[tuple[str, str]] = []
         self.mon_log = folder / "mon"
         self.unknown: set[str] = set()
+        self.zone = "none"
+        self.dump = "{}"
+        self.policy: dict[str, object] = {}
+        self.rings: dict[str, dict[str, Any]] = {}
         self.verified = json.dumps(
             {"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
         )
@@ -76,10 +87,19 @@ class Stage:
         if "tls_handshake" in line:
             return json.dumps({"version": "TLSv1.3", "cipher": "TLS_X", "resumed": True})
         if "make_rings" in line:
-            return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))
+            self.rings = json.loads(stdin)["rings"]
+            return json.dumps(dict.fromkeys(self.rings, "cmluZw=="))
+        if "zone get" in line:
+            classes = {"STANDARD": {"compression_type": self.zone}}
+            pool = {"key": "default-placement", "val": {"storage_classes": classes}}
+            return json.dumps({"placement_pools": [pool]})
+        if "storage_policy" in line:
+            return json.dumps({"quorum": 3, **self.policy})
         return "[]" if "gc list" in line else "0"
 
     def option(self, command: Mapping[str, str]) -> str:
+        if command["prefix"] == "perf dump":
+            return self.dump
         if command["prefix"] != "config get":
             return ""
         return (

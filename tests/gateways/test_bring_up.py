@@ -2,15 +2,15 @@
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.gateways.stage import NAMES, Stage
-from weighbridge.common.errors import CommandFailed, ServiceFailed, UsageError, VerificationFailed
+from tests.gateways.stage import NAMES, STORES, Stage
+from weighbridge.common.errors import CommandFailed, ServiceFailed, VerificationFailed
 from weighbridge.gateways.rgw.facts import uneven
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 
 FAILED = json.dumps(
@@ -98,11 +98,49 @@ def test_more_replicas_than_osds_are_refused_before_anything_starts(
     stage: Stage,
 ) -> None:
     few = RgwSettings.model_validate({"pools": {"replicas": 7, "failure_domain": "osd"}})
-    with pytest.raises(
-        UsageError, match="7 replicas need 7 OSDs; the disks of the osd hosts give 6"
-    ):
-        stage.rgw(few)
-    assert stage.events == []
+    place = RgwPlacement(mon="store-1", osd=STORES, radosgw=("gateway-1",))
+    (found,) = Rgw("ceph-16", place, few).lacks(dict.fromkeys(STORES, 2))
+    assert str(found).startswith("7 replicas need 7 OSDs; the disks of the osd hosts give 6")
+    assert found.at == ("settings", "pools", "replicas")
+    assert not Rgw("ceph-16", place, few).lacks(dict.fromkeys(STORES, 3))
+
+
+def test_an_erasure_coded_pool_gets_its_profile_first_and_only_object_data_is_coded(
+    stage: Stage,
+) -> None:
+    running = stage.rgw(RgwSettings.model_validate({"pools": {"ec": {"k": 2, "m": 1}}}))
+    commands = [json.loads(line) for line in stage.mon_log.read_text().splitlines()]
+    prefixes = [one["prefix"] for one in commands]
+    assert prefixes.index("osd erasure-code-profile set") < prefixes.index("osd pool create")
+    coded = [one["pool"] for one in commands if one.get("pool_type") == "erasure"]
+    assert coded == ["default.rgw.buckets.data"]
+    profile = next(one for one in commands if one["prefix"] == "osd erasure-code-profile set")
+    assert {"k=2", "m=1", "crush-failure-domain=host"} <= set(profile["profile"])
+    assert running.facts["replicas"].startswith("erasure coded, 2 data and 1 parity fragments")
+    assert "other pools 3 replicas" in running.facts["replicas"]
+
+
+def test_the_zone_compresses_before_the_first_radosgw_starts(stage: Stage) -> None:
+    stage.zone = "zstd"
+    found = stage.rgw(RgwSettings.model_validate({"radosgw": {"compression": "zstd"}}))
+    (changed,) = stage.when("zone placement modify .*--compression zstd")
+    assert changed < min(stage.when("start radosgw"))
+    assert found.facts["compression"].startswith("zstd")
+
+
+def test_erasure_coded_swift_has_a_ring_of_as_many_replicas_as_fragments(stage: Stage) -> None:
+    ec = SwiftSettings.model_validate({"ec": {"k": 2, "m": 1}, "replicas": 2})
+    stage.policy = {"ec_type": "x", "ec_ndata": 2, "ec_nparity": 1, "ec_segment_size": 9}
+    found = stage.swift(ec)
+    rings = stage.rings
+    assert {kind: own["replicas"] for kind, own in rings.items()} == {
+        "account": 2,
+        "container": 2,
+        "object": 2,
+        "object-1": 3,
+    }
+    assert rings["object-1"]["devices"] == rings["object"]["devices"]
+    assert "3 of 3 fragments" in found.facts["acknowledgement"]
 
 
 def test_no_secret_is_on_any_command_line(stage: Stage) -> None:
@@ -173,26 +211,13 @@ def test_each_host_has_syslog_before_any_server_starts(stage: Stage) -> None:
     assert len(stage.when("start syslog")) == 4
 
 
-def test_databases_get_a_separate_disk_where_there_are_two(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[dict[str, list[dict[str, object]]]] = []
-    answer = stage.answer
-
-    def listen(argv: Sequence[str], stdin: str) -> str:
-        if "make_rings" in " ".join(argv):
-            asked.append(json.loads(stdin)["rings"])
-        return answer(argv, stdin)
-
-    for host in stage.hosts.values():
-        monkeypatch.setattr(host, "_answer", listen)
-    stage.swift()
-    stage.swift(SwiftSettings(disks=1))
-    two, one = asked
-    for rings in (two, one):
-        assert {place["device"] for place in rings["object"]} == {"d0"}
-        assert {place["device"] for place in rings["account"]} == {"db0"}
-        assert [place["zone"] for place in rings["container"]] == [1, 2, 3]
+def test_databases_get_a_separate_disk_where_there_are_two(stage: Stage) -> None:
+    for settings in (SwiftSettings(), SwiftSettings(disks=1)):
+        stage.swift(settings)
+        devices = {kind: own["devices"] for kind, own in stage.rings.items()}
+        assert {place["device"] for place in devices["object"]} == {"d0"}
+        assert {place["device"] for place in devices["account"]} == {"db0"}
+        assert [place["zone"] for place in devices["container"]] == [1, 2, 3]
     mounts = [what for host, what in stage.events if host == "store-1" and "mkfs.xfs" in what]
     assert "/dev/wb0 /srv/database/db0" in mounts[0]
     assert "/dev/wb1 /srv/node/d0" in mounts[0]

@@ -35,9 +35,22 @@ def unfit(suite: Suite, planned: Sequence[Planned]) -> list[str]:
             f"age: the disk space of {one.layout.name} is not known: give fill in bytes, such as "
             "2GB"
             for one in planned
-            if not {"rados", "object-server"} & set(one.gateway.layers())
+            if not _knows_space(one)
         ]
     return found
+
+
+def _knows_space(one: Planned) -> bool:
+    structure = one.gateway.structure({})
+    coded = structure is not None and structure.fragments is not None
+    return coded or bool({"rados", "object-server"} & set(one.gateway.layers()))
+
+
+def _times(room: DiskSpace) -> str:
+    """Such as `3 replicas`, or what fragments take."""
+    if float(room.replicas).is_integer():
+        return f"{room.replicas:.0f} replicas"
+    return f"fragments of {room.replicas:.3g} times their size"
 
 
 def buckets(suite: Suite, prefix: str) -> list[str]:
@@ -72,7 +85,7 @@ def order_of(suite: Suite, room: DiskSpace | None, lab_free_bytes: int | None = 
         for where, free_bytes in free.items():
             if ever_bytes > free_bytes:
                 raise TargetError(
-                    f"aging writes {show_bytes(ever_bytes)} in {room.replicas} replicas; "
+                    f"aging writes {show_bytes(ever_bytes)} in {_times(room)}; "
                     f"{show_bytes(free_bytes)} {where} are free",
                     advice="Give age a smaller fill, or fewer rounds of churn.",
                 )
@@ -105,7 +118,7 @@ def describe(order: AgeBuckets, aged: Aged, room: DiskSpace | None) -> list[str]
     share = ""
     if room is not None:
         percent = f"{aged.filled_bytes * room.replicas / room.bytes:.2%}"
-        share = f", {percent} of {show_bytes(room.bytes)} with {room.replicas} replicas"
+        share = f", {percent} of {show_bytes(room.bytes)} with {_times(room)}"
     filled = f"filled with {order.objects} objects, {show_bytes(aged.filled_bytes)}{share}"
     rounds = (
         f"round {one.number + 1} of churn: {one.deleted} objects deleted "

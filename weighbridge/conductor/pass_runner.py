@@ -150,6 +150,7 @@ class PassRunner:
                 begun.add(driver)
             for turn in these:
                 self._search(drivers[turn.way.driver], turn, leave=leave)
+            self.runner.read_memory(self.deployment, these[0].workload, self.visit.repeat)
             for turn in () if leave else _first_of_each(these):
                 self.at = turn
                 with self.estimate.doing("clean", self.visit, work_of(turn.way, turn.workload)):
@@ -160,7 +161,9 @@ class PassRunner:
         for turn in _first_of_each(turns):
             self.at = turn
             with self.estimate.doing("prepare", self.visit, work_of(turn.way, turn.workload)):
-                self.runner.prepare(self.deployment, drivers[turn.way.driver], turn.workload)
+                first = (self.visit.repeat, turn.way)
+                driver = drivers[turn.way.driver]
+                self.runner.prepare(self.deployment, driver, turn.workload, first)
 
     def _measure_turn(self, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
         self.at = turn

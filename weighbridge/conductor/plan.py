@@ -23,6 +23,7 @@ from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import Suite, Workload
+from weighbridge.suites.workload import REPEATED_AFTER_BYTES
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
@@ -230,6 +231,24 @@ def _refuse_lone_drivers(suite: Suite, planned: Sequence[Planned]) -> None:
         )
 
 
+def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError where objects would be compressed as their content repeats itself."""
+    packed = [
+        f"{one.layout.name} ({one.gateway.compresses})" for one in planned if one.gateway.compresses
+    ]
+    unsaid = [
+        one.name
+        for one in suite.workloads
+        if one.objects.compressible is None and one.objects.largest_bytes > REPEATED_AFTER_BYTES
+    ]
+    if packed and unsaid:
+        raise UsageError(
+            f"{', '.join(packed)} compresses objects, and those of {', '.join(unsaid)} repeat "
+            f"themselves after {REPEATED_AFTER_BYTES:,} bytes",
+            advice="Say in the suite how well they compress, as in `objects: {compressible: 50%}`.",
+        )
+
+
 def make_plan(
     suite: Suite,
     hardware: Hardware,
@@ -267,6 +286,7 @@ def make_plan(
             advice="Different interfaces cannot be compared: choose an API that all layouts have.",
         )
     _refuse_lone_drivers(suite, planned)
+    _refuse_repeated_content(suite, planned)
     unfit = aging.unfit(suite, planned)
     if unfit:
         raise UsageError(

@@ -12,14 +12,17 @@ from typing import Final, Protocol
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError, WeighbridgeError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.cache_dropper import dropping
+from weighbridge.conductor.keeping import kept_objects, memory_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
 from weighbridge.drivers.driver import Driver, OnProgress
 from weighbridge.drivers.protocol import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
+from weighbridge.gateways.gateway import KeptBytes
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.kept import record_kept
 from weighbridge.results.record.manifest import ConfigFile, Sheet
-from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import HostLimits
 from weighbridge.suites import Suite, Workload, kernel_alone
@@ -107,14 +110,47 @@ class StepRunner:
         )
         self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
 
-    def prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
-        """Write the objects of a workload. Raises DriverError."""
+    def prepare(
+        self,
+        deployment: Deployment,
+        driver: Driver,
+        workload: Workload,
+        first: tuple[int, Pass] | None = None,
+    ) -> None:
+        """Write the objects of a workload. Raises DriverError.
+
+        `first`: none of them exists yet, in this repeat and pass: record what they take on disks.
+        """
         self._display.say(f"preparing {workload.name}")
+        before = None if first is None else self._kept_bytes(deployment)
         prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
+        if first is not None and before is not None:
+            after = self._kept_bytes(deployment)
+            line = kept_objects(
+                deployment.layout.name, *first, workload, prepared, before=before, after=after
+            )
+            record_kept(self._store.folder, *([] if line is None else [line]))
         self.keep(f"prepare-{workload.name}-{self.order}", prepared.kept)
         size, time = show_bytes(prepared.bytes), f"{prepared.seconds:.1f} s"
         text = f"{workload.name}: {prepared.objects} objects, {size}, in {time}"
         self.note("prepared", deployment, [text])
+
+    def read_memory(self, deployment: Deployment, workload: Workload, repeat: int) -> None:
+        """Record the memory of the gateway's daemons; a failure ends no run."""
+        layout = deployment.layout.name
+        try:
+            daemons = deployment.running_gateway.daemons()
+            record_kept(self._store.folder, *memory_of(daemons, layout, repeat, workload.name))
+        except TargetError as error:
+            self.announcing("left out", layout)(f"memory of daemons: {error.message}")
+
+    def _kept_bytes(self, deployment: Deployment) -> KeptBytes | None:
+        """What the store takes of its disks; a failure is recorded, and ends no run."""
+        try:
+            return deployment.running_gateway.kept_bytes()
+        except TargetError as error:
+            self.announcing("left out", deployment.layout.name)(f"bytes on disks: {error.message}")
+            return None
 
     def clean(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
         """Delete all objects of a workload. Raises DriverError."""

@@ -9,6 +9,13 @@ use std::sync::{Arc, Mutex};
 /// small enough to stay in a core's cache while it is sent over and over.
 pub const PERIOD_BYTES: usize = 262_139;
 
+/// The same of content with a stated share of compressible bytes: a prime beyond the windows of
+/// compressors, so that they find no repetition.
+pub const LONG_PERIOD_BYTES: usize = 8_388_593;
+
+/// Compressible content alternates between random bytes and zeros in blocks of this size.
+const BLOCK_BYTES: usize = 1024;
+
 /// Bodies up to this size are always one slice of the pattern.
 pub const SINGLE_PIECE_BYTES: usize = 65_536;
 
@@ -17,32 +24,55 @@ pub const SINGLE_PIECE_BYTES: usize = 65_536;
 #[derive(Debug)]
 pub struct Content {
     bytes: Vec<u8>,
+    period: usize,
 }
 
 impl Content {
     /// Generates the pattern of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut random = Random::new(mix(seed ^ 0x636f_6e74_656e_7421));
-        let mut bytes = Vec::with_capacity(PERIOD_BYTES + SINGLE_PIECE_BYTES + 8);
-        while bytes.len() < PERIOD_BYTES {
-            bytes.extend_from_slice(&random.next_u64().to_le_bytes());
-        }
-        bytes.truncate(PERIOD_BYTES);
-        bytes.extend_from_within(..SINGLE_PIECE_BYTES);
-        Self { bytes }
+        Self::made(seed, PERIOD_BYTES, 0.0)
     }
 
-    /// The pattern of `seed`; the last one made is kept.
+    /// The pattern of `seed`, of which this share of bytes compresses to nothing; `None`: as `new`.
     #[must_use]
-    pub fn of(seed: u64) -> Arc<Self> {
-        static LAST: Mutex<Option<(u64, Arc<Content>)>> = Mutex::new(None);
+    pub fn with_share(seed: u64, compressible: Option<f64>) -> Self {
+        match compressible {
+            None => Self::new(seed),
+            Some(share) => Self::made(seed, LONG_PERIOD_BYTES, share),
+        }
+    }
+
+    fn made(seed: u64, period: usize, compressible: f64) -> Self {
+        let mut random = Random::new(mix(seed ^ 0x636f_6e74_656e_7421));
+        let mut bytes = Vec::with_capacity(period + SINGLE_PIECE_BYTES + 8);
+        while bytes.len() < period {
+            bytes.extend_from_slice(&random.next_u64().to_le_bytes());
+        }
+        bytes.truncate(period);
+        let zeros = (compressible * BLOCK_BYTES as f64).round() as usize;
+        if zeros > 0 {
+            for block in bytes.chunks_mut(BLOCK_BYTES) {
+                let from = block.len().saturating_sub(zeros);
+                block[from..].fill(0);
+            }
+        }
+        bytes.extend_from_within(..SINGLE_PIECE_BYTES);
+        Self { bytes, period }
+    }
+
+    /// The pattern of `seed` and share; the last one made is kept.
+    #[must_use]
+    pub fn of(seed: u64, compressible: Option<f64>) -> Arc<Self> {
+        type Made = (u64, Option<u64>, Arc<Content>);
+        static LAST: Mutex<Option<Made>> = Mutex::new(None);
+        let share = compressible.map(f64::to_bits);
         let mut last = lock(&LAST);
         match &*last {
-            Some((known, content)) if *known == seed => Arc::clone(content),
+            Some((known, same, content)) if *known == seed && *same == share => Arc::clone(content),
             _ => {
-                let content = Arc::new(Self::new(seed));
-                *last = Some((seed, Arc::clone(&content)));
+                let content = Arc::new(Self::with_share(seed, compressible));
+                *last = Some((seed, share, Arc::clone(&content)));
                 content
             }
         }
@@ -53,7 +83,8 @@ impl Content {
     #[must_use]
     pub fn piece(&self, size: u64, offset: u64, most: usize) -> &[u8] {
         let left = size.saturating_sub(offset).min(most as u64) as usize;
-        let start = ((mix(size) % PERIOD_BYTES as u64 + offset) % PERIOD_BYTES as u64) as usize;
+        let period = self.period as u64;
+        let start = ((mix(size) % period + offset) % period) as usize;
         &self.bytes[start..self.bytes.len().min(start + left)]
     }
 
@@ -90,6 +121,20 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stated_share_of_compressible_content_is_zeros_in_each_part_of_an_object() {
+        let content = Content::with_share(5, Some(0.75));
+        let copy = content.copy(4_194_304, 0, 4_194_304);
+        for part in copy.chunks(65_536) {
+            let zeros = part.iter().filter(|&&byte| byte == 0).count() as f64 / part.len() as f64;
+            assert!((zeros - 0.75).abs() < 0.02, "{zeros}");
+        }
+        assert!(content.holds(4_194_304, 0, &copy));
+        assert!(!Content::new(5).holds(4_194_304, 0, &copy));
+        let random = Content::with_share(5, Some(0.0)).copy(4_194_304, 0, 4_194_304);
+        assert_ne!(random[..1000], random[PERIOD_BYTES..PERIOD_BYTES + 1000], "it repeats itself");
+    }
 
     #[test]
     fn pieces_add_up_to_the_content() {

@@ -157,8 +157,16 @@ fn written_name(workers: u64, repeat: u64, worker: u64, index: u64) -> PyResult<
 }
 
 #[pyfunction]
-fn content(py: Python<'_>, seed: u64, size: u64, offset: u64, length: usize) -> Bound<'_, PyBytes> {
-    PyBytes::new(py, &Content::of(seed).copy(size, offset, length))
+#[pyo3(signature = (seed, size, offset, length, compressible=None))]
+fn content(
+    py: Python<'_>,
+    seed: u64,
+    size: u64,
+    offset: u64,
+    length: usize,
+    compressible: Option<f64>,
+) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &Content::of(seed, compressible).copy(size, offset, length))
 }
 
 #[pyfunction]

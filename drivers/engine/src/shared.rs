@@ -199,7 +199,7 @@ impl Shared {
                 waker: Waker::new().map_err(|error| format!("eventfd: {error}"))?,
             })
         };
-        let content = Content::new(config.seed);
+        let content = Content::with_share(config.seed, config.workload.objects.compressible);
         let threads = (0..config.threads).map(|_| thread()).collect::<Result<_, String>>()?;
         Ok(Self {
             hosts: config.host_headers(),

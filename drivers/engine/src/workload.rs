@@ -162,6 +162,9 @@ pub struct Objects {
     pub containers: u64,
     /// How many objects in each.
     pub per_container: u64,
+    /// The share of their bytes that compress to nothing; `None`: a shorter random pattern.
+    #[serde(default)]
+    pub compressible: Option<f64>,
 }
 
 /// How objects are chosen.

@@ -270,7 +270,7 @@ _OF_RUNS: Final[Mapping[str, Callable[[ComparedRun, Sequence[str]], Facts]]] = M
 
 def _replicas(run: ComparedRun, layout: str) -> str | None:
     structure = run.plan.structures.get(layout)
-    return str(structure.replicas) if structure is not None else run.facts(layout).get("replicas")
+    return structure.redundancy if structure is not None else run.facts(layout).get("replicas")
 
 
 _OF_LAYOUTS: Final[Mapping[str, Callable[[ComparedRun, str], str | None]]] = MappingProxyType(

@@ -149,7 +149,7 @@ def _disks(
     journals = total(structure.journals) if structure.journals else []
     if kept is None or journals is None:
         return CeilingGap(why="not measured on every disk that holds objects")
-    times = structure.replicas * structure.writes if asked.operation == "write" else 1
+    times = structure.times_kept * structure.writes if asked.operation == "write" else 1
     rate, of = sum(one.value for one in kept), kept
     if asked.operation == "write" and journals and sum(one.value for one in journals) < rate:
         rate, of = sum(one.value for one in journals), journals
@@ -158,8 +158,8 @@ def _disks(
         f"{len(of)} {what.replace('disk', 'disks', len(of) > 1)}, {' or '.join(picks)} "
         f"{_requests(nearest, asked)}"
     )
-    if asked.operation == "write" and structure.replicas > 1:
-        words += f", divided by {structure.replicas} replicas"
+    if asked.operation == "write" and structure.times_kept > 1:
+        words += f", divided by {structure.redundancy_words}"
     if asked.operation == "write" and structure.writes > 1:
         words += ", each written twice (journal and data)"
     return DeploymentCeiling(
@@ -185,10 +185,10 @@ def _osds(
     if {one.host for one in mine} != set(structure.stores):
         return CeilingGap(why="not measured on every host of OSDs")
     words = f"{len(mine)} OSDs, each alone, {_requests(nearest, asked)}"
-    if structure.replicas > 1:
-        words += f", divided by {structure.replicas} replicas"
+    if structure.times_kept > 1:
+        words += f", divided by {structure.redundancy_words}"
     return DeploymentCeiling(
-        bytes_s=sum(one.value for one in mine) / structure.replicas, limited=False, how=words
+        bytes_s=sum(one.value for one in mine) / structure.times_kept, limited=False, how=words
     )
 
 
@@ -213,13 +213,13 @@ class Crossing(Record):
 
     hosts: tuple[str, ...]
     sends: bool
-    times: int = 1
+    times: float = 1
 
     @property
     def words(self) -> str:
         """`what store-1, store-2, store-3 receive, 3 times`."""
         verb = f"{'send' if self.sends else 'receive'}{'s' * (len(self.hosts) == 1)}"
-        times = f", {self.times} times" if self.times > 1 else ""
+        times = f", {self.times:.3g} times" if self.times > 1 else ""
         return f"what {', '.join(self.hosts)} {verb}{times}"
 
 
@@ -281,10 +281,10 @@ def _crossings(structure: Structure, asked: CeilingQuery) -> list[Crossing]:
     crossing.
     """
     reads = asked.operation == "read"
-    legs = [(asked.clients, structure.entrances, 1, 1)]
-    legs += [(structure.entrances, structure.gateways, 1, 1)]
-    sent = structure.replicas if structure.copied_by == "gateway" and not reads else 1
-    kept = 1 if reads else structure.replicas
+    legs = [(asked.clients, structure.entrances, 1.0, 1.0)]
+    legs += [(structure.entrances, structure.gateways, 1.0, 1.0)]
+    sent = structure.times_kept if structure.copied_by == "gateway" and not reads else 1
+    kept = 1.0 if reads else structure.times_received
     legs += [(structure.gateways, structure.stores, sent, kept)]
     found = []
     for near, far, left, arrived in legs:

@@ -1,0 +1,133 @@
+"""What stores keep of an object on their disks, by Ceph's and Swift's own files and commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from deployed_layouts import deployed, endpoint, unlimited
+
+from weighbridge.conductor.keeping import memory_of
+
+pytestmark = pytest.mark.system
+
+MIB = 2**20
+PUT = """
+import json, os, sys
+import boto3
+from botocore.config import Config
+order = json.load(sys.stdin)
+config = Config(request_checksum_calculation="when_required")
+s3 = boto3.client("s3", endpoint_url=order["url"], aws_access_key_id=order["user"],
+    aws_secret_access_key=order["key"], region_name="us-east-1", config=config)
+s3.create_bucket(Bucket="kept")
+for number in range(order["objects"]):
+    body = os.urandom(4 << 20)
+    if order["text"]:
+        body = b"".join(os.urandom(1024) + bytes(3072) for _ in range(1024))
+    s3.put_object(Bucket="kept", Key=f"{order['text']}-{number}", Body=body)
+    assert s3.get_object(Bucket="kept", Key=f"{order['text']}-{number}")["Body"].read() == body
+"""
+SWIFT_PUT = """
+import json, os, sys
+import swiftclient
+order = json.load(sys.stdin)
+client = swiftclient.Connection(authurl=order["url"], user=order["user"], key=order["key"])
+client.put_container("kept")
+for number in range(order["objects"]):
+    body = os.urandom(4 << 20)
+    client.put_object("kept", f"random-{number}", contents=body)
+    assert client.get_object("kept", f"random-{number}")[1] == body
+print(client.head_container("kept")["x-storage-policy"])
+"""
+
+
+def put(deployment: Any, api: str, program: str, **order: Any) -> str:
+    target = json.loads(endpoint(deployment, api).model_dump_json())
+    text = json.dumps({**target, **order})
+    out: str = deployment.client.run(
+        [sys.executable, "-c", program], stdin=text, timeout_s=120
+    ).stdout
+    return out
+
+
+def grown(deployment: Any, before: Any) -> int:
+    after = deployment.running_gateway.kept_bytes()
+    return int(after.data_bytes - before.data_bytes)
+
+
+def test_a_coded_pool_keeps_one_and_a_half_bytes_a_byte_and_compressed_ones_less(
+    tmp_path: Path,
+) -> None:
+    def change(text: str) -> str:
+        return text.replace("    index_shards", "    compression: zlib\n    index_shards")
+
+    with deployed("rgw-beast-ec", tmp_path, change, change_hardware=unlimited) as deployment:
+        gateway, host = deployment.running_gateway, deployment.hosts["gateway-1"]
+
+        def ceph(*words: str) -> Any:
+            return json.loads(host.run(["ceph", *words, "--format", "json"]).stdout)
+
+        (pool,) = [
+            one
+            for one in ceph("osd", "pool", "ls", "detail")
+            if one["pool_name"] == "default.rgw.buckets.data"
+        ]
+        profile = ceph("osd", "erasure-code-profile", "get", pool["erasure_code_profile"])
+        assert (profile["k"], profile["m"], profile["crush-failure-domain"]) == ("2", "1", "host")
+        assert pool["size"] == 3
+        assert "2 data and 1 parity fragments" in gateway.facts["replicas"]
+        assert gateway.facts["compression"].startswith("zlib")
+
+        before = gateway.kept_bytes()
+        put(deployment, "s3", PUT, objects=4, text="")
+        random = grown(deployment, before)
+        assert random / (16 * MIB) == pytest.approx(1.5, rel=0.02)
+        before = gateway.kept_bytes()
+        put(deployment, "s3", PUT, objects=4, text="text")
+        # Three quarters are zeros, the rest is random.
+        assert grown(deployment, before) / (16 * MIB) == pytest.approx(1.5 / 4, rel=0.15)
+
+        bucket = json.loads(
+            host.run(["radosgw-admin", "bucket", "stats", "--bucket", "kept"]).stdout
+        )["usage"]["rgw.main"]
+        assert bucket["size"] == 32 * MIB
+        assert bucket["size_utilized"] == pytest.approx(20 * MIB, rel=0.1)
+
+        found = memory_of(gateway.daemons(), "rgw", 0, "w")
+        assert {one.role for one in found} == {"mon", "mgr", "osd", "radosgw"}
+        osd = next(one for one in found if one.daemon == "osd.0")
+        status = deployment.hosts[osd.host].run(
+            ["sh", "-c", "grep VmRSS /proc/$(pgrep -f '^ceph-osd .*-i 0')/status"]
+        )
+        resident = int(re.findall(r"\d+", status.stdout)[0]) * 1024
+        assert osd.resident_bytes == pytest.approx(resident, rel=0.2)
+
+
+def test_coded_objects_of_swift_are_fragment_archives_on_each_host(tmp_path: Path) -> None:
+    with deployed("swift-ec", tmp_path, change_hardware=unlimited) as deployment:
+        gateway = deployment.running_gateway
+        before = gateway.kept_bytes()
+        policy = put(deployment, "swift", SWIFT_PUT, objects=4)
+        assert policy.strip() == "ec-2-1"
+        assert grown(deployment, before) / (16 * MIB) == pytest.approx(1.5, rel=0.05)
+        assert "3 of 3 fragments" in gateway.facts["acknowledgement"]
+        archives = []
+        for name in ("store-1", "store-2", "store-3"):
+            files = deployment.hosts[name].run(
+                ["find", "/srv/node", "-path", "*/objects-1/*", "-size", "+1M", "-name", "*.data"]
+            )
+            archives += files.stdout.split()
+            assert len(files.stdout.split()) == 4
+        numbers = [re.search(r"#(\d)#d\.data$", path) for path in archives]
+        assert sorted(one.group(1) for one in numbers if one) == sorted("012" * 4)
+        roles = {one.role: one for one in memory_of(gateway.daemons(), "swift", 0, "w")}
+        assert {"proxy-server", "object-server", "memcached"} <= set(roles)
+        assert roles["object-server"].processes > 1
+        assert all(one.resident_bytes for one in roles.values())
