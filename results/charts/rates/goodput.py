@@ -25,7 +25,7 @@ from weighbridge.results.figures import show_figure, upper
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
-_NAMED_PERCENT: Final = 1.0
+_NAMED_PERCENT: Final = 5.0
 """Refusals from this share on are written beside a point."""
 _HEAD: Final = ("Layout", "offered/s", "goodput/s", *(f"{METRICS[key].name}, %" for key in SHARES))
 
