@@ -52,6 +52,12 @@ class ChartSource(Record):
         """The layouts, in order."""
         return self.plan.layouts
 
+    @property
+    def by_workers(self) -> tuple[Row, ...]:
+        """The rows for charts over worker counts: without those over an offered rate."""
+        offered = {one.name for one in self.plan.suite.workloads if one.overload is not None}
+        return tuple(row for row in self.rows if row.workload not in offered)
+
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """The results of comparing the layouts; none where they are not compared."""

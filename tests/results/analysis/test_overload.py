@@ -12,6 +12,7 @@ from weighbridge.results.analysis.overload import GoodputCurve, overload_of
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.analysis.steps.visit import Point, visit
+from weighbridge.results.charts.by_workers import latency_by_workers, throughput_by_workers
 from weighbridge.results.charts.rates.goodput import goodput_chart
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.record.measurement import Measurement
@@ -143,6 +144,7 @@ def test_the_chart_has_a_line_of_the_judged_points_and_a_csv_of_all(tmp_path: Pa
     run, rows = curves_of(tmp_path, FALLING, invalid=400)
     assert goodput_chart(fake_chart_source(run, rows)) == ()
     source = fake_chart_source(run, rows, overload=overload_of(run.plan(), rows))
+    assert throughput_by_workers(source) == latency_by_workers(source) == ()
     (figure,) = goodput_chart(source)
     (panel,) = figure.panels
     (line,) = next(mark for mark in panel.marks if mark.kind == "line").traces
