@@ -156,6 +156,7 @@ def _derive(data: RunData) -> Derived:
         agreement=sentences(agreed, findings),
         replayed=replayed,
         found=data.found,
+        overload=data.overload,
         stairs=stairs.sentences if stairs is not None else (),
         hosts=host_sentences(data.attested, plan.measured),
         reasons=why,

@@ -69,6 +69,13 @@ def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
     return MetricFigure(within=middle(bins)) if bins and len(bins) == len(found) else NOTHING
 
 
+def average(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The arithmetic mean, for shares that may be 0; NOTHING if a value is unknown."""
+    values = [one.value for one in found if one.value is not None]
+    known = values and len(values) == len(found)
+    return MetricFigure(value=sum(values) / len(values)) if known else NOTHING
+
+
 def largest(found: Sequence[MetricFigure]) -> MetricFigure:
     """The largest known value, or its bin."""
     values = [one.value for one in found if one.value is not None]

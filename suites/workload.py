@@ -159,6 +159,17 @@ class Zipf(Record):
     zipf: Annotated[float, Field(gt=0, le=5)]
 
 
+class Overload(Record):
+    """Requests come at a rate that may be beyond capacity: those that fail, are late or could not
+    be sent are part of the result and make no step invalid.
+    """
+
+    within: Annotated[Seconds, Field(gt=0)] | None = None
+    """Goodput counts requests that succeeded within this time from their intended start; None: all
+    that succeeded.
+    """
+
+
 class Workload(Record):
     """Operation mix, objects, access pattern and runtime; each count of `workers` is a step."""
 
@@ -178,6 +189,13 @@ class Workload(Record):
     """Operations per second of all workers; latency counts from the intended start.
 
     None: a closed loop.
+    """
+    overload: Overload | None = None
+    """The rate may be beyond capacity: `{within: 1s}`; needs `rate_per_s` and one worker count.
+
+    Each worker is a connection with one request outstanding: with the rate times the suite's
+    `timeout` of them no request waits in the client, as with clients that know nothing of each
+    other. None: a rate that was not reached, and failures, make a step invalid.
     """
     verify: Annotated[float, BeforeValidator(_verify), Field(ge=0, le=1)] = VERIFIED_SHARE
     """Share of reads, drawn by the seed, of which every byte is compared with what was written:
@@ -209,6 +227,10 @@ class Workload(Record):
             raise ValueError("runtime must be above 0s")
         if len(set(self.workers)) != len(self.workers):
             raise ValueError("workers names the same count twice: use repeats")
+        if self.overload is not None and (self.rate_per_s is None or len(self.workers) > 1):
+            raise ValueError(
+                "overload needs `rate_per_s`, and one worker count: the number of connections"
+            )
         return self
 
     @property

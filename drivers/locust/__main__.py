@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import resource
 import signal
 import sys
 
@@ -30,6 +31,10 @@ def main(argv: list[str]) -> int:
         # Locust warns of every fast start of users, which is wanted here; swiftclient logs every
         # failed request.
         logging.getLogger(chatty).setLevel(logging.ERROR)
+    # Each worker is a connection, and beyond capacity there are thousands: the usual soft limit of
+    # 1024 open files is too low.
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     if argv[1:2] == ["worker"]:
         return be_worker(argv[2], *(int(word) for word in argv[3:6]))
     from weighbridge.drivers.locust.loop import drive  # noqa: PLC0415 - imports Locust, which patches the process it is in

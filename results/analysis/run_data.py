@@ -14,6 +14,7 @@ from weighbridge.results.analysis.find.searches import Searches
 from weighbridge.results.analysis.keeping import Costs, costs
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.layers.staircases import staircases, with_ceilings
+from weighbridge.results.analysis.overload import OverloadKind, overload_of
 from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row, rows_of
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
@@ -178,6 +179,11 @@ class RunData:
         }
         pairs = host_doubts(self.attested, self.plan.measured)
         return found_rates(self.plan, searches, lost, self.rows, pairs)
+
+    @cached_property
+    def overload(self) -> tuple[OverloadKind, ...]:
+        """Goodput over the offered rate; none without workloads that may be beyond capacity."""
+        return overload_of(self.plan, self.rows)
 
     @cached_property
     def study(self) -> StudyOutcome | None:

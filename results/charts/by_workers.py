@@ -63,7 +63,9 @@ _CEILINGS: Final = (
 
 def throughput_by_workers(source: ChartSource) -> tuple[Figure, ...]:
     """The chart of throughput, with the ceilings of the layers below where those are known."""
-    rows, layouts, repeats = source.rows, source.layouts, source.plan.suite.repeats
+    rows, layouts, repeats = source.by_workers, source.layouts, source.plan.suite.repeats
+    if not rows and source.rows:
+        return ()
     panels = throughput_panels(rows, source.findings, ceiling_lines(source.stairs))
     dots = (
         f"line: geometric mean of {repeats_used(rows, repeats)}, each a faint dot; band: its 95 % "
@@ -95,7 +97,10 @@ def throughput_by_workers(source: ChartSource) -> tuple[Figure, ...]:
 
 def latency_by_workers(source: ChartSource) -> tuple[Figure, ...]:
     """The chart of p90 and the slowest requests."""
-    panels = latency_panels(source.rows, source.findings)
+    rows = source.by_workers
+    if not rows and source.rows:
+        return ()
+    panels = latency_panels(rows, source.findings)
     each = " Faint dots: p90 of each repeat." if source.plan.suite.repeats > 1 else ""
     binned = (
         "Bars: the bin that holds the latency, where the driver reports no more. "
@@ -106,11 +111,11 @@ def latency_by_workers(source: ChartSource) -> tuple[Figure, ...]:
         name="latency-by-workers",
         section="workers",
         title="Latency by workers: p90 and max",
-        finding=latency_headline(source.rows, source.findings),
+        finding=latency_headline(rows, source.findings),
         caption="Filled, joined: p90, where there are the 200 samples that it needs. Hollow: the "
         "slowest request."
         f"{each}{_doubt_words(source)} {binned}{_CROSSED}",
-        data=latency_csv(source.rows),
+        data=latency_csv(rows),
         panels=tuple(latency_panel(panel) for panel in panels),
         layouts=source.layouts,
     )
@@ -119,18 +124,19 @@ def latency_by_workers(source: ChartSource) -> tuple[Figure, ...]:
 
 def first_byte_by_workers(source: ChartSource) -> tuple[Figure, ...]:
     """The chart of the time to first byte, of runs whose driver times it."""
-    panels = first_byte_panels(source.rows, source.findings)
+    rows = source.by_workers
+    panels = first_byte_panels(rows, source.findings)
     if not panels:
         return ()
     figure = Figure(
         name="first-byte-by-workers",
         section="workers",
         title="Time to first byte by workers: p50 and p90",
-        finding=latency_headline(source.rows, source.findings, "first-byte"),
+        finding=latency_headline(rows, source.findings, "first-byte"),
         caption="From the start of a read or listing to the first byte of its answer. Filled, "
         f"joined: p90. Hollow: the median.{_doubt_words(source)} {_CROSSED}",
         data=latency_csv(
-            [row for row in source.rows if row.value("first-byte-p50") is not None], "first-byte"
+            [row for row in rows if row.value("first-byte-p50") is not None], "first-byte"
         ),
         panels=tuple(latency_panel(panel, ("p90", "p50")) for panel in panels),
         layouts=source.layouts,

@@ -9,6 +9,7 @@ from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.layers.staircase import Staircase
+from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap
@@ -37,6 +38,8 @@ class ChartSource(Record):
     tuned: TuningResult | None = None
     found: Found | None = None
     """The highest rates within a bound, where they were searched."""
+    overload: tuple[OverloadKind, ...] = ()
+    """Goodput over the offered rate, where that may be beyond capacity."""
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
@@ -48,6 +51,12 @@ class ChartSource(Record):
     def layouts(self) -> tuple[PlannedLayout, ...]:
         """The layouts, in order."""
         return self.plan.layouts
+
+    @property
+    def by_workers(self) -> tuple[Row, ...]:
+        """The rows for charts over worker counts: without those over an offered rate."""
+        offered = {one.name for one in self.plan.suite.workloads if one.overload is not None}
+        return tuple(row for row in self.rows if row.workload not in offered)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -112,5 +121,6 @@ def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
         stairs=tuple(stair for stair in data.stairs or () if stair.layout not in plan.twins),
         recaps=() if data.study is None else data.study.recaps,
         found=data.found,
+        overload=data.overload,
         slo_ms=slo_ms,
     )

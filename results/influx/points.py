@@ -27,7 +27,7 @@ from typing import Final
 
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.use import StepUse, step_use
-from weighbridge.results.analysis.steps.visit import Point, visit
+from weighbridge.results.analysis.steps.visit import Point, visit, workloads_of
 from weighbridge.results.influx.line_protocol import InfluxPoint
 from weighbridge.results.metrics import METRICS, Figures, by_column
 from weighbridge.results.record import (
@@ -42,6 +42,7 @@ from weighbridge.results.record import (
     Tally,
     Telemetry,
 )
+from weighbridge.suites import Workload
 
 RUN_TAGS: Final = ("run", "suite")
 STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")
@@ -129,7 +130,13 @@ class RunPoints:
             yield from _lines(_second(tags, second, began_ms))
         telemetry = self._store.telemetry(step.key)
         use = None if telemetry is None else step_use(telemetry, measurement.window_s)
-        found = visit(step, use, closed_loop=step.key.workload not in self._rate_workloads)
+        workload = self._workloads.get(step.key.workload)
+        found = visit(
+            step,
+            use,
+            closed_loop=workload is None or workload.rate_per_s is None,
+            workload=workload,
+        )
         for tally in measurement.tallies:
             yield from _lines(
                 _step(
@@ -157,10 +164,8 @@ class RunPoints:
         return self._store.plan()
 
     @cached_property
-    def _rate_workloads(self) -> frozenset[str]:
-        return frozenset(
-            one.name for one in self._plan.suite.workloads if one.rate_per_s is not None
-        )
+    def _workloads(self) -> dict[str, Workload]:
+        return workloads_of(self._plan)
 
     @property
     def _tags(self) -> dict[str, str | None]:

@@ -22,6 +22,7 @@ from weighbridge.results.analysis.findings import (
     subjects,
 )
 from weighbridge.results.analysis.keeping import Costs
+from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
@@ -99,6 +100,7 @@ def report(
     reasons: Sequence[Reason] = (),
     remedy: Remedy | None = None,
     found: Found | None = None,
+    overload: Sequence[OverloadKind] = (),
     endpoints: Sequence[EndpointUse] = (),
     cost: Costs = NO_COSTS,
 ) -> str:
@@ -150,6 +152,7 @@ def report(
         reasons=reasons,
         remedy=remedy,
         found=found,
+        overload=[text for kind in overload for text in kind.sentences],
         found_head=RATE_HEAD,
         found_lines=() if found is None else rate_lines(found),
         colours=colours,

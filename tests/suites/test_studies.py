@@ -41,7 +41,7 @@ def study_of(text: str) -> Study:
     return Document("trial.yaml", text.replace("none", '"none"')).into(Study)
 
 
-def test_five_studies_ship_and_each_has_an_author_and_the_differences_of_its_scales() -> None:
+def test_six_studies_ship_and_each_has_an_author_and_the_differences_of_its_scales() -> None:
     shipped = loader.shipped()
     assert set(shipped) == {
         "swift-vs-rgw-read-2014",
@@ -49,6 +49,7 @@ def test_five_studies_ship_and_each_has_an_author_and_the_differences_of_its_sca
         "ceph-benchmarks-2012",
         "ceph-osd-backends-2016",
         "ornl-2013",
+        "rgw-at-scale-2025",
     }
     for name, path in shipped.items():
         _, study = loader.load(path)

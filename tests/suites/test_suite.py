@@ -25,7 +25,7 @@ def suite_of(text: str) -> Suite:
 
 def test_every_shipped_suite_is_valid() -> None:
     shipped = loader.shipped()
-    lab = {"small-objects-lab", "large-objects-lab", "layers-lab", "gateways-lab"}
+    lab = {"overload", "small-objects-lab", "large-objects-lab", "layers-lab", "gateways-lab"}
     lab.add("keeping-lab")
     assert set(shipped) == {"quick", "small-objects", "large-objects", *lab}
     for name, path in shipped.items():
@@ -277,3 +277,23 @@ def test_connections_that_do_not_exist_are_refused(written: str) -> None:
 def test_sdk_users_are_refused_connections_that_sdks_would_not_make() -> None:
     with pytest.raises(DocumentError, match="connections of mixed"):
         suite_of(f"users: sdk\n{GOOD}    connections: per-request\n")
+
+
+@pytest.mark.parametrize(
+    "changed", [{"rate_per_s": None}, {"workers": (1, 2)}, {"overload": {"within": "0s"}}]
+)
+def test_overload_needs_a_rate_one_worker_count_and_a_time_above_zero(
+    changed: dict[str, object],
+) -> None:
+    given = {
+        "name": "read",
+        "objects": {"size": "4KiB"},
+        "operations": {"read": 1},
+        "workers": (8,),
+        "runtime": "1s",
+        "rate_per_s": 100,
+        "overload": {"within": "1s"},
+    }
+    assert Workload.model_validate(given).overload is not None
+    with pytest.raises(ValueError, match="overload"):
+        Workload.model_validate({**given, **changed})

@@ -275,7 +275,12 @@ class StepRunner:
             )
             measured = driver.step(order, on_progress)
         measurement = measured.measurement
-        verdict = judge(measurement, self._suite.bounds, rate_per_s=workload.rate_per_s)
+        verdict = judge(
+            measurement,
+            self._suite.bounds,
+            rate_per_s=workload.rate_per_s,
+            overload=workload.overload is not None,
+        )
         result = StepResult(
             key=key,
             measurement=measurement,

@@ -25,9 +25,9 @@ from weighbridge.environment import require
 from weighbridge.results import derive
 from weighbridge.results.analysis.steps.visit import (
     JudgedStep,
-    closed_loops,
     read_visit,
     read_visits,
+    workloads_of,
 )
 from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
 from weighbridge.results.analysis.tuning.setting_table import SettingTable
@@ -245,13 +245,13 @@ def _run_trials(
     despite: Collection[str],
 ) -> SettingTable:
     book, plan = TuningStore(store.folder), store.plan()
-    closed = closed_loops(plan)
+    workloads = workloads_of(plan)
     visits: dict[StepKey, JudgedStep] = read_visits(store, plan)
     before = book.trials()
     course = Course(prepared, attest=attest, allowance=allowance, made=len(before))
 
     def written(step: StepResult) -> None:
-        visits[step.key] = read_visit(store, step, closed)
+        visits[step.key] = read_visit(store, step, workloads)
 
     with display_for(course, doing.screen, course) as display:
         display.say(f"writing to {store.folder}")

@@ -105,7 +105,7 @@ def read_searches(store: RunStore, plan: FindingPlan) -> Searches | None:
 
 def judged(store: RunStore, step: StepResult) -> JudgedStep:
     """A step as a search judges it."""
-    return read_visit(store, step, () if step.key.rate_per_s is not None else (step.key.workload,))
+    return read_visit(store, step, {}, closed_loop=step.key.rate_per_s is None)
 
 
 def _key_at(key: StepKey, search: RateSearch, rate_per_s: float) -> StepKey:

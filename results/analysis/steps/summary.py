@@ -36,7 +36,13 @@ from weighbridge.results.analysis.steps.use import (
     over_repeats,
 )
 from weighbridge.results.analysis.steps.validity import outlier_words
-from weighbridge.results.analysis.steps.visit import JudgedStep, Point, closed_loops, visit
+from weighbridge.results.analysis.steps.visit import (
+    JudgedStep,
+    Point,
+    is_closed_loop,
+    visit,
+    workloads_of,
+)
 from weighbridge.results.doubt import Doubt, graves
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric
@@ -167,9 +173,14 @@ def visits(
     """Each step reduced to what is kept of it; steps are consumed one by one, as runs may have
     many.
     """
-    closed = closed_loops(plan)
+    workloads = workloads_of(plan)
     return {
-        step.key: visit(step, uses.get(step.key), closed_loop=step.key.workload in closed)
+        step.key: visit(
+            step,
+            uses.get(step.key),
+            closed_loop=is_closed_loop(step, workloads),
+            workload=workloads.get(step.key.workload),
+        )
         for step in steps
     }
 

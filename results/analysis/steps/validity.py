@@ -97,9 +97,16 @@ def least_samples(percent: float) -> int:
     return math.ceil(round(100 / (100 - percent), 6))
 
 
-def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None = None) -> Verdict:
+def judge(
+    measurement: Measurement,
+    bounds: Bounds,
+    *,
+    rate_per_s: float | None = None,
+    overload: bool = False,
+) -> Verdict:
     """Whether a measurement may be ranked. `rate_per_s`: the workload's; None: a closed loop.
 
+    `overload`: the rate may be beyond capacity, and what is not served is only noted.
     Its own notes are not repeated. Raises InvalidMeasurement if a histogram cannot be read.
     """
     faults: list[str] = []
@@ -117,7 +124,8 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
             unserved.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
         else:
             notes.append(text)
-    faults += unserved
+    not_served = notes if overload else faults
+    not_served += unserved
     for tally in measurement.tallies:
         if tally.latency is not None:
             counted = Histogram.decode(tally.latency).count
@@ -141,7 +149,8 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
             faults.append(f"the driver{where} {used}: it may have been the bottleneck")
     if rate_per_s is not None:
         too_slow = _too_slow(measurement, rate_per_s, done + failed)
-        faults, unserved = [*faults, *too_slow], [*unserved, *too_slow]
+        unserved += too_slow
+        not_served += too_slow
     little = _little(measurement, done, failed) if rate_per_s is None and done else None
     if little is not None:
         miss, bound = little

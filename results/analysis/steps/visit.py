@@ -8,7 +8,7 @@ unreadable histogram spoils only its own step: none of its figures is ranked, an
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
@@ -29,6 +29,7 @@ from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, Figures
 from weighbridge.results.record import (
     Histogram,
+    Measurement,
     ResolvedPlan,
     RunStore,
     StepKey,
@@ -36,7 +37,7 @@ from weighbridge.results.record import (
     Tally,
     rank_of,
 )
-from weighbridge.suites import Operation
+from weighbridge.suites import Operation, Workload
 
 MOVED: Final = 1.05
 """From this factor on, what requests in flight could do to the time to first byte is a doubt. A
@@ -101,26 +102,44 @@ def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, JudgedStep
     Unreadable telemetry is a gap of its step. Raises InvalidMeasurement with file:line on an
     unreadable line of `steps.jsonl`, and UsageError if the file is unreadable.
     """
-    closed = closed_loops(plan)
+    workloads = workloads_of(plan)
     found: dict[StepKey, JudgedStep] = {}
     for number, step in enumerate(store.each_step(), start=1):
-        found[step.key] = read_visit(store, step, closed, place=f"steps.jsonl:{number}")
+        found[step.key] = read_visit(store, step, workloads, place=f"steps.jsonl:{number}")
     return found
 
 
 def read_visit(
-    store: RunStore, step: StepResult, closed: Collection[str], *, place: str = "steps.jsonl"
+    store: RunStore,
+    step: StepResult,
+    workloads: Mapping[str, Workload],
+    *,
+    closed_loop: bool | None = None,
+    place: str = "steps.jsonl",
 ) -> JudgedStep:
-    """One step with what the hosts used; `closed` are the workloads without a rate."""
+    """One step with what the hosts used. `workloads` are the suite's by name; they say whether it
+    is a closed loop, unless the caller knows.
+    """
     use, gaps = _read_use(store, step)
-    return visit(step, use, closed_loop=step.key.workload in closed, place=place, gaps=gaps)
-
-
-def closed_loops(plan: ResolvedPlan) -> frozenset[str]:
-    """The workloads without a rate."""
-    return frozenset(
-        workload.name for workload in plan.suite.workloads if workload.rate_per_s is None
+    return visit(
+        step,
+        use,
+        closed_loop=is_closed_loop(step, workloads) if closed_loop is None else closed_loop,
+        workload=workloads.get(step.key.workload),
+        place=place,
+        gaps=gaps,
     )
+
+
+def workloads_of(plan: ResolvedPlan) -> dict[str, Workload]:
+    """The suite's workloads by name."""
+    return {workload.name: workload for workload in plan.suite.workloads}
+
+
+def is_closed_loop(step: StepResult, workloads: Mapping[str, Workload]) -> bool:
+    """Whether a step's workload is one of the suite's, and has no rate."""
+    workload = workloads.get(step.key.workload)
+    return workload is not None and workload.rate_per_s is None
 
 
 def _read_use(store: RunStore, step: StepResult) -> tuple[StepUse | None, tuple[str, ...]]:
@@ -139,11 +158,13 @@ def visit(
     use: StepUse | None = None,
     *,
     closed_loop: bool = True,
+    workload: Workload | None = None,
     place: str = "steps.jsonl",
     gaps: tuple[str, ...] = (),
 ) -> JudgedStep:
     """What is kept of a step. `closed_loop`: its workload has no rate (a step of a search has).
 
+    `workload`: the suite's; without one nothing is known of goodput.
     `place`: where the step was read from, for notes. `gaps`: what could not be read with it.
     """
     measurement = step.measurement
@@ -151,7 +172,7 @@ def visit(
     if measurement is None:
         return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
     done = sum(tally.count for tally in measurement.tallies)
-    readers = [_Reader(tally, measurement.window_s, done, use) for tally in measurement.tallies]
+    readers = [_Reader(tally, measurement, done, use, workload) for tally in measurement.tallies]
     faults = [
         f"{place}: latencies of {one.tally.operation}: {one.fault}" for one in readers if one.fault
     ]
@@ -209,9 +230,16 @@ class _Reader:
     `fault` says why its histograms cannot be read: only the exact maximum is then known.
     """
 
-    def __init__(self, tally: Tally, window_s: float, done: int, use: StepUse | None) -> None:
+    def __init__(
+        self,
+        tally: Tally,
+        measurement: Measurement,
+        done: int,
+        use: StepUse | None,
+        workload: Workload | None,
+    ) -> None:
         self.tally = tally
-        self.window_s = window_s
+        self.window_s = measurement.window_s
         self.done = done
         self.gateway_cpu_s = None if use is None else use.gateway_cpu_s
         self.storage_cpu_s = None if use is None else use.storage_cpu_s
@@ -226,6 +254,25 @@ class _Reader:
             )
         except InvalidMeasurement as error:
             self.fault = str(error)
+        self.offered: float | None = None
+        self.sent_share: float | None = None
+        self.good: int | None = None
+        if workload is None or workload.overload is None or workload.rate_per_s is None:
+            return
+        due = workload.rate_per_s * self.window_s
+        weights = workload.operations
+        self.offered = due * weights.get(tally.operation, 0.0) / sum(weights.values())
+        if measurement.begun is not None:
+            self.sent_share = min(1.0, measurement.begun / due)
+        self.good = self._good(workload.overload.within)
+
+    def _good(self, within_s: float | None) -> int | None:
+        """Successes within a time; None if the histogram does not say."""
+        if within_s is None or not self.tally.count:
+            return self.tally.count
+        if self._latency is None:
+            return None
+        return sum(count for top_us, count in self._latency.buckets() if top_us <= within_s * 1e6)
 
     def latency(self, percent: float) -> MetricFigure | None:
         """A percentile in ms, with its order-statistic interval if few samples are beyond it; 100:

@@ -1,0 +1,256 @@
+"""Goodput over the offered rate: what each layout still serves when more is asked than it can.
+
+A curve has the steps of workloads with `overload` that differ only in name, rate, connections and
+times. Words follow from steps that can be judged: one whose driver was saturated, or with another
+grave doubt, is shown and never part of a sentence. That goodput falls is claimed if it does over
+the repeats; with few of them all is provisional.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pydantic import PositiveFloat
+
+from weighbridge.common.record import Record
+from weighbridge.results import overload_metrics
+from weighbridge.results.analysis.kinds import requests_of
+from weighbridge.results.analysis.steps.service_level import may_rank
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.doubt import few, touching
+from weighbridge.results.figures import counted, listed, show_figure
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.record import ResolvedPlan
+from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, one_sample
+from weighbridge.suites import Workload
+
+KEPT: Final = 0.95
+"""The share of the offered rate from which a layout keeps up with it."""
+FALLEN: Final = 0.95
+"""Goodput of at most this share of the best has fallen: as the bound of throughputs."""
+SHARES: Final = tuple(one.key for one in overload_metrics.SHARES)
+"""Metrics of what became of the other requests, in % of those that were due."""
+_LEAST_PERCENT: Final = 0.5
+"""Smaller shares are not named in sentences."""
+
+
+class OfferedPoint(Record):
+    """One layout at one rate. `refused` is in % of the requests that were due."""
+
+    offered_per_s: PositiveFloat
+    row: Row
+
+    @property
+    def goodput(self) -> float | None:
+        """In operations per second; None if unknown."""
+        return self.row.value("goodput")
+
+    @property
+    def refused(self) -> float:
+        """Requests that were refused, in % of those that were due; 0 if unknown."""
+        return self.row.value("refused") or 0.0
+
+    @property
+    def judged(self) -> bool:
+        """Whether sentences may use it."""
+        return self.goodput is not None and may_rank(self.row, "goodput")
+
+    @property
+    def note(self) -> str:
+        """Why it is not judged, else what readers must know."""
+        doubts = [one.words for one in touching(self.row.doubts, "goodput")]
+        return "; ".join(dict.fromkeys((*doubts, *self.row.notes)))
+
+    @property
+    def shares(self) -> str:
+        """`58 % refused, 12 % late`: what became of the requests that do not count."""
+        known = [(METRICS[key].name, self.row.value(key) or 0.0) for key in SHARES]
+        return ", ".join(
+            f"{show_figure(value, 2)} % {name}" for name, value in known if value >= _LEAST_PERCENT
+        )
+
+
+class GoodputCurve(Record):
+    """One layout at all rates, ascending."""
+
+    layout: str
+    points: tuple[OfferedPoint, ...]
+
+    @property
+    def judged(self) -> tuple[OfferedPoint, ...]:
+        """The points that sentences may use."""
+        return tuple(point for point in self.points if point.judged)
+
+    @property
+    def kept(self) -> OfferedPoint | None:
+        """The highest rate up to which it keeps up with every judged one; None: with none."""
+        found = None
+        for point in self.judged:
+            if (point.goodput or 0.0) < KEPT * point.offered_per_s:
+                break
+            found = point
+        return found
+
+    @property
+    def best(self) -> OfferedPoint | None:
+        """The point with the highest goodput; None if none is judged."""
+        return max(self.judged, key=lambda point: point.goodput or 0.0, default=None)
+
+    @property
+    def fall(self) -> Ratio | None:
+        """Goodput at the highest judged rate divided by the best, repeat by repeat; None if they
+        are the same point, and if a repeat served nothing.
+        """
+        best = self.best
+        if best is None or best is self.judged[-1]:
+            return None
+        now = {one.repeat: one.value("goodput") for one in self.judged[-1].row.used}
+        then = {one.repeat: one.value("goodput") for one in best.row.used}
+        ratios = [
+            (now[repeat] or 0.0) / (then[repeat] or 1.0) for repeat in now if then.get(repeat)
+        ]
+        if not ratios or min(ratios) <= 0:
+            return None
+        if len(ratios) == 1:
+            return Ratio(value=ratios[0], repeats=1)
+        return one_sample([math.log(ratio) for ratio in ratios]).ratio
+
+    @property
+    def sentence(self) -> str:
+        """What the curve shows, without a full stop."""
+        judged = self.judged
+        if not judged:
+            why = next((point.note for point in self.points if point.note), "not measured")
+            return f"{self.layout}: no rate can be judged: {why}"
+        words = [f"{self.layout} {self._kept_words()}", *self._beyond_words()]
+        lost = len(self.points) - len(judged)
+        if lost:
+            words.append(f"{counted(lost, 'rate')} of {len(self.points)} cannot be judged")
+        return f"{'; '.join(words)}{self._doubt_words()}"
+
+    def _kept_words(self) -> str:
+        kept, last = self.kept, self.judged[-1]
+        if kept is None:
+            first = self.judged[0]
+            return (
+                f"does not keep up even with {show_figure(first.offered_per_s)}/s: its goodput is "
+                f"{show_figure(first.goodput)}/s there"
+            )
+        if kept is last:
+            return f"keeps up with every rate, up to {show_figure(last.offered_per_s)}/s"
+        return f"keeps up to {show_figure(kept.offered_per_s)}/s"
+
+    def _beyond_words(self) -> Iterator[str]:
+        """What becomes of goodput beyond the rate that it keeps up with."""
+        best, last = self.best, self.judged[-1]
+        if best is None or self.kept is last or len(self.judged) == 1:
+            return
+        at = f"at {show_figure(last.offered_per_s)}/s"
+        shares = f" ({last.shares})" if last.shares else ""
+        most = f"{show_figure(best.goodput)}/s at {show_figure(best.offered_per_s)}/s"
+        if best is last:
+            yield f"its goodput is highest {at}, {show_figure(best.goodput)}/s{shares}"
+            return
+        if not last.goodput:
+            yield f"beyond its best, {most}, goodput falls to nothing {at}{shares}"
+            return
+        fall = self.fall
+        share = f"{100 * last.goodput / (best.goodput or 1.0):.0f} %"
+        span = (
+            f" ({100 * fall.low:.0f} to {100 * fall.high:.0f})"
+            if fall is not None and fall.low is not None and fall.high is not None
+            else ""
+        )
+        clear = fall is not None and (fall.high is None or fall.high < 1)
+        if fall is not None and fall.value <= FALLEN and clear:
+            yield f"beyond its best, {most}, goodput falls to {share}{span} of it {at}{shares}"
+        elif last.goodput > FALLEN * (best.goodput or 0.0):
+            yield f"beyond that its goodput holds: {show_figure(last.goodput)}/s {at}{shares}"
+        else:
+            yield f"{at} its goodput is {share}{span} of its best, {most}: no clear fall{shares}"
+
+    def _doubt_words(self) -> str:
+        doubts = [
+            f"{one.what}: {one.words}"
+            for point in self.judged
+            for one in touching(point.row.doubts, "goodput")
+        ]
+        repeats = min(point.row.repeats for point in self.judged)
+        if (short := few(repeats)) is not None:
+            doubts.insert(0, f"{short.what}: {short.words}")
+        return f"; provisional: {'; '.join(dict.fromkeys(doubts))}" if doubts else ""
+
+
+class OverloadKind(Record):
+    """One kind of requests, offered at several rates."""
+
+    key: str
+    about: str
+    """`16 kB reads within 1 s`."""
+    curves: tuple[GoodputCurve, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the curves show, a sentence for each layout."""
+        return tuple(f"{self.about}: {curve.sentence}." for curve in self.curves)
+
+
+def overload_of(plan: ResolvedPlan, rows: Sequence[Row]) -> tuple[OverloadKind, ...]:
+    """The curves of a run, without its A/A controls; none without workloads with `overload`."""
+    workloads = {one.name: one for one in plan.suite.workloads if one.overload is not None}
+    kinds: dict[tuple[object, ...], list[tuple[Workload, Row]]] = {}
+    for row in rows:
+        workload = workloads.get(row.workload)
+        if workload is not None and row.layout not in plan.twins:
+            same = workload.model_dump_json(
+                exclude={"name", "rate_per_s", "workers", "runtime", "warmup"}
+            )
+            kind = (same, row.operation, row.api, row.driver)
+            kinds.setdefault(kind, []).append((workload, row))
+    apis = len({row.api for found in kinds.values() for _, row in found}) > 1
+    drivers = len({row.driver for found in kinds.values() for _, row in found}) > 1
+    return tuple(_kind(found, api=apis, driver=drivers) for found in kinds.values())
+
+
+def _kind(found: Sequence[tuple[Workload, Row]], *, api: bool, driver: bool) -> OverloadKind:
+    workload, first = found[0]
+    about = requests_of(first.operation, first.object_size_bytes)
+    if workload.overload is not None and workload.overload.within is not None:
+        about += f" within {workload.overload.within:g} s"
+    about += f" over {first.api}" if api else ""
+    about += f" by {driver_label(first.driver)}" if driver else ""
+    points: dict[str, list[OfferedPoint]] = {}
+    for one, row in found:
+        # A mixed workload offers each operation its share of the rate.
+        share = one.operations[row.operation] / sum(one.operations.values())
+        point = OfferedPoint(offered_per_s=(one.rate_per_s or 0.0) * share, row=row)
+        points.setdefault(row.layout, []).append(point)
+    return OverloadKind(
+        key=f"{first.workload}-{first.operation}-{first.api}-{first.driver}",
+        about=about,
+        curves=tuple(
+            GoodputCurve(
+                layout=layout,
+                points=tuple(sorted(mine, key=lambda point: point.offered_per_s)),
+            )
+            for layout, mine in points.items()
+        ),
+    )
+
+
+def headline_of(kinds: Sequence[OverloadKind]) -> str:
+    """The best goodput of each layout in the first kind, for a title; no ranking."""
+    best = [(curve.layout, curve.best) for curve in kinds[0].curves]
+    known = [(layout, point) for layout, point in best if point is not None]
+    if not known:
+        return "Goodput over the offered rate"
+    words = [f"{show_figure(point.goodput)}/s on {layout}" for layout, point in known]
+    judged = [row for _, point in known for row in (point.row,)]
+    doubted = any(
+        row.repeats < REPEATS_FOR_A_CLAIM or touching(row.doubts, "goodput") for row in judged
+    )
+    start = "Provisional: the" if doubted else "The"
+    return f"{start} most {kinds[0].about}: {listed(words)}"

@@ -1,0 +1,130 @@
+"""A metric: how one figure of a step is read, merged over repeats, shown and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal, Protocol
+
+from pydantic import Field
+
+from weighbridge.common.record import Record
+from weighbridge.results.metric_figure import Merge, MetricFigure, geometric_mean
+from weighbridge.results.record.measurement import Tally
+from weighbridge.suites import Bounds
+
+
+class OperationReader(Protocol):
+    """One operation of a measured step, as a metric reads it."""
+
+    tally: Tally
+    window_s: float
+    done: int
+    """Operations of the step that succeeded, of any kind."""
+    offered: float | None
+    """Requests of this operation that were due in the window; None unless its workload may be
+    beyond capacity (`overload`).
+    """
+    good: int | None
+    """Successes within the time that the workload's `overload` allows, all without one; None as
+    for `offered`, and if unknown.
+    """
+    sent_share: float | None
+    """The share of the step's due requests that were sent, from 0 to 1; None as for `offered`."""
+    gateway_cpu_s: float | None
+    storage_cpu_s: float | None
+    """CPU seconds of all hosts of the tier in the window; None if unknown."""
+
+    def latency(self, percent: float) -> MetricFigure | None:
+        """A latency percentile in ms; 100: the maximum. None if unknown or with too few samples."""
+
+    def first_byte(self, percent: float) -> MetricFigure | None:
+        """A percentile of the time to first byte in ms; None as for `latency`, and of operations
+        other than reads and listings.
+        """
+
+
+class Metric(Record):
+    """One figure of a step. Its export columns are `<key>_<suffix>`, with `_` for `-` and `.`."""
+
+    key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]*$")]
+    name: str
+    """Its name in sentences: `p90`."""
+    title: str
+    """Its name in table headers."""
+    unit: str
+    suffix: Annotated[str, Field(pattern=r"^[a-z0-9_]*$")]
+    """The unit in column names: `ops_s`."""
+    group: Literal["rate", "latency", "count", "cost"]
+    about: str
+    """What it is, in one sentence."""
+    over_repeats: str = ""
+    """How a table cell combines several repeats, in sentences."""
+    read: Callable[[OperationReader], MetricFigure | float | None]
+    merge: Merge = geometric_mean
+    also_left_out: bool = False
+    """Whether repeats that are left out of all other figures count."""
+    better: Literal["more", "less"] | None = None
+    """None: only shown, not compared."""
+    percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Its percentile, 100 for a maximum; None: it is not a percentile."""
+    binned: bool = False
+    """Whether a driver may report it in bins."""
+    bound: str | Annotated[float, Field(ge=1)] = 1.10
+    """The practical threshold as a ratio, or the key of a suite's `bounds` that sets it."""
+    is_integer: bool = False
+    """Whether it is an integer."""
+    digits: int = 3
+    """Significant digits in tables for people."""
+    page: bool = True
+    paper: bool = False
+    """Whether the report's table has it as a column, and tables for papers."""
+    terminal: str = ""
+    """Its column header in the terminal; empty: not shown there."""
+
+    @property
+    def stem(self) -> str:
+        """The key as used in column names."""
+        return self.key.replace("-", "_").replace(".", "_")
+
+    @property
+    def column(self) -> str:
+        """Its column name: `p90_ms`."""
+        return self._column()
+
+    @property
+    def bin_columns(self) -> tuple[str, str]:
+        """Column names of its bin's edges: `p90_low_ms`, `p90_high_ms`."""
+        return self._column("low"), self._column("high")
+
+    @property
+    def spread_columns(self) -> tuple[str, str]:
+        """Column names of its 95 % interval over repeats: `p90_over_repeats_low_ms`."""
+        return self._column("over_repeats_low"), self._column("over_repeats_high")
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether differences are judged."""
+        return self.better is not None
+
+    def bound_of(self, bounds: Bounds) -> float:
+        """The practical threshold as a ratio of at least 1."""
+        return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
+
+    def better_at(self, ratio: float) -> bool:
+        """Whether a figure `ratio` times another is the better one.
+
+        Raises ValueError if the metric is not compared.
+        """
+        if self.better is None:
+            raise ValueError(f"{self.key} is not compared")
+        return (ratio > 1) == (self.better == "more")
+
+    def gain(self, ratio: float) -> float:
+        """How many times better a figure is that is `ratio` times another.
+
+        Raises ValueError if the metric is not compared.
+        """
+        return ratio if self.better_at(2.0) else 1 / ratio
+
+    def _column(self, *parts: str) -> str:
+        return "_".join(part for part in (self.stem, *parts, self.suffix) if part)

@@ -1,0 +1,93 @@
+"""Metrics of workloads that may be beyond capacity: goodput, and what became of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from weighbridge.results.metric import Metric, OperationReader
+from weighbridge.results.metric_figure import average
+
+WITH_INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
+REFUSED: Final = ("http-503", "http-429")
+"""Classes of failures by which a server says that it has too much to do."""
+TIMED_OUT: Final = ("timeout",)
+
+
+def _of_offered(one: OperationReader, count: float | None) -> float | None:
+    """A number of requests in % of those that were due."""
+    return None if count is None or not one.offered else 100 * count / one.offered
+
+
+def _failures(one: OperationReader, classes: tuple[str, ...]) -> int:
+    return sum(one.tally.errors.get(name, 0) for name in classes)
+
+
+def _share_metric(
+    key: str, name: str, about: str, read: Callable[[OperationReader], float | None]
+) -> Metric:
+    """The metric of a share of the requests that were due."""
+    return Metric(
+        key=key,
+        name=name,
+        title=name[0].upper() + name[1:],
+        unit="%",
+        suffix="percent",
+        group="count",
+        about=f"{about} Of workloads with `overload`.",
+        over_repeats="Mean over the repeats.",
+        read=read,
+        merge=average,
+        page=False,
+    )
+
+
+GOODPUT: Final = Metric(
+    key="goodput",
+    name="goodput",
+    title="Goodput",
+    unit="op/s",
+    suffix="ops_s",
+    group="rate",
+    about="Operations that succeeded inside the window, within the time from their intended "
+    "start that the workload’s `overload` sets, divided by its length.",
+    over_repeats=WITH_INTERVAL,
+    read=lambda one: None if one.good is None else one.good / one.window_s,
+    better="more",
+    bound="throughput_ratio",
+    page=False,
+)
+SHARES: Final = (
+    _share_metric(
+        "refused",
+        "refused",
+        "Requests answered with 503 or 429, in % of those that were due.",
+        lambda one: _of_offered(one, _failures(one, REFUSED)),
+    ),
+    _share_metric(
+        "late",
+        "late",
+        "Requests that succeeded after the time that counts, in % of those that were due.",
+        lambda one: _of_offered(one, None if one.good is None else one.tally.count - one.good),
+    ),
+    _share_metric(
+        "timed-out",
+        "timed out",
+        "Requests without a complete answer within the suite’s timeout, in % of those due.",
+        lambda one: _of_offered(one, _failures(one, TIMED_OUT)),
+    ),
+    _share_metric(
+        "failed-otherwise",
+        "failed otherwise",
+        "Requests that failed in another way, in % of those that were due.",
+        lambda one: _of_offered(one, one.tally.failed - _failures(one, (*REFUSED, *TIMED_OUT))),
+    ),
+    _share_metric(
+        "not-sent",
+        "not sent",
+        "Requests that were due and waited in the client for a free connection when the window "
+        "closed, in % of those that were due.",
+        lambda one: None if one.sent_share is None else 100 * (1 - one.sent_share),
+    ),
+)
+"""What became of requests that are not good, each in % of those that were due."""
