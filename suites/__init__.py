@@ -3,6 +3,13 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
+from weighbridge.suites.signing import (
+    UNSIGNED,
+    WorkloadSigning,
+    signing_label,
+    signing_needs,
+    signing_words,
+)
 from weighbridge.suites.suite import (
     DEFAULT_DRIVER,
     HOST_LAYERS,
@@ -28,6 +35,7 @@ __all__ = [
     "DEFAULT_DRIVER",
     "HOST_LAYERS",
     "OPERATIONS",
+    "UNSIGNED",
     "Age",
     "Api",
     "Bounds",
@@ -44,6 +52,10 @@ __all__ = [
     "Suite",
     "Uniform",
     "Workload",
+    "WorkloadSigning",
     "Zipf",
     "kernel_alone",
+    "signing_label",
+    "signing_needs",
+    "signing_words",
 ]

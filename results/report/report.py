@@ -24,6 +24,7 @@ from weighbridge.results.analysis.findings import (
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
+from weighbridge.results.analysis.signing_cost import SigningCost
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
@@ -39,6 +40,12 @@ from weighbridge.results.report.endpoint_table import (
 )
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
+from weighbridge.results.report.signing_table import (
+    SIGNING_HEAD,
+    SIGNING_NUMBERS,
+    signing_lines,
+    signing_sentences,
+)
 from weighbridge.results.report.staircase_section import StaircaseSection
 from weighbridge.results.report.study_section import STUDY_2014, StudySection, study_2014
 from weighbridge.results.report.tables import (
@@ -90,11 +97,13 @@ def report(
     remedy: Remedy | None = None,
     found: Found | None = None,
     endpoints: Sequence[EndpointUse] = (),
+    signing: Sequence[SigningCost] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
-    could do, `endpoints` what each of several endpoints served.
+    could do, `endpoints` what each of several endpoints served, `signing` what ways to sign
+    cost.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -161,6 +170,10 @@ def report(
         endpoint_head=ENDPOINT_HEAD,
         endpoint_numbers=ENDPOINT_NUMBERS,
         endpoint_lines=endpoint_lines(endpoints),
+        signing_head=SIGNING_HEAD,
+        signing_numbers=SIGNING_NUMBERS,
+        signing_lines=signing_lines(signing),
+        signing_sentences=signing_sentences(signing),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

@@ -25,7 +25,7 @@ def suite_of(text: str) -> Suite:
 
 def test_every_shipped_suite_is_valid() -> None:
     shipped = loader.shipped()
-    lab = {"small-objects-lab", "large-objects-lab", "layers-lab", "gateways-lab"}
+    lab = {"small-objects-lab", "large-objects-lab", "layers-lab", "gateways-lab", "signing-lab"}
     assert set(shipped) == {"quick", "small-objects", "large-objects", *lab}
     for name, path in shipped.items():
         assert loader.load(path).name == name

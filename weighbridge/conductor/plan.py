@@ -22,7 +22,7 @@ from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.suites import Suite, Workload
+from weighbridge.suites import Suite, Workload, signing_needs
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
@@ -230,6 +230,23 @@ def _refuse_lone_drivers(suite: Suite, planned: Sequence[Planned]) -> None:
         )
 
 
+def _refuse_signing(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError when a layout does not take requests that are signed as a workload's."""
+    faults = [
+        f"{workload.name}: {one.layout.name} ({one.layout.release}): {lacked[way]}"
+        for one in planned
+        if "s3" in suite.api and (lacked := one.gateway.s3_lacks())
+        for workload in suite.workloads
+        for way in signing_needs(workload.signed, writes=True, tls=one.gateway.own_ca)
+        if way in lacked
+    ]
+    if faults:
+        raise UsageError(
+            "\n".join(faults),
+            advice="Leave that `signing` out, or choose another release; see docs/signing.md.",
+        )
+
+
 def make_plan(
     suite: Suite,
     hardware: Hardware,
@@ -267,6 +284,7 @@ def make_plan(
             advice="Different interfaces cannot be compared: choose an API that all layouts have.",
         )
     _refuse_lone_drivers(suite, planned)
+    _refuse_signing(suite, planned)
     unfit = aging.unfit(suite, planned)
     if unfit:
         raise UsageError(
