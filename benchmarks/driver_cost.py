@@ -12,6 +12,9 @@ locust-engine  `python -m weighbridge.drivers.locust` with engine users, signing
 engine         the same engine without Locust: inside its window (getrusage)
 engine-blind   the same with `verify: 0`: no read is compared with what was written, where the
                others compare the default share
+engine-*       the same, writes only, signed and checked in other ways (docs/signing.md): the
+               payload's SHA-256, signed chunks, a trailing CRC32 or CRC64NVME; computed for
+               each request
 locust-sdk     `python -m weighbridge.drivers.locust` with boto3 users: inside its window
 wrk            unsigned requests: its complete life (wait4); its start costs some milliseconds
 warp           signed requests, if it is installed: its complete life minus that of the shortest
@@ -29,6 +32,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -39,6 +43,7 @@ from nulltarget import KEY, USER, NullTarget, workload, wrk_put_script
 from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine import _native
 from weighbridge.drivers.protocol import (
     EVENT,
@@ -52,7 +57,7 @@ from weighbridge.drivers.protocol import (
     Setup,
     Step,
 )
-from weighbridge.suites import Workload
+from weighbridge.suites import UNSIGNED, Workload
 from weighbridge.suites.workload import VERIFIED_SHARE
 
 CLIENT_CPU, TARGET_CPU = "0", 1
@@ -110,6 +115,15 @@ CASES = (
     CostCase("read", 64 * 2**20, 4),
     CostCase("write", 64 * 2**20, 4),
 )
+
+
+SIGNED = {
+    "signed": Signing(payload="signed"),
+    "chunks": Signing(payload="chunks"),
+    "crc32": Signing(payload="trailer", checksum="crc32"),
+    "crc64nvme": Signing(payload="trailer", checksum="crc64nvme"),
+}
+"""Ways to sign writes beside the default, by name of the client."""
 
 
 def pinned(*argv: str) -> list[str]:
@@ -170,10 +184,14 @@ def locust(
 
 
 def engine(
-    target: NullTarget, case: CostCase, window_s: float, verify: float = VERIFIED_SHARE
+    target: NullTarget,
+    case: CostCase,
+    window_s: float,
+    verify: float = VERIFIED_SHARE,
+    signing: Signing = UNSIGNED,
 ) -> TurnCost:
     """A turn of the engine alone."""
-    work = case.workload.model_copy(update={"verify": verify})
+    work = case.workload.model_copy(update={"verify": verify, "signing": signing})
     job = {
         "config": target.config(json.loads(work.model_dump_json()), seed=SEED),
         "connections": case.connections, "warmup_s": WARMUP_S, "window_s": window_s,
@@ -262,6 +280,10 @@ CLIENTS: dict[str, Callable[[NullTarget, CostCase, float], TurnCost]] = {
     "locust-engine": lambda *turn: locust("engine", *turn),
     "engine": engine,
     "engine-blind": lambda *turn: engine(*turn, verify=0.0),
+    **{
+        f"engine-{name}": lambda *turn, how=how: engine(*turn, signing=how)
+        for name, how in SIGNED.items()
+    },
     "wrk": wrk,
     "locust-sdk": lambda *turn: locust("sdk", *turn),
     "warp": warp,
@@ -326,6 +348,32 @@ def show_verify(turns: dict[tuple[str, CostCase], list[TurnCost]]) -> None:
             )
 
 
+def show_checksums(turns: dict[tuple[str, CostCase], list[TurnCost]]) -> None:
+    """Print how fast trailers are beside their checksum alone: by round, what they cost more than
+    no checksum, and what the same function takes for the same bytes by itself in this process.
+    """
+    for name in ("crc32", "crc64nvme"):
+        for case in (one for one in CASES if one.operation == "write"):
+            size, times = case.object_size_bytes, max(1, GIB // case.object_size_bytes)
+            began_s = time.process_time()
+            for _ in range(times):
+                _native.checksum(name, SEED, size)
+            alone_us = (time.process_time() - began_s) / times * 1e6
+            more_us = [
+                (one.cpu_s / one.count - plain.cpu_s / plain.count) * 1e6
+                for one, plain in zip(
+                    turns.get((f"engine-{name}", case), ()), turns[("engine", case)], strict=False
+                )
+            ]
+            if more_us:
+                middle_us = statistics.median(more_us)
+                print(
+                    f"trailing {name} of {size} bytes: {alone_us:.2f} us by itself "
+                    f"({size / alone_us / 1000:.1f} GB/s); a PUT costs {middle_us:.2f} us more "
+                    f"than without ({min(more_us):.2f} to {max(more_us):.2f} by round)"
+                )
+
+
 def main() -> None:
     """Measure, print the table, write the rows."""
     parser = argparse.ArgumentParser(
@@ -361,16 +409,25 @@ def main() -> None:
                     case.object_size_bytes,
                 )
                 for name in clients:
+                    if case.operation != "write" and name.removeprefix("engine-") in SIGNED:
+                        continue
                     print(
                         f"round {number + 1}/{rounds}: {name}, {case.operation} of "
                         f"{case.object_size_bytes} bytes",
                         file=sys.stderr,
                     )
                     turns.setdefault((name, case), []).append(CLIENTS[name](target, case, window_s))
-    rows = [row(name, case, turns[name, case]) for case in CASES for name in clients]
+    rows = [
+        row(name, case, turns[name, case])
+        for case in CASES
+        for name in clients
+        if (name, case) in turns
+    ]
     show(rows)
     if {"engine", "engine-blind"} <= set(clients):
         show_verify(turns)
+    if "engine" in clients:
+        show_checksums(turns)
     if options.json:
         options.json.write_text(
             json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8"

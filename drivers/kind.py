@@ -23,7 +23,15 @@ from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import Ring, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.results.record.step import Pass
-from weighbridge.suites import Api, DriverName, Layer, Suite, Workload
+from weighbridge.suites import (
+    UNSIGNED,
+    Api,
+    DriverName,
+    Layer,
+    Suite,
+    Workload,
+    signing_label,
+)
 
 PATHS: Final = "PYTHONPATH"
 
@@ -134,6 +142,8 @@ class DriverKind(ABC):
     """Whether it verifies https by a given CA: one that no machine trusts by itself."""
     spreads: ClassVar[bool] = False
     """Whether its workers can use several endpoints of a gateway."""
+    signs: ClassVar[bool] = False
+    """Whether it signs S3 requests as a workload's `signing` says."""
     sized_at_start: ClassVar[bool] = False
     """Whether its programs size themselves by the CPUs that they find when they start, as Java:
     limits are then not lifted meanwhile.
@@ -163,6 +173,21 @@ class DriverKind(ABC):
 
 KINDS: Final[Registry[DriverKind]] = Registry("weighbridge.drivers", "driver", kind=DriverKind)
 """All installed kinds of driver."""
+
+
+def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
+    """What a driver cannot do of a workload over an API, in words. Raises UsageError for a driver
+    that is not installed.
+    """
+    kind = KINDS.get_or_refuse(driver)
+    signing = ()
+    if workload.signed != UNSIGNED:
+        label = signing_label(workload.signed)
+        if api != "s3":
+            signing = (f"only S3 requests are signed: over {api} leave `signing` ({label}) out",)
+        elif not kind.signs:
+            signing = (f"{kind.traits.label} signs in its own way: leave `signing` ({label}) out",)
+    return (*kind.unfit(workload, api), *signing)
 
 
 def loading(layer: Layer | Api) -> tuple[DriverName, ...]:

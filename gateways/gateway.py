@@ -16,6 +16,7 @@ from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
+from weighbridge.common.signing import SignedWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
@@ -316,6 +317,10 @@ class Gateway(ABC):
     @abstractmethod
     def apis(self) -> tuple[ObjectApi, ...]:
         """The APIs it will serve."""
+
+    def s3_lacks(self) -> Mapping[SignedWay, str]:
+        """Ways to sign S3 requests that it is known to refuse, each with what it answers."""
+        return {}
 
     @property
     def own_ca(self) -> bool:

@@ -15,6 +15,7 @@ from weighbridge.results.analysis.reasons import Reason, reasons
 from weighbridge.results.analysis.remedy import Remedy, remedy
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import summary as host_sentences
+from weighbridge.results.analysis.signing_cost import signing_costs
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import source_of
@@ -140,9 +141,11 @@ def _derive(data: RunData) -> Derived:
             data.gaps,
             why,
             would,
-            data.found,
-            endpoint_use(data.steps.values()),
-            data.costs,
+            found=data.found,
+            overload=data.overload,
+            endpoints=endpoint_use(data.steps.values()),
+            cost=data.costs,
+            signing=signing_costs(plan.suite, data.steps, data.visits, rows),
         ),
     )
     return Derived(

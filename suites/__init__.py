@@ -3,6 +3,13 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
+from weighbridge.suites.signing import (
+    UNSIGNED,
+    WorkloadSigning,
+    signing_label,
+    signing_needs,
+    signing_words,
+)
 from weighbridge.suites.suite import (
     DEFAULT_DRIVER,
     HOST_LAYERS,
@@ -29,6 +36,7 @@ __all__ = [
     "DEFAULT_DRIVER",
     "HOST_LAYERS",
     "OPERATIONS",
+    "UNSIGNED",
     "Age",
     "Api",
     "Bounds",
@@ -46,6 +54,10 @@ __all__ = [
     "Suite",
     "Uniform",
     "Workload",
+    "WorkloadSigning",
     "Zipf",
     "kernel_alone",
+    "signing_label",
+    "signing_needs",
+    "signing_words",
 ]

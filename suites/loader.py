@@ -44,7 +44,7 @@ def _checked(document: Document) -> Suite:
 def faults(document: Document, suite: Suite) -> list[Fault]:
     """Faults that only a complete workload shows, of the workloads at the top of a document."""
     found = []
-    for number, workload in enumerate(suite.workloads):
+    for number, workload in zip(_positions(document), suite.workloads, strict=True):
         place = ("workloads", number)
         if len(f"wb-00000000cg-{workload.name}-{workload.objects.containers}") > 63:
             message = f"{workload.name!r} makes bucket names longer than S3's 63 characters"
@@ -54,3 +54,13 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
             message = "S3 takes at most 5 GB in one PUT"
             found.append(document.fault_at((*place, "objects", "size"), message))
     return found
+
+
+def _positions(document: Document) -> list[int]:
+    """The position of each workload in the document: a list of signings makes several of one."""
+    written = document.data["workloads"]
+    return [
+        number
+        for number, one in enumerate(written)
+        for _ in (one["signing"] if isinstance(one.get("signing"), list) else (one,))
+    ]

@@ -17,6 +17,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
 from weighbridge.suites.connections import connection_words
+from weighbridge.suites.signing import SDK_DEFAULT, UNSIGNED, signing_label, signing_words
 from weighbridge.suites.workload import Name, Workload
 
 Api = Literal[ObjectApi, "rados", "object-server", "rbd", "cephfs"]
@@ -147,10 +148,22 @@ class Suite(Record):
     @property
     def connection_words(self) -> str:
         """How long workers keep their connections, by workload where they differ."""
-        words = {one.name: connection_words(one.connections) for one in self.workloads}
-        if len(set(words.values())) == 1:
-            return next(iter(words.values()))
-        return "; ".join(f"{name}: {text}" for name, text in words.items())
+        return _by_workload({one.name: connection_words(one.connections) for one in self.workloads})
+
+    def signing_label(self, workload: Workload) -> str:
+        """A short name of how a workload's requests are signed."""
+        if self.users == "sdk" and workload.signed == UNSIGNED:
+            return "sdk-without-checksums"
+        return signing_label(workload.signed)
+
+    @property
+    def signing_words(self) -> str:
+        """How S3 requests are signed, by workload where they differ; empty without S3."""
+        if "s3" not in self.api:
+            return ""
+        return _by_workload(
+            {one.name: signing_words(one.signed, self.users) for one in self.workloads}
+        )
 
     def changed(
         self,
@@ -177,6 +190,11 @@ class Suite(Record):
     @classmethod
     def _every(cls, value: object) -> object:
         return every(value)
+
+    @field_validator("workloads")
+    @classmethod
+    def _each_way(cls, value: tuple[Workload, ...]) -> tuple[Workload, ...]:
+        return tuple(one for workload in value for one in workload.variants())
 
     @field_validator("driver")
     @classmethod
@@ -217,7 +235,27 @@ class Suite(Record):
                 f"compressible of {', '.join(stated)}: only the engine makes such content; say "
                 "`users: engine`, or leave `compressible` out"
             )
+        engine = self.users == "engine"
+        own = [
+            one.name
+            for one in self.workloads
+            if one.signed != UNSIGNED and (one.signed == SDK_DEFAULT) == engine
+        ]
+        if own:
+            raise ValueError(
+                f"signing of {', '.join(own)}: {SDK_DEFAULT} is for `users: sdk`"
+                if engine
+                else f"signing of {', '.join(own)}: SDKs sign in their own way; say {SDK_DEFAULT}, "
+                "leave it out, or say `users: engine`"
+            )
         return self
+
+
+def _by_workload(words: dict[str, str]) -> str:
+    """One text if it is the same for all workloads, else each with its workload's name."""
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    return "; ".join(f"{name}: {text}" for name, text in words.items())
 
 
 def _named(drivers: str) -> tuple[DriverName, ...]:

@@ -10,7 +10,14 @@ from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_byte
 from weighbridge.common.record import Record
 from weighbridge.suites.cache_policy import CachePolicy, every
 from weighbridge.suites.connections import Connections
+from weighbridge.suites.signing import (
+    UNSIGNED,
+    SeveralSignings,
+    WorkloadSigning,
+    signing_label,
+)
 
+LONGEST_NAME: Final = 40
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""
 
@@ -216,6 +223,11 @@ class Workload(Record):
     For users of the engine; other drivers are refused what is not `keep-alive`.
     """
 
+    signing: WorkloadSigning | SeveralSignings = UNSIGNED
+    """How S3 requests are signed: `{payload: trailer, checksum: crc64nvme}`; see `Signing`. A list
+    stands for one workload each, named by them (`small-write-signed`).
+    """
+
     @field_validator("cache", mode="before")
     @classmethod
     def _every(cls, value: object) -> object:
@@ -232,6 +244,28 @@ class Workload(Record):
                 "overload needs `rate_per_s`, and one worker count: the number of connections"
             )
         return self
+
+    @property
+    def signed(self) -> WorkloadSigning:
+        """How its requests are signed; of several ways the first."""
+        return self.signing[0] if isinstance(self.signing, tuple) else self.signing
+
+    def variants(self) -> tuple[Workload, ...]:
+        """A workload for each way of signing that it lists; itself if it lists none."""
+        if not isinstance(self.signing, tuple):
+            return (self,)
+        given = self.model_dump()
+        names = {one: f"{self.name}-{signing_label(one)}" for one in self.signing}
+        too_long = [name for name in names.values() if len(name) > LONGEST_NAME]
+        if too_long:
+            raise ValueError(
+                f"signing: {', '.join(too_long)}: longer than {LONGEST_NAME} characters; choose a "
+                "shorter name for the workload"
+            )
+        return tuple(
+            Workload.model_validate({**given, "name": names[one], "signing": one})
+            for one in self.signing
+        )
 
     @property
     def needs_objects(self) -> bool:

@@ -41,7 +41,11 @@ class Engine:
     error (`reset`); nothing is sent again silently. A failed request is counted and has no latency;
     after one the worker pauses 10 ms, and after every further failure to connect twice as long, up
     to 1 s.
-    S3 requests are signed individually (SigV4, payload UNSIGNED-PAYLOAD).
+    S3 requests are signed individually (SigV4), as the workload's `signing` says: {"payload":
+    "unsigned"|"signed"|"chunks"|"trailer", "checksum": "crc32"|"crc64nvme"|null, "auth":
+    "header"|"query"|"none"}; by default with UNSIGNED-PAYLOAD. Hashes and checksums are computed
+    for each request on its I/O thread, within its latency: those of the head before it is sent,
+    others chunk by chunk.
 
     Answers are verified; what is wrong with one is its error. The length of a body (`short-body`,
     `wrong-content`), and every byte (`wrong-content`) of a seeded share of reads, the larger
@@ -157,6 +161,11 @@ def content(
 ) -> bytes:
     """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes by
     `seed`.
+    """
+
+def checksum(algorithm: str, seed: int, size: int) -> str:
+    """The checksum of the content of an object of `size` bytes, "crc32" or "crc64nvme", as headers
+    have it, computed as requests compute it. Raises ValueError for another algorithm.
     """
 
 def ring_place(ring: str, path: str) -> tuple[int, list[int]]:

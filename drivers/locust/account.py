@@ -197,6 +197,22 @@ class Account:
         ):
             raise DriverError(f"{self.url}: bucket {name} cannot be made: {answer}")
 
+    def let_all(self, name: str) -> None:
+        """Let anonymous requests read, write, delete and list a bucket's objects (S3)."""
+        arn = f"arn:aws:s3:::{name}"
+        rule = {
+            "Effect": "Allow",
+            "Principal": {"AWS": ["*"]},
+            "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"],
+            "Resource": [arn, f"{arn}/*"],
+        }
+        body = json.dumps({"Version": "2012-10-17", "Statement": [rule]}).encode()
+        answer = self._ask("PUT", f"/{name}", query="policy=", body=body)
+        if answer.status not in (200, 204):
+            raise DriverError(
+                f"{self.url}: bucket {name} cannot be opened to anonymous requests: {answer}"
+            )
+
     def delete_bucket(self, name: str) -> bool:
         """Delete a bucket, if it exists. False when it is not empty."""
         answer = self._ask("DELETE", f"/{name}")

@@ -79,12 +79,16 @@ class Client(Protocol):
 class S3Client:
     """boto3: one client, as its documentation advises, with a connection for each worker."""
 
-    def __init__(self, setup: Setup, account: Account, connections: int) -> None:
+    def __init__(
+        self, setup: Setup, account: Account, connections: int, *, checksums: bool = False
+    ) -> None:
+        """`checksums`: with those that it sends and verifies by default."""
         import boto3  # noqa: PLC0415 - costs half a second of CPU: imported only where it is used
         from botocore.config import Config  # noqa: PLC0415
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
         target = setup.target
+        wanted = "when_supported" if checksums else "when_required"
         self._error: type[Any] = ClientError
         self._client: Any = boto3.client(
             "s3",
@@ -100,9 +104,10 @@ class S3Client:
                 read_timeout=setup.request_timeout_s,
                 max_pool_connections=connections,
                 s3={"addressing_style": target.addressing},
-                # Older gateways do not know the checksums that newer SDKs add by default.
-                request_checksum_calculation="when_required",
-                response_checksum_validation="when_required",
+                # Older gateways do not know the checksums that newer SDKs add by default. Said in
+                # both cases: the environment and configuration files can say otherwise.
+                request_checksum_calculation=wanted,
+                response_checksum_validation=wanted,
                 # A proxy from the environment would be measured too.
                 proxies={},
             ),

@@ -70,6 +70,7 @@ class LocustKind(DriverKind):
     layers = ("gateway", "object-server")
     mark = ""
     spreads = True
+    signs = True
     packages: ClassVar = ("locust", "boto3", "python-swiftclient", "gevent", "hdrhistogram")
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Literal
 import gevent
 
 from weighbridge.common.errors import DriverError
+from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust.account import account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
@@ -83,13 +84,15 @@ class PreparedObjects:
             if time.monotonic() - sent_s > SEND_S:
                 sent_s = time.monotonic()
                 send(Progress(phase="prepare", done=number, total=workload.objects.containers))
-            self._make_bucket(bucket)
+            self._make_bucket(bucket, public=_is_anonymous(workload))
 
-    def _make_bucket(self, name: str) -> None:
+    def _make_bucket(self, name: str, *, public: bool) -> None:
         """Make a bucket in at most three attempts: a gateway that has just started may refuse."""
         for pause_s in (0.2, 1.0, None):
             try:
                 self._account.make_bucket(name)
+                if public:
+                    self._account.let_all(name)
             except DriverError:
                 if pause_s is None:
                     raise
@@ -259,3 +262,7 @@ def same_objects(one: Workload, other: Workload) -> bool:
 
 def _progress(phase: Phase, done: int, total: int, now: WorkerProgress) -> Progress:
     return Progress(phase=phase, done=done, total=max(done, total), errors=now.failed)
+
+
+def _is_anonymous(workload: Workload) -> bool:
+    return isinstance(workload.signed, Signing) and workload.signed.auth == "none"

@@ -34,6 +34,7 @@ from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import Operation, Workload
+from weighbridge.suites.signing import SDK_DEFAULT
 
 IN_MEMORY_BYTES = 8 * 2**20
 """Bodies up to this size are held in memory, larger ones are read as files."""
@@ -67,7 +68,8 @@ class SdkWorkerGroup:
         self._workload = workload
         self._workload_json = workload.model_dump_json()
         if setup.target.api == "s3":
-            shared = S3Client(setup, account, max(1, workers))
+            as_shipped = workload.signed == SDK_DEFAULT
+            shared = S3Client(setup, account, max(1, workers), checksums=as_shipped)
             self._client: Callable[[], Client] = lambda: shared
         else:
             self._client = lambda: SwiftClient(setup, account)

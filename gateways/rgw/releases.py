@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from pydantic import Field
 
 from weighbridge.common.record import Record
+from weighbridge.common.signing import SignedWay
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 
@@ -22,9 +26,15 @@ class CephRelease(Record):
     """Whether its OSDs can store objects as files: FileStore was removed in 18."""
     mute: tuple[str, ...] = ()
     """Health checks of this release that say nothing about a store."""
+    s3_lacks: Mapping[SignedWay, str] = Field(default_factory=dict)
+    """Ways to sign S3 requests that its radosgw refuses, and how."""
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
+
+_NO_TRAILERS: Final[Mapping[SignedWay, str]] = {
+    "trailers": "radosgw before 18 refuses checksums in trailers (400 XAmzContentSHA256Mismatch)"
+}
 
 _PACKAGES = (
     *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados"),
@@ -51,6 +61,7 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
+        s3_lacks=_NO_TRAILERS,
         lacks=frozenset(
             {
                 "mon_allow_pool_size_one",
@@ -66,6 +77,7 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
+        s3_lacks=_NO_TRAILERS,
     ),
     "ceph-18": CephRelease(
         image=RootImage(
@@ -89,6 +101,7 @@ RELEASES: dict[str, CephRelease] = {
         key_type=2,
         frontends=("beast",),
         filestore=False,
+        s3_lacks={"presigned writes": "radosgw 20.2 answers 403 to every presigned PUT"},
     ),
 }
 """Releases of Ceph by the name that layouts use."""

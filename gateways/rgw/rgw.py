@@ -11,6 +11,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
+from weighbridge.common.signing import SignedWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import FRONTS, refuse_shared_ports, refuse_unfit
@@ -105,6 +106,10 @@ class Rgw(Gateway):
     def apis(self) -> tuple[ObjectApi, ...]:
         """Both APIs; radosgw serves them on one port."""
         return ("swift", "s3")
+
+    def s3_lacks(self) -> Mapping[SignedWay, str]:
+        """As its release."""
+        return RELEASES[self.release].s3_lacks
 
     @property
     def own_ca(self) -> bool:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import Field
+
 from weighbridge.common.record import Record
+from weighbridge.common.signing import SignedWay
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 
@@ -17,9 +23,20 @@ class SwiftRelease(Record):
     """A release of Swift as packaged by Debian."""
 
     image: RootImage
+    s3_lacks: Mapping[SignedWay, str] = Field(default_factory=dict)
+    """Ways to sign S3 requests that its s3api refuses, and how."""
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
+
+_ANONYMOUS: Final[Mapping[SignedWay, str]] = {
+    "anonymous requests": "s3api without ACLs takes no request without a signature (400)"
+}
+_NO_CHUNKS: Final[Mapping[SignedWay, str]] = {
+    **_ANONYMOUS,
+    "signed chunks": "this s3api does not know signed chunks (501)",
+    "trailers": "this s3api does not know checksums in trailers (501)",
+}
 
 _VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
 
@@ -36,6 +53,7 @@ RELEASES: dict[str, SwiftRelease] = {
             ),
         ),
         lacks=frozenset({"etag_validate_pct"}),
+        s3_lacks=_NO_CHUNKS,
     ),
     "swift-2.30": SwiftRelease(
         image=RootImage(
@@ -45,6 +63,7 @@ RELEASES: dict[str, SwiftRelease] = {
             version_packages=_VERSION_PACKAGES,
         ),
         lacks=frozenset({"etag_validate_pct"}),
+        s3_lacks=_NO_CHUNKS,
     ),
     "swift-2.35": SwiftRelease(
         image=RootImage(
@@ -52,7 +71,8 @@ RELEASES: dict[str, SwiftRelease] = {
             suite="trixie",
             packages=_PACKAGES,
             version_packages=_VERSION_PACKAGES,
-        )
+        ),
+        s3_lacks=_ANONYMOUS,
     ),
     "swift-2.38": SwiftRelease(
         image=RootImage(
@@ -62,7 +82,8 @@ RELEASES: dict[str, SwiftRelease] = {
             version_packages=_VERSION_PACKAGES,
             # sid changes daily; a mirror's copy may be older than its own expiry date.
             options=('--aptopt=Acquire::Check-Valid-Until "false"',),
-        )
+        ),
+        s3_lacks=_ANONYMOUS,
     ),
 }
 """Releases of Swift by the name that layouts use."""

@@ -12,6 +12,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
+from weighbridge.common.signing import SignedWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import program
 from weighbridge.gateways.file_grammar import FileGrammar
@@ -105,6 +106,10 @@ class Swift(Gateway):
     def apis(self) -> tuple[ObjectApi, ...]:
         """Swift, and S3 with s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
+
+    def s3_lacks(self) -> Mapping[SignedWay, str]:
+        """As its release's s3api."""
+        return RELEASES[self.release].s3_lacks
 
     @property
     def own_ca(self) -> bool:

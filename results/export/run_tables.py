@@ -31,7 +31,7 @@ from weighbridge.results.export.step_columns import (
 )
 from weighbridge.results.record.measurement import EndpointTally, Measurement, Second, Tally
 from weighbridge.results.record.step import StepResult
-from weighbridge.suites import Operation, Workload
+from weighbridge.suites import DEFAULT_DRIVER, Operation, Workload
 
 
 @dataclass(frozen=True)
@@ -173,6 +173,23 @@ def _driver_cpu(line: StepLine) -> float | None:
     return measured.load.share if measured is not None and measured.load is not None else None
 
 
+def _driver_cpu_per_op(line: StepLine) -> float | None:
+    measured = line.measurement
+    done = sum(one.count for one in measured.tallies) if measured is not None else 0
+    if measured is None or measured.load is None or not done:
+        return None
+    return measured.load.cpu_s / done * 1e6
+
+
+def _signing(line: StepLine) -> str | None:
+    suite = line.data.plan.suite
+    named = [one for one in suite.workloads if one.name == line.key.workload]
+    # Other drivers sign in their own way.
+    if line.key.api != "s3" or line.key.driver != DEFAULT_DRIVER or not named:
+        return None
+    return suite.signing_label(named[0])
+
+
 STEPS: Final[TableSchema[StepLine]] = TableSchema(
     "steps",
     "A line for each step, repeat and operation, with the last result of a step that was repeated; "
@@ -290,6 +307,20 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
             "number",
             "Share of its CPU limit that the driver used, from 0 to 1.",
             _driver_cpu,
+        ),
+        DataColumn(
+            "driver_cpu_us_per_op",
+            "number",
+            "CPU time of the driver for a successful operation of any kind; unknown if the driver "
+            "does not measure it.",
+            _driver_cpu_per_op,
+            "us",
+        ),
+        DataColumn(
+            "signing",
+            "text",
+            "How S3 requests were signed; empty for other APIs, and for drivers that decide it.",
+            _signing,
         ),
         attribute(
             "notes",

@@ -26,6 +26,7 @@ from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
+from weighbridge.results.analysis.signing_cost import SigningCost
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
@@ -49,6 +50,12 @@ from weighbridge.results.report.keeping_table import (
 )
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
+from weighbridge.results.report.signing_table import (
+    SIGNING_HEAD,
+    SIGNING_NUMBERS,
+    signing_lines,
+    signing_sentences,
+)
 from weighbridge.results.report.staircase_section import StaircaseSection
 from weighbridge.results.report.study_section import STUDY_2014, StudySection, study_2014
 from weighbridge.results.report.tables import (
@@ -103,11 +110,13 @@ def report(
     overload: Sequence[OverloadKind] = (),
     endpoints: Sequence[EndpointUse] = (),
     cost: Costs = NO_COSTS,
+    signing: Sequence[SigningCost] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
-    could do, `endpoints` what each of several endpoints served, `cost` what objects cost to keep.
+    could do, `endpoints` what each of several endpoints served, `cost` what objects cost to keep,
+    `signing` what ways to sign cost.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -182,6 +191,10 @@ def report(
         memory_head=MEMORY_HEAD,
         memory_numbers=MEMORY_NUMBERS,
         memory_lines=memory_lines(cost.memory),
+        signing_head=SIGNING_HEAD,
+        signing_numbers=SIGNING_NUMBERS,
+        signing_lines=signing_lines(signing),
+        signing_sentences=signing_sentences(signing),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

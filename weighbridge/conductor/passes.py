@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final, get_args
 
 from weighbridge.common.errors import UsageError
-from weighbridge.drivers.kind import KINDS, loading
+from weighbridge.drivers.kind import KINDS, loading, unfit
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import HOST_LAYERS, Api, DriverName, Layer, Suite, Workload
 from weighbridge.topologies.attestation import AttestOptions
@@ -39,7 +39,7 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
         f"{workload.name}: {why}"
         for one in found
         for workload in one.workloads
-        for why in KINDS.get_or_refuse(one.driver).unfit(workload, one.api)
+        for why in unfit(one.driver, workload, one.api)
     ]
     if faults:
         raise UsageError(
@@ -73,11 +73,10 @@ def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
         if layer not in layers:
             found.append(f"layer {layer}: this layout has none")
         for api, driver in _ways(suite, layer) if layer in layers and layer != "gateway" else ():
-            unfit = KINDS.get_or_refuse(driver).unfit
             found += [
                 f"layer {layer}: {one.name}: {why}"
                 for one in suite.workloads
-                for why in unfit(one, api)
+                for why in unfit(driver, one, api)
             ]
     return tuple(dict.fromkeys(found))
 
@@ -114,11 +113,7 @@ def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
 
 
 def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]:
-    fit = [
-        workload
-        for workload in suite.workloads
-        if not KINDS.get_or_refuse(driver).unfit(workload, api)
-    ]
+    fit = [workload for workload in suite.workloads if not unfit(driver, workload, api)]
     return tuple(
         workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit
     )

@@ -1,6 +1,7 @@
 //! The configuration of an engine.
 
 use crate::ring::Ring;
+use crate::signing::Signing;
 use crate::workload::{Operation, Workload, share};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -167,6 +168,9 @@ impl Config {
         }
         if config.ring.is_some() && config.workload.operations.contains_key(&Operation::List) {
             return Err("object servers have no list operation".into());
+        }
+        if config.api != Api::S3 && config.workload.signing != Signing::default() {
+            return Err("signing: only S3 requests are signed".into());
         }
         config.verify = config.verify.max(config.workload.verify);
         Ok(config)

@@ -4,16 +4,20 @@
 //! python                       what _native.pyi declares; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, ring, sign, answer, list, http, link, content, digests, picker, job, source,
+//!       request, ring, sign, signing, dates, body, checksum,
+//!       answer, list, http, link, content, digests, picker, job, source,
 //!       endpoints, recorder -> records, histograms
 //!   null                       a small S3 and Swift server that stores no bodies
 //! sys                          the system calls, all of the unsafe code
 //! ```
 
 pub mod answer;
+pub mod body;
+pub mod checksum;
 pub mod config;
 pub mod connections;
 pub mod content;
+pub mod dates;
 pub mod digests;
 pub mod endpoints;
 pub mod engine;
@@ -32,6 +36,7 @@ pub mod request;
 pub mod ring;
 pub mod shared;
 pub mod sign;
+pub mod signing;
 pub mod source;
 pub mod sys;
 pub mod worker;

@@ -116,20 +116,24 @@ impl Link {
         sys::is_quiet(self.socket.as_raw_fd())
     }
 
-    /// Sends as much of two pieces as there is room for; returns how many bytes were taken, at
+    /// Sends as much of three pieces as there is room for; returns how many bytes were taken, at
     /// least 1.
     ///
     /// # Errors
     /// `WouldBlock` when there is no room; else why the connection ended.
-    pub fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+    pub fn send(&mut self, pieces: [&[u8]; 3]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
-            return sys::send(self.socket.as_raw_fd(), first, second);
+            return sys::send(self.socket.as_raw_fd(), pieces);
         };
         // Buffered bytes first: only after the socket refused them does epoll report room again.
         flush(tls, &mut self.socket)?;
-        let mut taken = tls.writer().write(first)?;
-        if taken == first.len() {
-            taken += tls.writer().write(second)?;
+        let mut taken = 0;
+        for piece in pieces {
+            let count = tls.writer().write(piece)?;
+            taken += count;
+            if count < piece.len() {
+                break;
+            }
         }
         match flush(tls, &mut self.socket) {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),

@@ -2,6 +2,7 @@
 //! lock while it waits.
 #![allow(clippy::needless_pass_by_value)] // values from Python are owned
 
+use crate::checksum::checksum_of;
 use crate::config::Config;
 use crate::content::Content;
 use crate::engine;
@@ -11,6 +12,7 @@ use crate::picker;
 use crate::random::{Random, hash};
 use crate::ring::Ring;
 use crate::sign;
+use crate::signing::Checksum;
 use crate::sys;
 use crate::workload::{WorkerId, Workload, put_object_name, put_written_name};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
@@ -170,6 +172,17 @@ fn content(
 }
 
 #[pyfunction]
+fn checksum(py: Python<'_>, algorithm: &str, seed: u64, size: u64) -> PyResult<String> {
+    let kind = match algorithm {
+        "crc32" => Checksum::Crc32,
+        "crc64nvme" => Checksum::Crc64nvme,
+        other => return Err(PyValueError::new_err(format!("no checksum {other:?}"))),
+    };
+    let content = Content::of(seed);
+    Ok(py.detach(|| checksum_of(kind, &content, size)))
+}
+
+#[pyfunction]
 fn ring_place(ring: &str, path: &str) -> PyResult<(u32, Vec<usize>)> {
     let ring = Ring::parse(ring).map_err(PyValueError::new_err)?;
     let partition = ring.partition(path.as_bytes());
@@ -223,6 +236,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(object_name, module)?)?;
     module.add_function(wrap_pyfunction!(written_name, module)?)?;
     module.add_function(wrap_pyfunction!(content, module)?)?;
+    module.add_function(wrap_pyfunction!(checksum, module)?)?;
     module.add_function(wrap_pyfunction!(signed_headers, module)?)?;
     module.add_function(wrap_pyfunction!(ring_place, module)?)?;
     module.add_function(wrap_pyfunction!(sample, module)?)?;

@@ -1,10 +1,14 @@
 //! The heads of requests, in both APIs.
 
+use crate::body::{Framing, Said, sent_length};
 use crate::config::{Api, Config};
+use crate::content::Content;
 use crate::picker::{Object, Request};
 use crate::ring::Ring;
 use crate::sign::Signer;
+use crate::signing::{Auth, Signing};
 use crate::workload::{Operation, WorkerId, put_number, put_object_name, put_written_name};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Writes the heads of one engine's requests.
@@ -12,6 +16,10 @@ use std::time::Duration;
 pub struct HeadWriter {
     api: Api,
     signer: Signer,
+    signing: Signing,
+    content: Arc<Content>,
+    /// The query of a presigned URL.
+    presigned: Vec<u8>,
     /// Buckets are named in the host name, not in the path.
     is_virtual: bool,
     /// `/base`.
@@ -52,6 +60,9 @@ impl HeadWriter {
                 &config.region,
                 &config.token,
             ),
+            signing: config.workload.signing,
+            content: Content::of(config.seed),
+            presigned: Vec::new(),
             is_virtual: config.is_virtual(),
             base: config.base_path.clone().into_bytes(),
             stem: format!("{}-{}-", config.bucket_prefix, config.workload.name).into_bytes(),
@@ -111,7 +122,7 @@ impl HeadWriter {
         }
         let mut server = if self.ring.is_some() { 0 } else { place as usize };
         authority.extend_from_slice(&self.hosts[server]);
-        let query: &[u8] = match (request.operation, self.api) {
+        let mut query: &[u8] = match (request.operation, self.api) {
             (Operation::List, Api::S3) => b"list-type=2&max-keys=1000",
             (Operation::List, Api::Swift | Api::ObjectServer) => b"limit=1000",
             _ => b"",
@@ -124,6 +135,13 @@ impl HeadWriter {
                 Object::Prepared(index) => put_object_name(path, index),
                 Object::Written(index) => put_written_name(path, id, index),
             }
+        }
+        let auth = if self.api == Api::S3 { self.signing.auth } else { Auth::None };
+        if auth == Auth::Query {
+            self.presigned.clear();
+            let into = &mut self.presigned;
+            self.signer.put_query(into, method, authority, path, query, now.as_secs());
+            query = &self.presigned;
         }
         out.clear();
         out.extend_from_slice(method.as_bytes());
@@ -145,8 +163,12 @@ impl HeadWriter {
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(authority);
         out.extend_from_slice(&self.common);
-        if self.api == Api::S3 {
-            self.signer.put_headers(out, method, authority, path, query, now.as_secs());
+        if auth == Auth::Header {
+            let is_write = request.operation == Operation::Write;
+            let body = is_write.then_some(request.size);
+            let said = Said::of(&self.signing, body, &self.content);
+            let (signer, told) = (&mut self.signer, said.told());
+            signer.put_headers(out, method, authority, path, query, now.as_secs(), &told);
         }
         if self.ring.is_some() {
             // Swift's format: seconds and hundred-thousandths. A request older than the stored
@@ -158,12 +180,21 @@ impl HeadWriter {
             out.extend_from_slice(b"\r\n");
         }
         if request.operation == Operation::Write {
+            if self.signing.is_framed() {
+                out.extend_from_slice(b"Content-Encoding: aws-chunked\r\n");
+            }
             out.extend_from_slice(b"Content-Type: application/octet-stream\r\nContent-Length: ");
-            put_number(out, request.size, 1);
+            put_number(out, sent_length(&self.signing, request.size), 1);
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(b"\r\n");
         server
+    }
+
+    /// How the body of the write whose head was written last is framed.
+    #[must_use]
+    pub fn framing(&self) -> Option<Framing> {
+        Framing::of(&self.signing, || self.signer.chunk_signer())
     }
 }
 
@@ -265,7 +296,7 @@ mod tests {
             ),
             "{list}"
         );
-        assert!(list.contains("\r\nx-amz-security-token:tok\r\nAuthorization: "), "{list}");
+        assert!(list.contains("\r\nx-amz-security-token: tok\r\nAuthorization: "), "{list}");
     }
 
     #[test]
@@ -284,7 +315,7 @@ mod tests {
         );
         assert!(
             head.contains(
-                "\r\nx-amz-date: 20140527T120000Z\r\nx-amz-security-token:tok\r\n\
+                "\r\nx-amz-date: 20140527T120000Z\r\nx-amz-security-token: tok\r\n\
                  Authorization: AWS4-HMAC-SHA256 Credential=AK/20140527/"
             ),
             "{head}"

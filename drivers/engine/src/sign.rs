@@ -1,21 +1,39 @@
-//! Signature Version 4 in the `Authorization` header, see
-//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>. To be cheap,
-//! keys are derived once a day, dates formatted once a second, and the HMAC over what is constant
-//! within a second is kept half done.
+//! Signature Version 4: in the `Authorization` header, see
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>, in the query
+//! (presigned), and of chunks. To be cheap, keys are derived once a day, dates formatted once a
+//! second, and the HMAC over what is constant within a second is kept half done.
 //!
-//! The payload is signed as `UNSIGNED-PAYLOAD` in every request: hashing bodies would make the
-//! client the bottleneck instead of the gateway. RGW, Swift's s3api and `MinIO` accept it over plain
-//! HTTP.
+//! By default the payload is signed as `UNSIGNED-PAYLOAD`: hashing bodies would make the client the
+//! bottleneck instead of the gateway. RGW, Swift's s3api and `MinIO` accept it over plain HTTP.
 
+use crate::dates::date;
+use crate::signing::Checksum;
 use ring::{digest, hmac};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Value in place of the payload's hash.
-pub const PAYLOAD: &[u8] = b"UNSIGNED-PAYLOAD";
+pub const UNSIGNED: &[u8] = b"UNSIGNED-PAYLOAD";
+/// SHA-256 of nothing.
+pub const NOTHING: &[u8; 64] = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-const SIGNED_HEADERS: &[u8] = b"host;x-amz-content-sha256;x-amz-date";
-const SIGNED_HEADERS_WITH_TOKEN: &[u8] =
-    b"host;x-amz-content-sha256;x-amz-date;x-amz-security-token";
+/// How long a presigned URL is valid, in seconds.
+const EXPIRES_S: &[u8] = b"3600";
+
+/// What the head of a request says of its payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// Value of `x-amz-content-sha256`.
+    pub hash: &'a [u8],
+    /// The body's checksum, and its value if it is in the head, else empty.
+    pub checksum: Option<(Checksum, &'a [u8])>,
+    /// Value of `x-amz-decoded-content-length`; empty: the body is sent as it is.
+    pub decoded_length: &'a [u8],
+}
+
+impl Default for Told<'_> {
+    fn default() -> Self {
+        Self { hash: UNSIGNED, checksum: None, decoded_length: b"" }
+    }
+}
 
 /// Signs requests of one user.
 #[derive(Clone, Debug)]
@@ -23,8 +41,8 @@ pub struct Signer {
     access_key: String,
     secret_key: String,
     region: String,
-    /// The session token's header line as it is signed; empty without one.
-    token_line: Vec<u8>,
+    /// The session token; empty without one.
+    token: String,
     second: u64,
     /// `20140527T120000Z` of `second`.
     date: [u8; 16],
@@ -33,6 +51,8 @@ pub struct Signer {
     /// HMAC of the string to sign up to its last line.
     begun: Option<hmac::Context>,
     canonical: Vec<u8>,
+    /// The latest signature.
+    signature: [u8; 64],
 }
 
 impl Signer {
@@ -43,24 +63,22 @@ impl Signer {
             access_key: access_key.into(),
             secret_key: secret_key.into(),
             region: region.into(),
-            token_line: if token.is_empty() {
-                Vec::new()
-            } else {
-                format!("x-amz-security-token:{token}\n").into_bytes()
-            },
+            token: token.into(),
             second: u64::MAX,
             date: [0; 16],
             day: u64::MAX,
             key: None,
             begun: None,
             canonical: Vec::with_capacity(512),
+            signature: [0; 64],
         }
     }
 
-    /// Appends the headers that sign a request: `x-amz-content-sha256`, `x-amz-date`,
+    /// Appends the headers that sign a request: what `told` says of the payload, `x-amz-date`,
     /// `x-amz-security-token` where there is one, and `Authorization`. `host` is the value of the
     /// `Host` header. `path` and `query` are canonical already: percent-encoded, the query's keys
     /// sorted. `unix_s` is the time of day.
+    #[allow(clippy::too_many_arguments)] // the parts of one request
     pub fn put_headers(
         &mut self,
         out: &mut Vec<u8>,
@@ -69,12 +87,107 @@ impl Signer {
         path: &[u8],
         query: &[u8],
         unix_s: u64,
+        told: &Told<'_>,
     ) {
-        if self.second != unix_s || self.begun.is_none() {
-            self.set_time(unix_s);
+        self.at(unix_s);
+        let (mut summed, mut value, mut trailer) = ("", &b""[..], &b""[..]);
+        let mut algorithm = &b""[..];
+        if let Some((kind, sum)) = told.checksum {
+            algorithm = kind.name().as_bytes();
+            (summed, value) = (kind.header(), sum);
+            if sum.is_empty() {
+                trailer = summed.as_bytes();
+            }
         }
-        let signed =
-            if self.token_line.is_empty() { SIGNED_HEADERS } else { SIGNED_HEADERS_WITH_TOKEN };
+        // Sorted by name; those without a value are not sent.
+        let date = self.date;
+        let lines: [(&str, &[u8]); 8] = [
+            ("host", host),
+            (summed, value),
+            ("x-amz-content-sha256", told.hash),
+            ("x-amz-date", &date),
+            ("x-amz-decoded-content-length", told.decoded_length),
+            ("x-amz-sdk-checksum-algorithm", algorithm),
+            ("x-amz-security-token", self.token.as_bytes()),
+            ("x-amz-trailer", trailer),
+        ];
+        let sent = || lines.iter().filter(|(_, value)| !value.is_empty());
+        let canonical = &mut self.canonical;
+        canonical.clear();
+        for part in [method.as_bytes(), b"\n", path, b"\n", query, b"\n"] {
+            canonical.extend_from_slice(part);
+        }
+        for (name, value) in sent() {
+            for part in [name.as_bytes(), b":", value, b"\n"] {
+                canonical.extend_from_slice(part);
+            }
+        }
+        canonical.push(b'\n');
+        let names_at = canonical.len();
+        for (name, _) in sent() {
+            canonical.extend_from_slice(name.as_bytes());
+            canonical.push(b';');
+        }
+        canonical.pop();
+        let names = names_at..canonical.len();
+        canonical.push(b'\n');
+        canonical.extend_from_slice(told.hash);
+        for (name, value) in sent().skip(1) {
+            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        }
+        for part in [
+            b"Authorization: AWS4-HMAC-SHA256 Credential=",
+            self.access_key.as_bytes(),
+            b"/",
+            &date[..8],
+            b"/",
+            self.region.as_bytes(),
+            b"/s3/aws4_request, SignedHeaders=",
+            &self.canonical[names],
+            b", Signature=",
+        ] {
+            out.extend_from_slice(part);
+        }
+        self.sign();
+        out.extend_from_slice(&self.signature);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Appends the query of a presigned URL: what signs it, and `query`, which is canonical, before
+    /// the signature. For the arguments see [`Signer::put_headers`].
+    pub fn put_query(
+        &mut self,
+        out: &mut Vec<u8>,
+        method: &str,
+        host: &[u8],
+        path: &[u8],
+        query: &[u8],
+        unix_s: u64,
+    ) {
+        self.at(unix_s);
+        let begin = out.len();
+        out.extend_from_slice(b"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=");
+        put_escaped(out, self.access_key.as_bytes());
+        for part in [b"%2F", &self.date[..8], b"%2F"] {
+            out.extend_from_slice(part);
+        }
+        put_escaped(out, self.region.as_bytes());
+        for part in
+            [b"%2Fs3%2Faws4_request&X-Amz-Date=", &self.date[..], b"&X-Amz-Expires=", EXPIRES_S]
+        {
+            out.extend_from_slice(part);
+        }
+        if !self.token.is_empty() {
+            out.extend_from_slice(b"&X-Amz-Security-Token=");
+            put_escaped(out, self.token.as_bytes());
+        }
+        out.extend_from_slice(b"&X-Amz-SignedHeaders=host");
+        if !query.is_empty() {
+            out.push(b'&');
+            out.extend_from_slice(query);
+        }
         let canonical = &mut self.canonical;
         canonical.clear();
         for part in [
@@ -82,46 +195,39 @@ impl Signer {
             b"\n",
             path,
             b"\n",
-            query,
+            &out[begin..],
             b"\nhost:",
             host,
-            b"\nx-amz-content-sha256:",
-            PAYLOAD,
-            b"\nx-amz-date:",
-            &self.date,
-            b"\n",
-            &self.token_line,
-            b"\n",
-            signed,
-            b"\n",
-            PAYLOAD,
+            b"\n\nhost\n",
+            UNSIGNED,
         ] {
             canonical.extend_from_slice(part);
         }
-        let mut hmac = self.begun.clone().expect("set_time began it");
-        hmac.update(&hex(digest::digest(&digest::SHA256, canonical).as_ref()));
-        let signature = hex(hmac.sign().as_ref());
-        for part in [b"x-amz-content-sha256: ", PAYLOAD, b"\r\nx-amz-date: ", &self.date, b"\r\n"] {
-            out.extend_from_slice(part);
+        self.sign();
+        out.extend_from_slice(b"&X-Amz-Signature=");
+        out.extend_from_slice(&self.signature);
+    }
+
+    /// Signs the chunks of the request that was signed last.
+    #[must_use]
+    pub fn chunk_signer(&self) -> ChunkSigner {
+        ChunkSigner {
+            key: self.key.clone().expect("a request was signed"),
+            scope: scope(&self.date, &self.region),
+            previous: self.signature,
         }
-        if let Some(line) = self.token_line.strip_suffix(b"\n") {
-            out.extend_from_slice(line);
-            out.extend_from_slice(b"\r\n");
-        }
-        for part in [
-            b"Authorization: AWS4-HMAC-SHA256 Credential=",
-            self.access_key.as_bytes(),
-            b"/",
-            &self.date[..8],
-            b"/",
-            self.region.as_bytes(),
-            b"/s3/aws4_request, SignedHeaders=",
-            signed,
-            b", Signature=",
-            &signature,
-            b"\r\n",
-        ] {
-            out.extend_from_slice(part);
+    }
+
+    /// Makes `signature` that of the canonical request.
+    fn sign(&mut self) {
+        let mut hmac = self.begun.clone().expect("`at` began it");
+        hmac.update(&hex(digest::digest(&digest::SHA256, &self.canonical).as_ref()));
+        self.signature = hex(hmac.sign().as_ref());
+    }
+
+    fn at(&mut self, unix_s: u64) {
+        if self.second != unix_s || self.begun.is_none() {
+            self.set_time(unix_s);
         }
     }
 
@@ -142,22 +248,62 @@ impl Signer {
             self.day = day;
         }
         let mut begun = hmac::Context::with_key(self.key.as_ref().expect("derived above"));
-        for part in [
-            b"AWS4-HMAC-SHA256\n",
-            &self.date[..],
-            b"\n",
-            &self.date[..8],
-            b"/",
-            self.region.as_bytes(),
-            b"/s3/aws4_request\n",
-        ] {
-            begun.update(part);
-        }
+        begun.update(b"AWS4-HMAC-SHA256\n");
+        begun.update(&scope(&self.date, &self.region));
         self.begun = Some(begun);
     }
 }
 
-fn hex(bytes: &[u8]) -> [u8; 64] {
+/// Signs the chunks of one body, each after the one before.
+#[derive(Clone, Debug)]
+pub struct ChunkSigner {
+    key: hmac::Key,
+    /// Date and scope, as strings to sign have them.
+    scope: Vec<u8>,
+    previous: [u8; 64],
+}
+
+impl ChunkSigner {
+    /// The signature of the next chunk, whose content has this SHA-256.
+    pub fn chunk(&mut self, hash: &[u8; 64]) -> &[u8; 64] {
+        self.sign(b"AWS4-HMAC-SHA256-PAYLOAD\n", &[NOTHING, b"\n", hash])
+    }
+
+    /// The signature of the trailer, a line without its end.
+    pub fn trailer(&mut self, line: &str) -> &[u8; 64] {
+        let hash = hex(digest::digest(&digest::SHA256, format!("{line}\n").as_bytes()).as_ref());
+        self.sign(b"AWS4-HMAC-SHA256-TRAILER\n", &[&hash])
+    }
+
+    fn sign(&mut self, kind: &[u8], last: &[&[u8]]) -> &[u8; 64] {
+        let mut hmac = hmac::Context::with_key(&self.key);
+        for part in [kind, &self.scope, &self.previous, b"\n"].iter().chain(last) {
+            hmac.update(part);
+        }
+        self.previous = hex(hmac.sign().as_ref());
+        &self.previous
+    }
+}
+
+/// The lines of date and scope in a string to sign.
+fn scope(date: &[u8; 16], region: &str) -> Vec<u8> {
+    [&date[..], b"\n", &date[..8], b"/", region.as_bytes(), b"/s3/aws4_request\n"].concat()
+}
+
+/// Appends `text` percent-encoded, as queries are signed.
+fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
+    for &byte in text {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+}
+
+/// 32 bytes in hexadecimal.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> [u8; 64] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [0; 64];
     for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
@@ -165,54 +311,6 @@ fn hex(bytes: &[u8]) -> [u8; 64] {
         pair[1] = DIGITS[usize::from(byte & 15)];
     }
     text
-}
-
-/// `YYYYMMDDTHHMMSSZ` of a UNIX time (days to civil date after H. Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms").
-fn date(unix_s: u64) -> [u8; 16] {
-    let (year, month, day) = civil(unix_s / 86_400);
-    let clock = unix_s % 86_400;
-    let mut text = *b"00000000T000000Z";
-    let mut put = |at: usize, width: usize, mut value: u64| {
-        for place in (at..at + width).rev() {
-            text[place] = b'0' + (value % 10) as u8;
-            value /= 10;
-        }
-    };
-    put(0, 4, year);
-    put(4, 2, month);
-    put(6, 2, day);
-    put(9, 2, clock / 3600);
-    put(11, 2, clock / 60 % 60);
-    put(13, 2, clock % 60);
-    text
-}
-
-/// Formats `YYYY-MM-DDTHH:MM:SS.000Z` as in S3's listings.
-#[must_use]
-pub fn iso_time(time: SystemTime) -> String {
-    let unix_s = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (year, month, day) = civil(unix_s / 86_400);
-    let clock = unix_s % 86_400;
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.000Z",
-        clock / 3600,
-        clock / 60 % 60,
-        clock % 60
-    )
-}
-
-fn civil(days: u64) -> (u64, u64, u64) {
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
 /// The headers that sign one request, for comparison with other signers; see
@@ -236,6 +334,7 @@ pub fn signed_headers(
         path.as_bytes(),
         query.as_bytes(),
         unix_s,
+        &Told::default(),
     );
     String::from_utf8_lossy(&out).into_owned()
 }
@@ -245,20 +344,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_agree_with_the_calendar() {
-        assert_eq!(&date(0), b"19700101T000000Z");
-        assert_eq!(&date(951_782_399), b"20000228T235959Z");
-        assert_eq!(&date(951_782_400), b"20000229T000000Z");
-        assert_eq!(&date(1_401_192_000), b"20140527T120000Z");
-        assert_eq!(&date(4_107_542_400), b"21000301T000000Z");
-    }
-
-    #[test]
     fn a_signature_does_not_depend_on_earlier_ones() {
         let mut one = Signer::new("AK", "SK", "us-east-1", "");
         let mut sign = |path: &[u8], at| {
             let mut out = Vec::new();
-            one.put_headers(&mut out, "GET", b"h:1", path, b"", at);
+            one.put_headers(&mut out, "GET", b"h:1", path, b"", at, &Told::default());
             out
         };
         let first = sign(b"/b/o", 1_400_000_000);
@@ -266,5 +356,24 @@ mod tests {
         assert_ne!(sign(b"/b/o", 1_400_000_001), first);
         assert_ne!(sign(b"/b/o", 1_400_086_400), first);
         assert_eq!(sign(b"/b/o", 1_400_000_000), first);
+    }
+
+    /// Keys, date, body and signatures of the example in Amazon's documentation of signed chunks.
+    #[test]
+    fn chunks_are_signed_as_in_the_published_example() {
+        let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let mut signer = Signer::new("AKIAIOSFODNN7EXAMPLE", secret, "us-east-1", "");
+        signer.at(1_369_353_600);
+        assert_eq!(&signer.date, b"20130524T000000Z");
+        signer.signature = *b"4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9";
+        let mut chunks = signer.chunk_signer();
+        for (bytes, signature) in [
+            (65_536, b"ad80c730a21e5b8d04586a2213dd63b9a0e99e0e2307b0ade35a65485a288648"),
+            (1024, b"0055627c9e194cb4542bae2aa5492e3c1575bbb81b612b7d234b86a503ef5497"),
+            (0, b"b6c6ea8a5354eaf15b3cb7646744f4275b71ea724fed81ceb9323e279d449df9"),
+        ] {
+            let hash = hex(digest::digest(&digest::SHA256, &vec![b'a'; bytes]).as_ref());
+            assert_eq!(chunks.chunk(&hash), signature, "{bytes}");
+        }
     }
 }

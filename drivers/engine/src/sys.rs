@@ -291,22 +291,23 @@ pub fn discard(fd: RawFd, most: usize) -> io::Result<usize> {
 ///
 /// # Errors
 /// Of `sendmsg`.
-pub fn send(fd: RawFd, first: &[u8], second: &[u8]) -> io::Result<usize> {
-    if second.is_empty() {
+pub fn send(fd: RawFd, parts: [&[u8]; 3]) -> io::Result<usize> {
+    let [first, second, third] = parts;
+    if second.is_empty() && third.is_empty() {
         // SAFETY: the kernel reads at most `first.len()` bytes of a slice that is that long.
         return counted(unsafe {
             libc::send(fd, first.as_ptr().cast(), first.len(), libc::MSG_NOSIGNAL)
         });
     }
-    let mut pieces = [
-        libc::iovec { iov_base: first.as_ptr().cast_mut().cast(), iov_len: first.len() },
-        libc::iovec { iov_base: second.as_ptr().cast_mut().cast(), iov_len: second.len() },
-    ];
+    let mut pieces = parts.map(|piece| libc::iovec {
+        iov_base: piece.as_ptr().cast_mut().cast(),
+        iov_len: piece.len(),
+    });
     // SAFETY: msghdr is plain data, for which zeros are valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = pieces.as_mut_ptr();
-    message.msg_iovlen = 2;
-    // SAFETY: the header points to two pieces that live during the call and are only read.
+    message.msg_iovlen = if third.is_empty() { 2 } else { 3 };
+    // SAFETY: the header points to pieces that live during the call and are only read.
     counted(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) })
 }
 

@@ -7,6 +7,7 @@
 //! request is retried without being counted: a connection that ends during one is a `reset`.
 
 use crate::answer::Answer;
+use crate::body::{Body, sent_length};
 use crate::link::Link;
 use crate::picker::Request;
 use crate::reactor::Context;
@@ -25,9 +26,6 @@ mod sending;
 
 /// Bytes a worker transfers before others get their turn.
 const TURN_BYTES: u64 = 1 << 20;
-
-/// Largest piece of a body passed to the kernel at once.
-const PIECE_BYTES: usize = 256 * 1024;
 
 const PAUSE_NS: u64 = 10_000_000;
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
@@ -81,6 +79,7 @@ pub struct Worker {
     hung_up: bool,
     request: Option<Request>,
     out: Vec<u8>,
+    body: Body,
     sent: u64,
     to_send: u64,
     answer: Answer,
@@ -114,6 +113,7 @@ impl Worker {
             hung_up: false,
             request: None,
             out: Vec::with_capacity(1024),
+            body: Body::default(),
             sent: 0,
             to_send: 0,
             answer: Answer::default(),
@@ -259,6 +259,9 @@ impl Worker {
         }
         let id = self.source.id();
         let place = self.place(context, &request);
+        let signing = &context.shared.config.workload.signing;
+        // Bodies are hashed within the latency, but by default signing comes before it.
+        let hashing_ns = signing.reads_bodies().then(now_ns);
         let server = context.head_writer.write(&mut self.out, &request, &id, place, context.now);
         self.select_server(server);
         let before = self.link.as_ref().map_or(0, |link| link.requests);
@@ -266,11 +269,16 @@ impl Worker {
         if self.is_last {
             put_close(&mut self.out);
         }
-        let body = if request.operation == Operation::Write { request.size } else { 0 };
-        self.to_send = self.out.len() as u64 + body;
+        let (mut size, mut framing) = (0, None);
+        self.to_send = self.out.len() as u64;
+        if request.operation == Operation::Write {
+            (size, framing) = (request.size, context.head_writer.framing());
+            self.to_send += sent_length(signing, size);
+        }
+        self.body.begin(&mut self.out, size, framing, &context.shared.content);
         self.sent = 0;
         self.answer.reset();
-        let start = now_ns();
+        let start = hashing_ns.unwrap_or_else(now_ns);
         if self.started_ns != u64::MAX && self.moment(context, start).is_some() {
             context.recorder.begun();
         }

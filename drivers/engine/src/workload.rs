@@ -2,6 +2,7 @@
 
 use crate::connections::Connections;
 use crate::random::{Random, hash, hash_text};
+use crate::signing::{self, Signing};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -209,6 +210,9 @@ pub struct Workload {
     /// How long a worker keeps a connection.
     #[serde(default)]
     pub connections: Connections,
+    /// How S3 requests are signed.
+    #[serde(default, deserialize_with = "signing::written")]
+    pub signing: Signing,
 }
 
 /// Deserialises a share, 0 to 1; a boolean is none or all.
@@ -276,7 +280,7 @@ impl Workload {
         if self.rate_per_s.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
             return fail("rate_per_s must be above 0".into());
         }
-        Ok(())
+        self.signing.check().or_else(fail)
     }
 
     /// The fewest names in a listing: prepared objects exist, unless the workload deletes them.

@@ -7,9 +7,9 @@ import pytest
 from stub_run import SUITE, Run
 from weighbridge.cli.compare import command
 from weighbridge.common.errors import UsageError
-from weighbridge.conductor.passes import left_out
+from weighbridge.conductor.passes import left_out, passes_of
 from weighbridge.conductor.plan import Plan, control_of, make_plan
-from weighbridge.suites import Layer
+from weighbridge.suites import Layer, Suite
 
 
 def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(
@@ -224,3 +224,40 @@ def test_several_endpoints_are_refused_for_drivers_that_use_only_one(
     make_plan(run.suite, run.hardware, run.planned)
     with pytest.raises(UsageError, match=f"several endpoints, but {who} would use only one"):
         make_plan(lone, run.hardware, run.planned)
+
+
+def signed(run: Run, signing: object, **suite: object) -> Suite:
+    """The run's suite with another way to sign, over S3."""
+    workload = {**run.suite.workloads[0].model_dump(), "signing": signing}
+    record = {**run.suite.model_dump(), "api": ["s3"], "workloads": [workload], **suite}
+    return Suite.model_validate(record)
+
+
+def test_ways_to_sign_that_a_layout_is_known_to_refuse_are_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = type(run.planned[1].gateway)
+    monkeypatch.setattr(gateway, "apis", lambda _: ("swift", "s3"))
+    trailer = signed(run, {"payload": "trailer", "checksum": "crc32"})
+    make_plan(trailer, run.hardware, run.planned)
+    monkeypatch.setattr(gateway, "s3_lacks", lambda _: {"trailers": "no trailers here"})
+    make_plan(signed(run, {"payload": "chunks"}), run.hardware, run.planned)
+    with pytest.raises(UsageError, match=r"swift-b \(.*\): no trailers here"):
+        make_plan(trailer, run.hardware, run.planned)
+    as_shipped = signed(run, "sdk-default", users="sdk")
+    make_plan(as_shipped, run.hardware, run.planned)
+    monkeypatch.setattr(gateway, "own_ca", True)
+    with pytest.raises(UsageError, match="no trailers here"):
+        make_plan(as_shipped, run.hardware, run.planned)
+
+
+def test_only_s3_is_signed_and_only_by_drivers_that_do_as_they_are_told(run: Run) -> None:
+    chunks = signed(run, {"payload": "chunks"})
+    with pytest.raises(UsageError, match="only S3 requests are signed: over swift"):
+        make_plan(
+            Suite.model_validate({**chunks.model_dump(), "api": ["swift"]}),
+            run.hardware,
+            run.planned,
+        )
+    with pytest.raises(UsageError, match=r"COSBench signs in its own way: leave `signing`"):
+        passes_of(chunks.changed(driver="cosbench"), ())

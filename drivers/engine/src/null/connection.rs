@@ -159,9 +159,9 @@ impl Connection {
             });
             let fd = self.socket.as_raw_fd();
             let sent = if unsent.is_empty() {
-                sys::send(fd, body, &[])
+                sys::send(fd, [body, &[], &[]])
             } else {
-                sys::send(fd, unsent, body)
+                sys::send(fd, [unsent, body, &[]])
             };
             match sent {
                 Ok(count) => self.sent += count as u64,
@@ -268,7 +268,7 @@ impl Connection {
             self.first.clear();
             if expects && used == bytes.len() {
                 // Small enough for any socket's buffer: it is sent completely or not at all.
-                sys::send(self.socket.as_raw_fd(), b"HTTP/1.1 100 Continue\r\n\r\n", &[])
+                sys::send(self.socket.as_raw_fd(), [b"HTTP/1.1 100 Continue\r\n\r\n", &[], &[]])
                     .map_err(|_| ())?;
             }
             self.incoming = Some(incoming);

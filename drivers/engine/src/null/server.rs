@@ -121,7 +121,7 @@ impl Server {
                 login: (config.user.clone(), config.key.clone()),
                 token: format!("AUTH_tk{:016x}", hash(&[config.seed, 5])),
                 http_time: httpdate::fmt_http_date(now),
-                iso_time: crate::sign::iso_time(now),
+                iso_time: crate::dates::iso_time(now),
             },
             delay: Delay { mean_ns: ns(config.delay_ms), spread: config.delay_spread },
             fail_share: config.fail_share,

@@ -1,32 +1,29 @@
 //! Sending a request.
 
-use super::{NextStep, PIECE_BYTES, Phase, TURN_BYTES, Worker};
+use super::{NextStep, Phase, TURN_BYTES, Worker};
 use crate::reactor::Context;
 use crate::recorder::Failure;
 use std::io::ErrorKind;
 
 impl Worker {
     pub(super) fn send(&mut self, context: &mut Context<'_>) -> NextStep {
-        let (Some(link), Some(request)) = (&mut self.link, &self.request) else {
-            return NextStep::Wait;
-        };
+        let Some(link) = &mut self.link else { return NextStep::Wait };
+        let bytes = &context.shared.content;
         let turn_ends = self.sent + TURN_BYTES;
-        let head = self.out.len() as u64;
         while self.sent < self.to_send {
             if self.sent >= turn_ends {
                 return NextStep::Again;
             }
-            let unsent = &self.out[self.sent.min(head) as usize..];
-            let body = if self.to_send > head {
-                let offset = self.sent.saturating_sub(head);
-                context.shared.content.piece(request.size, offset, PIECE_BYTES)
-            } else {
-                &[]
-            };
-            let result =
-                if unsent.is_empty() { link.send(body, &[]) } else { link.send(unsent, body) };
-            match result {
-                Ok(count) => self.sent += count as u64,
+            self.body.go_on(&mut self.out, bytes);
+            let mut pieces = self.body.pieces(&self.out, bytes);
+            if pieces[0].is_empty() {
+                pieces.rotate_left(1);
+            }
+            match link.send(pieces) {
+                Ok(count) => {
+                    self.body.sent(count, &self.out);
+                    self.sent += count as u64;
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return NextStep::Wait,
                 Err(error) => return self.receive_early_answer(context, &error.to_string()),
             }

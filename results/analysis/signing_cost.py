@@ -1,0 +1,163 @@
+"""What ways to sign requests cost the clients and the gateway: workloads that differ in nothing but
+`signing`, each beside the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.visit import JudgedStep
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.statistics import Ratio, geometric_mean, ratio
+from weighbridge.suites import UNSIGNED, Suite, Workload
+
+
+class SigningCost(Record):
+    """One way to sign at one step of a layout: geometric means of the repeats that count."""
+
+    layout: str
+    driver: str
+    workload: str
+    workers: int
+    label: str
+    """The way to sign."""
+    beside: str
+    """The way that it is compared with."""
+    repeats: int
+    client_us: float | None
+    """CPU microseconds of the load generator for a successful operation."""
+    gateway_us: float | None
+    """The same of all gateway hosts; None if they were not sampled."""
+    p90_ms: float | None
+    """Of the workload's operation; None if it has several."""
+    ops_s: float | None
+    client: Ratio | None = None
+    gateway: Ratio | None = None
+    """Its cost divided by that of the way beside; None for that one, and where either is unknown or
+    not ranked.
+    """
+    verdict: Literal["ranked", "provisional", "not ranked"]
+    doubts: tuple[str, ...] = ()
+    """Why it is provisional or not ranked."""
+
+
+def variant_groups(suite: Suite) -> tuple[tuple[Workload, ...], ...]:
+    """The workloads that differ in nothing but name and `signing`, in the suite's order."""
+    groups: dict[str, list[Workload]] = {}
+    for one in suite.workloads:
+        alike = one.model_copy(update={"name": "", "signing": UNSIGNED})
+        groups.setdefault(alike.model_dump_json(), []).append(one)
+    several = (group for group in groups.values() if len({str(one.signed) for one in group}) > 1)
+    return tuple(tuple(group) for group in several)
+
+
+def signing_costs(
+    suite: Suite,
+    steps: Mapping[StepKey, StepResult],
+    visits: Mapping[StepKey, JudgedStep],
+    rows: Sequence[Row],
+) -> tuple[SigningCost, ...]:
+    """What each way of signing costs, layout by layout; empty where there is only one way."""
+    found: list[SigningCost] = []
+    for group in variant_groups(suite):
+        names = [one.name for one in group]
+        places = dict.fromkeys(
+            (key.layout, key.driver, key.workers)
+            for key in steps
+            if key.workload in names and key.api == "s3" and key.layer is None
+        )
+        for layout, driver, workers in places:
+            first: _Cost | None = None
+            for one in group:
+                keys = [
+                    key
+                    for key in steps
+                    if (key.layout, key.driver, key.workers) == (layout, driver, workers)
+                    and key.workload == one.name
+                    and key.api == "s3"
+                    and key.layer is None
+                    and key.rate_per_s is None
+                ]
+                mine = [
+                    row
+                    for row in rows
+                    if (row.layout, row.driver, row.workers) == (layout, driver, workers)
+                    and row.workload == one.name
+                    and row.api == "s3"
+                    and row.layer is None
+                ]
+                cost = _Cost(keys, steps, visits, mine)
+                if first is None:
+                    first = cost
+                found.append(
+                    SigningCost(
+                        layout=layout,
+                        driver=driver,
+                        workload=one.name,
+                        workers=workers,
+                        label=suite.signing_label(one),
+                        beside=suite.signing_label(group[0]),
+                        repeats=cost.repeats,
+                        client_us=_mean(cost.client_us),
+                        gateway_us=_mean(cost.gateway_us),
+                        p90_ms=cost.p90_ms,
+                        ops_s=_mean(cost.ops_s),
+                        client=cost.beside(first, "client_us"),
+                        gateway=cost.beside(first, "gateway_us"),
+                        verdict=cost.verdict,
+                        doubts=cost.doubts,
+                    )
+                )
+    return tuple(found)
+
+
+class _Cost:
+    """The figures of a way at a step, repeat by repeat."""
+
+    def __init__(
+        self,
+        keys: Iterable[StepKey],
+        steps: Mapping[StepKey, StepResult],
+        visits: Mapping[StepKey, JudgedStep],
+        rows: Sequence[Row],
+    ) -> None:
+        self.client_us: list[float] = []
+        self.gateway_us: list[float] = []
+        self.ops_s: list[float] = []
+        self.repeats = 0
+        self.ranked = bool(rows) and all(row.ranked for row in rows)
+        self.doubts = tuple(dict.fromkeys(one.words for row in rows for one in row.doubts))
+        self.p90_ms = rows[0].value("p90") if len(rows) == 1 else None
+        for key in keys:
+            measured, visit = steps[key].measurement, visits.get(key)
+            done = sum(one.count for one in measured.tallies) if measured is not None else 0
+            if measured is None or visit is None or not visit.ranked or not done:
+                continue
+            self.repeats += 1
+            self.ops_s.append(done / measured.window_s)
+            if measured.load is not None and measured.load.cpu_s > 0:
+                self.client_us.append(measured.load.cpu_s / done * 1e6)
+            if visit.use is not None and visit.use.gateway_cpu_s:
+                self.gateway_us.append(visit.use.gateway_cpu_s / done * 1e6)
+
+    @property
+    def verdict(self) -> Literal["ranked", "provisional", "not ranked"]:
+        """Whether conclusions may be drawn."""
+        if not self.ranked:
+            return "not ranked"
+        return "provisional" if self.doubts else "ranked"
+
+    def beside(self, first: _Cost, figure: str) -> Ratio | None:
+        """How many times the first way's figure this one's is."""
+        mine: list[float] = getattr(self, figure)
+        its: list[float] = getattr(first, figure)
+        if first is self or not (mine and its and self.ranked and first.ranked):
+            return None
+        return ratio(mine, its)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return geometric_mean(values) if values else None

@@ -1,0 +1,78 @@
+"""The table of what ways to sign requests cost clients and gateways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weighbridge.results.analysis.signing_cost import SigningCost
+from weighbridge.results.figures import UNKNOWN, counted, show_figure
+from weighbridge.results.statistics import Ratio
+
+SIGNING_HEAD: Final = (
+    "Workload",
+    "Workers",
+    "Layout",
+    "Signing",
+    "Client CPU µs/op",
+    "beside the first",
+    "Gateway CPU µs/op",
+    "beside the first",
+    "op/s",
+    "p90 ms",
+    "Verdict",
+)
+SIGNING_NUMBERS: Final = (1, 4, 5, 6, 7, 8, 9)
+"""The columns that hold numbers."""
+
+
+def signing_lines(found: Sequence[SigningCost]) -> tuple[tuple[str, ...], ...]:
+    """The cells of each way to sign, over its repeats."""
+    return tuple(
+        (
+            one.workload,
+            str(one.workers),
+            one.layout,
+            one.label,
+            show_figure(one.client_us),
+            _beside(one, one.client),
+            show_figure(one.gateway_us),
+            _beside(one, one.gateway),
+            show_figure(one.ops_s),
+            show_figure(one.p90_ms),
+            one.verdict,
+        )
+        for one in found
+    )
+
+
+def signing_sentences(found: Sequence[SigningCost]) -> tuple[str, ...]:
+    """What was found of the costs, one sentence for each way and step with known ratios."""
+    return tuple(
+        f"{one.workload} on {one.layout}, {counted(one.workers, 'worker')}, beside {one.beside}: "
+        + ", ".join(
+            f"{who} CPU for an operation is {_times(known)}"
+            for who, known in (("client", one.client), ("gateway", one.gateway))
+            if known is not None
+        )
+        + (f". Provisional: {'; '.join(one.doubts)}." if one.doubts else ".")
+        for one in found
+        if one.client is not None or one.gateway is not None
+    )
+
+
+def _times(known: Ratio) -> str:
+    if known.low is None or known.high is None:
+        return f"{known.value:.2f} times (one repeat: no interval)"
+    if not known.shown:
+        return f"{known.value:.2f} times (not significant, {known.low:.2f} to {known.high:.2f})"
+    few = "" if known.claim else f"; {known.repeats} repeats are too few for a claim"
+    return f"{known.value:.2f} times ({known.low:.2f} to {known.high:.2f}{few})"
+
+
+def _beside(one: SigningCost, known: Ratio | None) -> str:
+    if known is None:
+        return "1" if one.label == one.beside else UNKNOWN
+    if known.low is None or known.high is None:
+        return f"{known.value:.2f}×"
+    return f"{known.value:.2f}× ({known.low:.2f} to {known.high:.2f})"

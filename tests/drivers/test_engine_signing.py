@@ -1,0 +1,309 @@
+"""How the engine signs requests and frames bodies, as botocore's signers and bodies have it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import socket
+import urllib.request
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import botocore.auth
+import pytest
+from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.httpchecksum import AwsChunkedWrapper, BaseChecksum
+
+from tests.drivers.conftest import SEED, Served, shape, until
+from weighbridge.drivers.engine import _native
+from weighbridge.gateways.capabilities.digests import checksum as checksum_of
+
+Make = Callable[..., Any]
+KEYS = ("AK+/=", "SK")
+TOKEN = "tok/en="
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+NOTHING = hashlib.sha256(b"").hexdigest()
+
+CHUNKS = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"checksum": "crc32"},
+    {"checksum": "crc64nvme"},
+    {"payload": "signed"},
+    {"payload": "signed", "checksum": "crc32"},
+    {"payload": "chunks"},
+    {"payload": "chunks", "checksum": "crc32"},
+    {"payload": "chunks", "checksum": "crc64nvme"},
+    {"payload": "trailer", "checksum": "crc32"},
+    {"payload": "trailer", "checksum": "crc64nvme"},
+]
+SIZES = [0, 1000, 65536, 3 * 2**20 + 17]
+
+
+class Asked:
+    """One request as the server got it."""
+
+    def __init__(self, head: bytes, body: bytes, port: int) -> None:
+        lines = head.decode().split("\r\n")
+        self.method, self.path, _ = lines[0].split(" ")
+        fields = (line.partition(":") for line in lines[1:] if line)
+        self.headers = {name.lower(): value.strip() for name, _, value in fields}
+        self.url = f"http://127.0.0.1:{port}{self.path}"
+        self.body = body
+
+    @property
+    def signature(self) -> str:
+        return self.headers["authorization"].rpartition("Signature=")[2]
+
+    def signed_by(self, auth: S3SigV4Auth) -> AWSRequest:
+        """The request as botocore signs it, at the time at which it was signed."""
+        signed = self.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0]
+        fields = {name: self.headers[name] for name in signed.split(";")}
+        assert {name for name in self.headers if name.startswith("x-amz-")} <= {*fields}
+        request = AWSRequest(self.method, self.url, headers=fields)
+        request.context["timestamp"] = self.headers["x-amz-date"]
+        canonical = auth.canonical_request(request)
+        assert auth.signature(auth.string_to_sign(request, canonical), request) == self.signature
+        return request
+
+
+def signer() -> S3SigV4Auth:
+    return S3SigV4Auth(Credentials(*KEYS, TOKEN), "s3", "eu-west-1")
+
+
+def asked(
+    scripted: Make, bench: Make, signing: Any, answer: bytes = OK, count: int = 3, **work: Any
+) -> list[Asked]:
+    """The first requests of one worker."""
+
+    def respond(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(answer)
+        return True
+
+    served: Served = scripted(respond)
+    engine = bench(
+        served,
+        shape(signing=signing, **work),
+        access_key=KEYS[0],
+        secret_key=KEYS[1],
+        token=TOKEN,
+        region="eu-west-1",
+    )
+    engine.start(1)
+    until(lambda: len(served.asked) >= count, "requests")
+    engine.engine.stop(5.0)
+    pairs = zip(served.asked, served.bodies, strict=True)
+    return [Asked(head, body, served.port) for head, body in pairs][:count]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("signing", VARIANTS, ids=str)
+def test_writes_are_signed_and_framed_as_botocore_does(
+    scripted: Make, bench: Make, signing: dict[str, Any], size: int
+) -> None:
+    content, auth = _native.content(SEED, size, 0, size), signer()
+    work = {"operations": {"write": 1.0}, "size": size}
+    payload, algorithm = signing.get("payload", "unsigned"), signing.get("checksum")
+    name = f"x-amz-checksum-{algorithm}"
+    value = checksum_of(algorithm, content) if algorithm else None
+    for one in asked(scripted, bench, signing, **work):
+        request = one.signed_by(auth)
+        said = one.headers["x-amz-content-sha256"]
+        assert one.headers.get("x-amz-sdk-checksum-algorithm") == (
+            algorithm.upper() if algorithm else None
+        )
+        if payload in ("unsigned", "signed"):
+            assert one.body == content
+            sha256 = hashlib.sha256(content).hexdigest()
+            assert said == (sha256 if payload == "signed" else "UNSIGNED-PAYLOAD")
+            assert one.headers.get(name) == value
+            assert "content-encoding" not in one.headers
+            continue
+        assert one.headers["content-encoding"] == "aws-chunked"
+        assert one.headers["x-amz-decoded-content-length"] == str(size)
+        assert one.headers.get("x-amz-trailer") == (name if algorithm else None)
+        assert name not in one.headers
+        if payload == "trailer":
+            assert said == "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+            assert one.body == botocore_chunks(content, name, value)
+        else:
+            assert said == (f"{CHUNKS}-TRAILER" if algorithm else CHUNKS)
+            assert one.body == signed_chunks(auth, request, one.signature, content, name, value)
+
+
+def botocore_chunks(content: bytes, name: str, value: str | None) -> bytes:
+    """The body as botocore frames it."""
+
+    class Known(BaseChecksum):  # type: ignore[misc]
+        def update(self, chunk: bytes) -> None:
+            """Nothing: the value is known."""
+
+        def b64digest(self) -> str | None:
+            return value
+
+    wrapper = AwsChunkedWrapper(io.BytesIO(content), checksum_cls=Known, checksum_name=name)
+    return bytes(wrapper.read())
+
+
+def signed_chunks(
+    auth: S3SigV4Auth,
+    request: AWSRequest,
+    seed: str,
+    content: bytes,
+    name: str,
+    value: str | None,
+) -> bytes:
+    """The body in chunks that botocore's signer signs, each after the one before."""
+    stamp = request.context["timestamp"]
+    before, framed = seed, b""
+
+    def sign(kind: str, *parts: str) -> str:
+        scope = f"{stamp[:8]}/eu-west-1/s3/aws4_request"
+        text = "\n".join((f"AWS4-HMAC-SHA256-{kind}", stamp, scope, before, *parts))
+        return str(auth.signature(text, request))
+
+    ends = [*range(0, len(content), 65536), len(content)]
+    for chunk in [*(content[a:b] for a, b in pairwise(ends)), b""]:
+        before = sign("PAYLOAD", NOTHING, hashlib.sha256(chunk).hexdigest())
+        framed += f"{len(chunk):x};chunk-signature={before}\r\n".encode() + chunk
+        framed += b"\r\n" if chunk or value is None else b""
+    if value is not None:
+        line = f"{name}:{value}"
+        before = sign("TRAILER", hashlib.sha256(f"{line}\n".encode()).hexdigest())
+        framed += f"{line}\r\nx-amz-trailer-signature:{before}\r\n\r\n".encode()
+    return framed
+
+
+@pytest.mark.parametrize("operation", ["read", "list", "delete", "head"])
+@pytest.mark.parametrize(
+    ("signing", "said"),
+    [
+        ({}, "UNSIGNED-PAYLOAD"),
+        ({"payload": "signed", "checksum": "crc32"}, NOTHING),
+        ({"payload": "chunks"}, NOTHING),
+        ({"payload": "trailer", "checksum": "crc32"}, "UNSIGNED-PAYLOAD"),
+    ],
+    ids=str,
+)
+def test_requests_without_a_body_are_signed_as_such(
+    scripted: Make, bench: Make, signing: dict[str, Any], said: str, operation: str
+) -> None:
+    [one] = asked(scripted, bench, signing, operations={operation: 1.0}, count=1)
+    one.signed_by(signer())
+    assert one.headers["x-amz-content-sha256"] == said
+    assert not {"content-encoding", "x-amz-sdk-checksum-algorithm", "x-amz-trailer"} & {
+        *one.headers
+    }
+
+
+@pytest.mark.parametrize("operation", ["read", "write", "list", "delete", "head"])
+def test_presigned_urls_are_those_of_botocore(
+    scripted: Make, bench: Make, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    [one] = asked(scripted, bench, {"auth": "query"}, operations={operation: 1.0}, count=1)
+    assert not [name for name in one.headers if name.startswith(("x-amz-", "authorization"))]
+    plain, _, query = one.url.partition("?")
+    fields = dict(part.split("=", 1) for part in query.split("&"))
+    own = "&".join(f"{key}={fields[key]}" for key in fields if not key.startswith("X-Amz-"))
+    at = datetime.strptime(fields["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda **_: at)
+    request = AWSRequest(one.method, plain + (f"?{own}" if own else ""), headers={})
+    credentials = Credentials(*KEYS, TOKEN)
+    S3SigV4QueryAuth(credentials, "s3", "eu-west-1", expires=3600).add_auth(request)
+    wanted = dict(part.split("=", 1) for part in request.url.partition("?")[2].split("&"))
+    assert fields == wanted
+
+
+def test_anonymous_requests_have_nothing_of_a_signature(scripted: Make, bench: Make) -> None:
+    for operation in ("read", "write"):
+        [one] = asked(scripted, bench, {"auth": "none"}, operations={operation: 1.0}, count=1)
+        assert "?" not in one.url
+        assert not [name for name in one.headers if name.startswith(("x-amz-", "authorization"))]
+    assert one.body == _native.content(SEED, 1000, 0, 1000)
+
+
+@pytest.mark.parametrize(
+    "signing",
+    [
+        {"payload": "trailer"},
+        {"payload": "chunks", "auth": "query"},
+        {"checksum": "crc32", "auth": "none"},
+        {"checksum": "md5"},
+        {"payload": "unsigned", "more": 1},
+        "sometimes",
+        None,
+    ],
+)
+def test_signatures_that_do_not_exist_are_refused(bench: Make, signing: Any) -> None:
+    with pytest.raises(ValueError, match=r"signing|engine config"):
+        bench(Served(1), shape(signing=signing))
+
+
+def test_other_apis_are_refused_signatures(bench: Make) -> None:
+    with pytest.raises(ValueError, match="only S3 requests are signed"):
+        bench(Served(1), shape(signing={"payload": "signed"}), api="swift")
+
+
+def verifying(spoil: bool) -> Callable[[bytes], bytes]:
+    """What a store answers that verifies a trailer of CRC32; `spoil`: a byte of the body changed on
+    its way.
+    """
+
+    def answer(body: bytes) -> bytes:
+        length, _, rest = body.partition(b"\r\n")
+        data = bytearray(rest[: int(length, 16)])
+        data[7] ^= spoil
+        end = rest[len(data) :].decode()
+        value = base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
+        if end == f"\r\n0\r\nx-amz-checksum-crc32:{value}\r\n\r\n":
+            return OK
+        text = b"<?xml version='1.0'?><Error><Code>BadDigest</Code></Error>"
+        return b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text)
+
+    return answer
+
+
+@pytest.mark.parametrize("spoil", [False, True])
+def test_a_store_that_finds_another_checksum_is_an_error(
+    scripted: Make, bench: Make, spoil: bool
+) -> None:
+    verify = verifying(spoil)
+
+    def respond(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(verify(served.bodies[-1]))
+        return True
+
+    served: Served = scripted(respond)
+    signing = {"payload": "trailer", "checksum": "crc32"}
+    engine = bench(served, shape(signing=signing, operations={"write": 1.0}))
+    engine.start(1)
+    until(lambda: engine.progress["done"] + engine.progress["failed"] >= 3, "writes")
+    engine.engine.stop(5.0)
+    progress = engine.progress
+    assert (progress["done"] == 0, progress["failed"] == 0) == (spoil, not spoil)
+    if spoil:
+        assert set(progress["errors"]) == {"http-400"}
+        assert "BadDigest" in json.dumps(progress["last_error"])
+
+
+@pytest.mark.parametrize(
+    "signing", [{}, *VARIANTS[5:], {"auth": "query"}, {"auth": "none"}], ids=str
+)
+def test_prepared_objects_are_what_was_meant_however_they_are_sent(
+    null: Make, bench: Make, signing: dict[str, Any]
+) -> None:
+    served = null()
+    for number in range(2):
+        urllib.request.urlopen(urllib.request.Request(f"{served.url}/wb-w-{number}", method="PUT"))
+    engine = bench(served, shape(signing=signing, size=200_000, verify=True))
+    assert engine.prepare()["errors"] == {}
+    engine.start(2)
+    snapshot = engine.window(lambda since: since["done"] + since["failed"] >= 20)
+    assert snapshot["by"]["read"]["errors"] == {}

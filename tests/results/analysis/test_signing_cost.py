@@ -1,0 +1,119 @@
+"""What ways to sign cost: grouped by workload, beside the first, per operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from made_up import fake_measurement
+from weighbridge.results.analysis.signing_cost import SigningCost, signing_costs, variant_groups
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.use import StepUse
+from weighbridge.results.analysis.steps.visit import JudgedStep
+from weighbridge.results.record.measurement import Load
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.report.signing_table import signing_lines, signing_sentences
+from weighbridge.suites import Suite
+
+SUITE = Suite.model_validate(
+    {
+        "name": "s",
+        "about": "a",
+        "api": ["s3"],
+        "workloads": [
+            {
+                "name": name,
+                "objects": {"size": size},
+                "operations": {"write": 1},
+                "workers": [4],
+                "runtime": "20s",
+                "signing": signing,
+            }
+            for name, size, signing in (
+                ("write", "4KiB", [{}, {"payload": "signed"}, {"payload": "chunks"}]),
+                ("alone", "8KiB", {"payload": "signed"}),
+            )
+        ],
+    }
+)
+FACTORS = {"write-unsigned": 1.0, "write-signed": 2.0, "write-chunks": 1.0}
+
+
+def costs(repeats: int, condemned: Sequence[str] = ()) -> tuple[SigningCost, ...]:
+    steps, visits, rows = {}, {}, []
+    for name, factor in FACTORS.items():
+        for repeat in range(repeats):
+            key = StepKey(layout="rgw", api="s3", workload=name, workers=4, repeat=repeat)
+            made = fake_measurement(api="s3", workload=name, operations={"write": 1.0})
+            noise = 1 + 0.01 * repeat + (0.005 if name == "write-chunks" else 0)
+            cpu_s = made.tallies[0].count * 50e-6 * factor * noise
+            load = Load(cpu_s=cpu_s, cpu_limit=1, window_s=made.window_s)
+            steps[key] = StepResult(
+                key=key,
+                order=repeat,
+                valid=True,
+                measurement=made.model_copy(update={"load": load}),
+            )
+            use = StepUse(gateway_cpu_s=cpu_s * 10)
+            visits[key] = JudgedStep(key=key, valid=True, use=use, points={})
+        row = Row(
+            layout="rgw",
+            api="s3",
+            workload=name,
+            operation="write",
+            object_size_bytes=4096,
+            workers=4,
+            repeats=repeats,
+            valid=name not in condemned,
+        )
+        rows.append(row)
+    return signing_costs(SUITE, steps, visits, rows)
+
+
+def test_workloads_that_differ_in_nothing_else_belong_together() -> None:
+    assert [[one.name for one in group] for group in variant_groups(SUITE)] == [
+        ["write-unsigned", "write-signed", "write-chunks"]
+    ]
+
+
+def test_each_way_is_compared_with_the_first_per_operation() -> None:
+    first, signed, chunks = costs(5)
+    assert first.client_us == pytest.approx(51, rel=0.01)
+    assert first.gateway_us == pytest.approx(510, rel=0.01)
+    assert (first.client, first.label, first.beside) == (None, "unsigned", "unsigned")
+    assert signed.client is not None
+    assert signed.client.value == pytest.approx(2)
+    assert signed.client.shown
+    assert signed.gateway is not None
+    assert signed.gateway.value == pytest.approx(2)
+    assert chunks.client is not None
+    assert not chunks.client.shown
+    lines = signing_lines((first, signed, chunks))
+    assert [line[3] for line in lines] == ["unsigned", "signed", "chunks"]
+    assert lines[0][5] == "1"
+    assert [line[-1] for line in lines] == ["ranked"] * 3
+    assert lines[1][5].startswith("2.00× (1.9")
+    sentences = signing_sentences((first, signed, chunks))
+    assert len(sentences) == 2
+    start = (
+        "write-signed on rgw, 4 workers, beside unsigned: client CPU for an operation is 2.00 times"
+    )
+    assert sentences[0].startswith(start)
+    assert sentences[0].endswith("gateway CPU for an operation is 2.00 times (1.96 to 2.05).")
+    assert "not significant" in sentences[1]
+
+
+def test_one_repeat_has_no_interval_and_what_is_not_ranked_no_factor() -> None:
+    _, signed, _ = costs(1)
+    assert signed.client is not None
+    assert signed.client.low is None
+    assert "one repeat: no interval" in signing_sentences([signed])[0]
+    few = signing_sentences(costs(3))[0]
+    assert "; 3 repeats are too few for a claim)" in few
+    _, signed, chunks = costs(5, ["write-signed"])
+    assert signed.client is signed.gateway is None
+    assert signing_lines([signed])[0][5] == "–"
+    assert signing_lines([signed])[0][-1] == "not ranked"
+    assert not signing_sentences([signed])
+    assert chunks.client is not None

@@ -1,0 +1,51 @@
+"""A real radosgw verifies what the engine signs, boto3 reads it back, and what was changed on its
+way is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from deployed_layouts import deployed, endpoint, unlimited
+from signing_witness import OBJECTS
+
+pytestmark = pytest.mark.system
+
+WITNESS = Path(__file__).with_name("signing_witness.py")
+# What radosgw 18.2 says of a body that was changed. It does not verify checksums: there only the
+# ETag of its answer shows it.
+CHANGED: list[tuple[dict[str, Any], str]] = [
+    ({}, "wrong-etag"),
+    ({"checksum": "crc32"}, "wrong-etag"),
+    ({"payload": "signed"}, "http-400"),
+    ({"payload": "chunks"}, "http-403"),
+    ({"payload": "chunks", "checksum": "crc64nvme"}, "http-403"),
+    ({"payload": "trailer", "checksum": "crc32"}, "wrong-etag"),
+    ({"payload": "trailer", "checksum": "crc64nvme"}, "wrong-etag"),
+    ({"auth": "query"}, "wrong-etag"),
+    ({"auth": "none"}, "wrong-etag"),
+]
+
+
+@pytest.mark.releases
+def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path: Path) -> None:
+    def change(layout: str) -> str:
+        return layout.replace("release: ceph-16", "release: ceph-18")
+
+    with deployed("rgw-beast", tmp_path, change, change_hardware=unlimited) as rgw:
+        order = json.loads(endpoint(rgw, "s3").model_dump_json())
+        order["signings"] = [signing for signing, _ in CHANGED]
+        done = rgw.client.run([sys.executable, str(WITNESS)], stdin=json.dumps(order), timeout_s=60)
+        assert rgw.layout.release == "ceph-18"
+    for (signing, error), seen in zip(CHANGED, json.loads(done.stdout), strict=True):
+        assert (seen["right"]["done"], seen["right"]["errors"]) == (OBJECTS, {}), signing
+        assert seen["objects"] == OBJECTS, signing
+        assert seen["same"] == (0 if signing == {"auth": "none"} else OBJECTS), signing
+        assert seen["wrong"]["done"] == 0, signing
+        assert set(seen["wrong"]["errors"]) == {error}, (signing, seen["wrong"])
