@@ -27,9 +27,9 @@ from weighbridge.results.metric_figure import (
     total,
 )
 from weighbridge.results.record.measurement import Tally
-from weighbridge.suites import Bounds
+from weighbridge.suites import TRAITS, Bounds
 
-WITH_BODIES: Final = ("read", "write")
+WITH_BODIES: Final = tuple(name for name, one in TRAITS.items() if one.moves_bodies)
 
 
 class OperationReader(Protocol):

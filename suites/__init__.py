@@ -3,6 +3,14 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
+from weighbridge.suites.operations import (
+    OLD_OPERATIONS,
+    OPERATIONS,
+    PARTS,
+    TRAITS,
+    Operation,
+    parts_of,
+)
 from weighbridge.suites.suite import (
     DEFAULT_DRIVER,
     HOST_LAYERS,
@@ -14,9 +22,7 @@ from weighbridge.suites.suite import (
     Suite,
 )
 from weighbridge.suites.workload import (
-    OPERATIONS,
     Objects,
-    Operation,
     SizeBar,
     SizeHistogram,
     Uniform,
@@ -27,7 +33,10 @@ from weighbridge.suites.workload import (
 __all__ = [
     "DEFAULT_DRIVER",
     "HOST_LAYERS",
+    "OLD_OPERATIONS",
     "OPERATIONS",
+    "PARTS",
+    "TRAITS",
     "Age",
     "Api",
     "Bounds",
@@ -46,4 +55,5 @@ __all__ = [
     "Workload",
     "Zipf",
     "kernel_alone",
+    "parts_of",
 ]

@@ -17,6 +17,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
 from weighbridge.suites.connections import connection_words
+from weighbridge.suites.operations import OLD_OPERATIONS, TRAITS
 from weighbridge.suites.workload import Name, Workload
 
 Api = Literal[ObjectApi, "rados", "object-server", "rbd", "cephfs"]
@@ -129,7 +130,7 @@ class Suite(Record):
         found = {
             round(one.objects.mean_bytes)
             for one in self.workloads
-            if {"read", "write"} & set(one.operations)
+            if any(TRAITS[name].moves_bodies for name in one.operations)
         }
         return tuple(sorted(found))
 
@@ -210,6 +211,14 @@ class Suite(Record):
             raise ValueError(
                 f"connections of {', '.join(made)}: SDKs decide about theirs themselves; say "
                 "`users: engine`, or leave `connections` out"
+            )
+        only_engine = sorted(
+            {name for one in self.workloads for name in one.operations} - OLD_OPERATIONS
+        )
+        if only_engine and self.users == "sdk":
+            raise ValueError(
+                f"SDK users do not send {', '.join(only_engine)}: say `users: engine`, or leave "
+                "them out"
             )
         return self
 

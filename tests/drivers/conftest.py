@@ -32,14 +32,15 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> 
 
 
 class Served:
-    """A server on loopback; `asked` has the heads of requests, and `accepted` counts connections,
-    if it keeps them.
+    """A server on loopback; if it keeps them, `asked` has the heads of requests, `bodies` their
+    bodies, and `accepted` counts connections.
     """
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.asked: list[bytes] = []
+        self.bodies: list[bytes] = []
         self.accepted = 0
 
 
@@ -82,7 +83,7 @@ def serving(
                         for row in head.splitlines()
                         if row.lower().startswith(b"content-length:")
                     ]
-                    stream.read(sum(lengths))
+                    served.bodies.append(stream.read(sum(lengths)))
                     served.asked.append(head)
                     if not answer(connection, head):
                         return

@@ -14,6 +14,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const PAYLOAD: &[u8] = b"UNSIGNED-PAYLOAD";
 
 const SIGNED_HEADERS: &[u8] = b"host;x-amz-content-sha256;x-amz-date";
+const SIGNED_HEADERS_OF_COPY: &[u8] = b"host;x-amz-content-sha256;x-amz-copy-source;x-amz-date";
+const SIGNED_HEADERS_OF_COPY_WITH_TOKEN: &[u8] =
+    b"host;x-amz-content-sha256;x-amz-copy-source;x-amz-date;x-amz-security-token";
 const SIGNED_HEADERS_WITH_TOKEN: &[u8] =
     b"host;x-amz-content-sha256;x-amz-date;x-amz-security-token";
 
@@ -25,6 +28,8 @@ pub struct Signer {
     region: String,
     /// The session token's header line as it is signed; empty without one.
     token_line: Vec<u8>,
+    /// Value of `x-amz-copy-source` of the next request; empty without one.
+    pub copy_source: Vec<u8>,
     second: u64,
     /// `20140527T120000Z` of `second`.
     date: [u8; 16],
@@ -48,6 +53,7 @@ impl Signer {
             } else {
                 format!("x-amz-security-token:{token}\n").into_bytes()
             },
+            copy_source: Vec::new(),
             second: u64::MAX,
             date: [0; 16],
             day: u64::MAX,
@@ -73,8 +79,17 @@ impl Signer {
         if self.second != unix_s || self.begun.is_none() {
             self.set_time(unix_s);
         }
-        let signed =
-            if self.token_line.is_empty() { SIGNED_HEADERS } else { SIGNED_HEADERS_WITH_TOKEN };
+        let signed = match (self.copy_source.is_empty(), self.token_line.is_empty()) {
+            (true, true) => SIGNED_HEADERS,
+            (true, false) => SIGNED_HEADERS_WITH_TOKEN,
+            (false, true) => SIGNED_HEADERS_OF_COPY,
+            (false, false) => SIGNED_HEADERS_OF_COPY_WITH_TOKEN,
+        };
+        let copy: [&[u8]; 2] = if self.copy_source.is_empty() {
+            [b"", b""]
+        } else {
+            [b"\nx-amz-copy-source:", &self.copy_source]
+        };
         let canonical = &mut self.canonical;
         canonical.clear();
         for part in [
@@ -87,6 +102,8 @@ impl Signer {
             host,
             b"\nx-amz-content-sha256:",
             PAYLOAD,
+            copy[0],
+            copy[1],
             b"\nx-amz-date:",
             &self.date,
             b"\n",
@@ -103,6 +120,11 @@ impl Signer {
         let signature = hex(hmac.sign().as_ref());
         for part in [b"x-amz-content-sha256: ", PAYLOAD, b"\r\nx-amz-date: ", &self.date, b"\r\n"] {
             out.extend_from_slice(part);
+        }
+        if !self.copy_source.is_empty() {
+            for part in [b"x-amz-copy-source: ", self.copy_source.as_slice(), b"\r\n"] {
+                out.extend_from_slice(part);
+            }
         }
         if let Some(line) = self.token_line.strip_suffix(b"\n") {
             out.extend_from_slice(line);

@@ -61,7 +61,7 @@ fn ended(
     content: &Content,
     verify: bool,
 ) -> Result<(), Option<Failure>> {
-    let request = Request { operation, container: 0, object: Object::Prepared(0), size: SIZE };
+    let request = Request::whole(operation, 0, Object::Prepared(0), SIZE);
     let expected = Expected { request: &request, content, verify };
     let mut answer = Answer::default();
     let mut progress = Progress::More;
@@ -76,9 +76,17 @@ fn ended(
     }
     match progress {
         Progress::Complete => {
-            let required = Required { md5: Some([0x11; 16]), xml: true, least_listed: 1 };
-            let checked =
-                answer.check(&request, &required, false).map_err(|(class, _)| Some(class));
+            let required = Required {
+                md5: Some([0x11; 16]),
+                xml: true,
+                least_listed: 1,
+                most_listed: 1000,
+                ..Required::default()
+            };
+            let checked = answer
+                .check(&request, &required, false)
+                .map(|_| ())
+                .map_err(|(class, _)| Some(class));
             if checked.is_ok() && operation == Operation::Read {
                 assert_eq!(answer.received(), SIZE, "a successful read is complete");
             }

@@ -18,8 +18,10 @@ impl Worker {
             }
             let unsent = &self.out[self.sent.min(head) as usize..];
             let body = if self.to_send > head {
-                let offset = self.sent.saturating_sub(head);
-                context.shared.content.piece(request.size, offset, PIECE_BYTES)
+                let at = self.sent.max(head);
+                let most = (self.to_send - at).min(PIECE_BYTES as u64) as usize;
+                let offset = request.span().0 + at - head;
+                context.shared.content.piece(request.size, offset, most)
             } else {
                 &[]
             };
