@@ -39,7 +39,8 @@ ABOUT: Final[dict[Operation, str]] = {
     "write-multipart": "A new object in parts of key `multipart: {part: 8MiB}`, one after the "
     "other: a worker has one request outstanding. Results have two rows: `write-multipart` is the "
     "object from the first request to the last, `write-part` each part. An error in the 200 of the "
-    "last request is `error-body`. Over Swift it is a static large object, deleted with its "
+    "last request is `error-body`. An upload that fails is not continued: its parts "
+    "stay until its container is deleted. Over Swift it is a static large object, deleted with its "
     "segments.",
     "list-all": "A complete container, page by page: key `listing: {page: 1000, prefix: …, "
     "delimiter: …}`. Results have two rows: `list-all` is the listing from the first page to the "
