@@ -26,6 +26,7 @@ from weighbridge.results.metric_figure import (
     total,
 )
 from weighbridge.results.overload_metrics import GOODPUT, SHARES, WITH_INTERVAL
+from weighbridge.suites import TRAITS
 
 __all__ = [
     "METRICS",
@@ -38,7 +39,7 @@ __all__ = [
     "compared",
 ]
 
-WITH_BODIES: Final = ("read", "write")
+WITH_BODIES: Final = tuple(name for name, one in TRAITS.items() if one.moves_bodies)
 
 
 _OWN_MEAN: Final = "Geometric mean over the repeats."

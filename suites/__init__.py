@@ -3,6 +3,14 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
+from weighbridge.suites.operations import (
+    OLD_OPERATIONS,
+    OPERATIONS,
+    PARTS,
+    TRAITS,
+    Operation,
+    parts_of,
+)
 from weighbridge.suites.signing import (
     UNSIGNED,
     WorkloadSigning,
@@ -21,7 +29,6 @@ from weighbridge.suites.suite import (
     Suite,
 )
 from weighbridge.suites.workload import (
-    OPERATIONS,
     Objects,
     Operation,
     Overload,
@@ -35,7 +42,10 @@ from weighbridge.suites.workload import (
 __all__ = [
     "DEFAULT_DRIVER",
     "HOST_LAYERS",
+    "OLD_OPERATIONS",
     "OPERATIONS",
+    "PARTS",
+    "TRAITS",
     "UNSIGNED",
     "Age",
     "Api",
@@ -57,6 +67,7 @@ __all__ = [
     "WorkloadSigning",
     "Zipf",
     "kernel_alone",
+    "parts_of",
     "signing_label",
     "signing_needs",
     "signing_words",

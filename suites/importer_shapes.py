@@ -10,7 +10,7 @@ from weighbridge.suites.cosbench_xml import XmlPlace
 from weighbridge.suites.importer_remarks import Remarks
 from weighbridge.suites.importer_selectors import Size, Span
 from weighbridge.suites.importer_works import OPERATION_TYPES, Settings, Work, WorkOperation
-from weighbridge.suites.workload import Operation
+from weighbridge.suites.operations import Operation
 
 SUITE_OPERATIONS: dict[str, Operation] = {
     "read": "read",

@@ -17,6 +17,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
 from weighbridge.suites.connections import connection_words
+from weighbridge.suites.operations import OLD_OPERATIONS, TRAITS
 from weighbridge.suites.signing import SDK_DEFAULT, UNSIGNED, signing_label, signing_words
 from weighbridge.suites.workload import Name, Workload
 
@@ -130,7 +131,7 @@ class Suite(Record):
         found = {
             round(one.objects.mean_bytes)
             for one in self.workloads
-            if {"read", "write"} & set(one.operations)
+            if any(TRAITS[name].moves_bodies for name in one.operations)
         }
         return tuple(sorted(found))
 
@@ -247,6 +248,14 @@ class Suite(Record):
                 if engine
                 else f"signing of {', '.join(own)}: SDKs sign in their own way; say {SDK_DEFAULT}, "
                 "leave it out, or say `users: engine`"
+            )
+        only_engine = sorted(
+            {name for one in self.workloads for name in one.operations} - OLD_OPERATIONS
+        )
+        if only_engine and self.users == "sdk":
+            raise ValueError(
+                f"SDK users do not send {', '.join(only_engine)}: say `users: engine`, or leave "
+                "them out"
             )
         return self
 

@@ -10,6 +10,16 @@ from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_byte
 from weighbridge.common.record import Record
 from weighbridge.suites.cache_policy import CachePolicy, every
 from weighbridge.suites.connections import Connections
+from weighbridge.suites.operations import (
+    MOST_PARTS,
+    PARTS,
+    TRAITS,
+    ListingOptions,
+    MultipartOptions,
+    Operation,
+    RangeOptions,
+    sent_words,
+)
 from weighbridge.suites.signing import (
     UNSIGNED,
     SeveralSignings,
@@ -18,12 +28,10 @@ from weighbridge.suites.signing import (
 )
 
 LONGEST_NAME: Final = 40
+FIXED_SIGNING: Final[frozenset[Operation]] = frozenset({"copy", "delete-many", "write-multipart"})
+"""Operations whose requests are not signed as `signing` says."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""
-
-Operation = Literal["read", "write", "delete", "list", "head"]
-OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete", "list", "head")
-
 
 MOST_OBJECTS: Final = 100_000_000
 """Of a workload: at 200 per second, writing them takes six days before the first step."""
@@ -148,6 +156,23 @@ class Objects(Record):
         return self.size if isinstance(self.size, int) else self.size.largest_bytes
 
     @property
+    def size_bounds(self) -> tuple[int, int]:
+        """Sizes of the smallest and of the largest possible object, in bytes."""
+        if isinstance(self.size, int):
+            return self.size, self.size
+        if isinstance(self.size, Uniform):
+            return self.size.uniform
+        bounds = [bar.bounds for bar in self.size.histogram]
+        return min(low for low, _ in bounds), max(high for _, high in bounds)
+
+    @property
+    def has_fixed_sizes(self) -> bool:
+        """Whether no size is drawn from a range."""
+        if isinstance(self.size, SizeHistogram):
+            return all(low == high for low, high in (bar.bounds for bar in self.size.histogram))
+        return self.size_bounds[0] == self.size_bounds[1]
+
+    @property
     def count(self) -> int:
         """How many objects there are."""
         return self.containers * self.per_container
@@ -228,10 +253,68 @@ class Workload(Record):
     stands for one workload each, named by them (`small-write-signed`).
     """
 
+    range: RangeOptions | None = None
+    """For `read-range`, what it reads: `{bytes: 64KiB, at: random}`, or `start`, `sequential`."""
+    multipart: MultipartOptions | None = None
+    """For `write-multipart`, the length of its parts: `{part: 8MiB}`. A worker sends them one after
+    the other, as it has one request outstanding.
+    """
+    listing: ListingOptions | None = None
+    """For `list-all`, its pages: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
+    delete_many: Annotated[int, Field(ge=1, le=1000)] = 100
+    """For `delete-many`, how many objects of a container one request deletes."""
+
     @field_validator("cache", mode="before")
     @classmethod
     def _every(cls, value: object) -> object:
         return every(value)
+
+    @model_validator(mode="after")
+    def _has_options(self) -> Workload:
+        asked, sizes = set(self.operations), self.objects.size_bounds
+        if parts := [one for one in PARTS if one in asked]:
+            names = ", ".join(f"{one} is counted beside {TRAITS[one].part_of}" for one in parts)
+            raise ValueError(f"operations: {names}: leave it out")
+        for operation, key, given in (
+            ("read-range", "range", self.range),
+            ("write-multipart", "multipart", self.multipart),
+            ("list-all", "listing", self.listing),
+        ):
+            if given is not None and operation not in asked:
+                raise ValueError(f"`{key}` is for {operation}, which this workload has not")
+            if given is None and operation in asked and operation != "list-all":
+                example = "{bytes: 64KiB, at: random}" if key == "range" else "{part: 8MiB}"
+                raise ValueError(f"{operation} needs `{key}: {example}`")
+        several = self.signing if isinstance(self.signing, tuple) else (self.signing,)
+        if (fixed := sorted(FIXED_SIGNING & asked)) and any(one != UNSIGNED for one in several):
+            raise ValueError(
+                f"signing: {', '.join(fixed)} is signed in a header, with an unsigned payload, and "
+                "in no other way: leave `signing` out, or use another workload for it"
+            )
+        if {"read-range", "write-multipart"} & asked and not sizes[0]:
+            raise ValueError("read-range and write-multipart need objects of at least 1 byte")
+        if self.multipart is not None and -(-sizes[1] // self.multipart.part) > MOST_PARTS:
+            raise ValueError(
+                f"an object of {show_bytes(sizes[1])} would have more than {MOST_PARTS} parts, "
+                "which Swift's manifests cannot have: take larger ones"
+            )
+        if "write-multipart" in asked and {"write", "copy"} & asked:
+            raise ValueError(
+                "write-multipart beside write or copy: how an object is deleted depends on how it "
+                "was written; make two workloads of them"
+            )
+        beside = [one for one in self.operations if TRAITS[one].picks or one == "delete"]
+        if "delete-many" in asked and beside:
+            raise ValueError(
+                f"delete-many deletes the objects that {', '.join(beside)} would need: make two "
+                "workloads of them"
+            )
+        known = {"read-if-none-match", "read-if-match"} & asked
+        if known and not self.objects.has_fixed_sizes:
+            raise ValueError(
+                f"{', '.join(sorted(known))}: the MD5 is known of objects of fixed sizes only"
+            )
+        return self
 
     @model_validator(mode="after")
     def _sensible(self) -> Workload:
@@ -270,4 +353,29 @@ class Workload(Record):
     @property
     def needs_objects(self) -> bool:
         """Whether objects must exist before a step, as for all but pure writes."""
-        return set(self.operations) != {"write"}
+        return not set(self.operations) <= {"write", "write-multipart"}
+
+    @property
+    def deletes(self) -> bool:
+        """Whether objects are deleted in its steps, which must be there again before the next."""
+        return any(TRAITS[one].deletes for one in self.operations)
+
+    def request_bytes(self, operation: Operation) -> float:
+        """Bytes of an object that a request of the operation is about: their expected mean."""
+        mean_bytes = self.objects.mean_bytes
+        if operation == "read-range" and self.range is not None:
+            return min(mean_bytes, float(self.range.bytes))
+        if operation == "write-part" and self.multipart is not None:
+            return min(mean_bytes, float(self.multipart.part))
+        return mean_bytes
+
+    def sent(self, operation: Operation, api: str) -> str:
+        """What the engine sends for an operation over an API: `GET, Range: 64 KiB, any part`."""
+        return sent_words(
+            operation,
+            api,
+            part_range=self.range,
+            multipart=self.multipart,
+            listing=self.listing,
+            delete_many=self.delete_many,
+        )

@@ -14,7 +14,7 @@ from weighbridge.results.metrics import compared
 from weighbridge.results.record import LatencyBound
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
 from weighbridge.spread import RepeatScatter
-from weighbridge.suites import Suite
+from weighbridge.suites import Suite, parts_of
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
@@ -166,7 +166,7 @@ def comparisons_of(plan: Plan) -> int:
     others = len(plan.layouts) - len(plan.twins) - 1
     ways = plan.passes[plan.layouts[0].name]
     cells = sum(
-        len(one.workers) * len(one.operations)
+        len(one.workers) * len(parts_of(one.operations))
         for way in ways
         if way.layer is None
         for one in way.workloads

@@ -169,7 +169,7 @@ class LocustLoop:
                 raise DriverError(f"workload {workload.name!r} was not prepared")
             objects.prepare(earlier, self._send)
             notes = ("objects deleted by an earlier step were written again before this one",)
-        if "delete" in workload.operations:
+        if workload.deletes:
             objects.forget(workload)
         measurement, window = StepRun(setup, runner, allowance(), command, self._send).run()
         stats = runner.environment.stats

@@ -120,7 +120,7 @@ class StepRun:
         """The window, its CPU use, and when it opened (UTC, and seconds after the first user)."""
         workload = self._workload
         # Objects to delete are used up: after a warm-up there could be none left for the window.
-        at_once = set(workload.operations) == {"delete"} and workload.warmup == 0
+        at_once = set(workload.operations) <= {"delete", "delete-many"} and workload.warmup == 0
         began_s = time.monotonic()
         opened = self._open() if at_once else None
         self._runner.start_users(self._command.workers)
@@ -212,7 +212,7 @@ class StepRun:
     def _watch(self, opened_s: float) -> None:
         """Wait until the window closes: at its end, or when no objects are left to delete."""
         runtime_s = self._workload.runtime
-        poll_s = 0.02 if "delete" in self._workload.operations else POLL_S
+        poll_s = 0.02 if self._workload.deletes else POLL_S
         while True:
             left_s = opened_s + runtime_s - time.monotonic()
             if left_s <= 0:

@@ -8,15 +8,8 @@ from typing import Final, Protocol
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.analysis.steps.summary import WITH_BODIES, Row
 from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.suites import Api, DriverName, Operation
+from weighbridge.suites import TRAITS, Api, DriverName, Operation
 
-_NOUNS: Final[dict[Operation, str]] = {
-    "read": "reads",
-    "write": "writes",
-    "delete": "deletes",
-    "list": "listings",
-    "head": "HEAD requests",
-}
 _APIS: Final[dict[Api, str]] = {
     "swift": "the Swift API",
     "s3": "the S3 API",
@@ -74,7 +67,7 @@ def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
 
 def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
     """`64 kB reads`, `listings`: with the size of bodies, if known."""
-    noun = _NOUNS[operation]
+    noun = TRAITS[operation].noun
     if operation in WITH_BODIES and object_size_bytes is not None:
         return f"{show_bytes(object_size_bytes)} {noun}"
     return noun

@@ -31,7 +31,7 @@ from weighbridge.results.export.step_columns import (
 )
 from weighbridge.results.record.measurement import EndpointTally, Measurement, Second, Tally
 from weighbridge.results.record.step import StepResult
-from weighbridge.suites import DEFAULT_DRIVER, Operation, Workload
+from weighbridge.suites import DEFAULT_DRIVER, Operation, Workload, parts_of
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,10 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
         _row_column(
             "object_size_bytes",
             "number",
-            "Size of an object, or the expected mean of its distribution.",
+            "Size of an object, or of the part that a request is about, or the expected mean.",
             "B",
         ),
+        _row_column("sent", "text", "What the engine sends, in the terms of HTTP."),
         _row_column("workers", "integer", WORKERS),
         _row_column("repeats", "integer", "Number of repeats that count."),
         *value_columns(_of_row),
@@ -404,7 +405,7 @@ def seconds_table(runs: Sequence[RunData]) -> DataTable:
 
 
 def _step_lines(data: RunData) -> Iterator[StepLine]:
-    operations = {workload.name: tuple(workload.operations) for workload in _workloads(data)}
+    operations = {workload.name: parts_of(workload.operations) for workload in _workloads(data)}
     for key, step in data.steps.items():
         if step.measurement is None:
             # A line for each planned operation, so that counts by operation are complete.

@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 from weighbridge.common.endpoint import MOST_ENDPOINTS
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
-from weighbridge.suites import Api, DriverName, Operation
+from weighbridge.suites import PARTS, Api, DriverName, Operation
 
 SCHEMA_VERSION: Final = 1
 """1: the first."""
@@ -22,7 +22,9 @@ SCHEMA_VERSION: Final = 1
 ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 """`http-503`, `connect`, `reset`, `timeout`, `short-body`, `wrong-content`, `wrong-length` (of a
 HEAD), `wrong-etag` (of a write), `bad-list`, `error-body` (a success that has one), `protocol`,
-`unfinished`, or another short slug."""
+`ignored-range` (the complete object instead of a part), `wrong-range` (another part),
+`ignored-condition` (an object that has not changed), `not-deleted` (of a request for several),
+`bad-result` (a success that does not say what was done), `unfinished`, or another short slug."""
 
 WindowSeconds = Annotated[float, Field(ge=1e-3, le=1e7)]
 """1 ms to four months: no window is shorter or longer, and rates over it stay finite."""
@@ -250,6 +252,13 @@ class Measurement(Record):
         if len(set(places)) != len(places):
             raise ValueError("two tallies of one endpoint")
         return self
+
+    @property
+    def complete(self) -> tuple[Tally, ...]:
+        """The tallies of complete operations: without those of their parts, which are the same
+        time and the same bytes once more.
+        """
+        return tuple(one for one in self.tallies if one.operation not in PARTS)
 
     @property
     def imbalance(self) -> float | None:

@@ -55,8 +55,10 @@ class ResultsTable(Record):
 _METRICS: Final = tuple(one for one in METRICS.values() if one.page)
 _COLUMNS: Final = (
     TableColumn(title="Workload", about="The name of the workload in the suite."),
+    TableColumn(title="Operation", about="What was done to objects, as the suite names it."),
     TableColumn(
-        title="Operation", about="What was done to objects: read, write, delete, list or head."
+        title="Sent",
+        about="What a request is over this API: its method, and what makes it special.",
     ),
     TableColumn(
         title="Size",
@@ -129,6 +131,7 @@ def _line(row: Row, doubts: str) -> TableLine:
     pairs: tuple[tuple[str, SortKey], ...] = (
         (row.workload, row.workload),
         (row.operation, row.operation),
+        (row.sent or UNKNOWN, row.sent),
         (UNKNOWN if size is None else show_bytes(size), size),
         (row.api, row.api),
         (driver, driver),

@@ -8,8 +8,9 @@ from pydantic import Field, model_validator
 
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
+from weighbridge.suites.operations import Operation
 from weighbridge.suites.suite import Suite
-from weighbridge.suites.workload import Name, Operation, Workload
+from weighbridge.suites.workload import Name, Workload
 
 
 class Objective(Record):

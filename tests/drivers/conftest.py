@@ -32,8 +32,8 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> 
 
 
 class Served:
-    """A server on loopback; `asked` has the heads of requests, `bodies` what came with each, and
-    `accepted` counts connections, if it keeps them.
+    """A server on loopback; if it keeps them, `asked` has the heads of requests, `bodies` their
+    bodies, and `accepted` counts connections.
     """
 
     def __init__(self, port: int) -> None:

@@ -54,7 +54,7 @@ def latencies_us(setup: Setup, step: Step, operation: Operation) -> list[int]:
     size_bytes = step.workload.objects.mean_bytes if operation in ("read", "write") else 0
     base_us = (
         (2000 + size_bytes / 100)
-        * COST[operation]
+        * COST.get(operation, 1.0)
         * max(1, step.workers / 8)
         * place.uniform(0.9, 1.1)
     )

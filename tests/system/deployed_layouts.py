@@ -35,6 +35,7 @@ def unlimited(hardware: str) -> str:
 
 WITNESS = Path(__file__).with_name("witness.py")
 LARGE = Path(__file__).with_name("large_object.py")
+SENT = Path(__file__).with_name("sent_witness.py")
 
 
 @contextmanager
@@ -85,6 +86,20 @@ def large_object(deployment: Deployment, api: str, size: int) -> dict[str, Any]:
     )
     seen: dict[str, Any] = json.loads(done.stdout)
     return seen
+
+
+def what_was_sent(deployment: Deployment, api: str) -> None:
+    """Have the engine do every operation of `sent_witness.py`, and an SDK look at the result."""
+    order = endpoint(deployment, api).model_dump_json()
+    done = deployment.client.run([sys.executable, str(SENT)], stdin=order, timeout_s=300)
+    seen: dict[str, Any] = json.loads(done.stdout)
+    assert {name: one["last"] for name, one in seen.items() if one["errors"]} == {}
+    assert seen["copy"]["same"]
+    assert seen["write-multipart"]["same"]
+    assert seen["write-multipart"]["after"] == []
+    assert seen["delete-many"]["left"] == 0
+    assert seen["list-all"]["rows"]["list-page"] >= 3 * seen["list-all"]["rows"]["list-all"] > 0
+    assert seen["write-multipart"]["rows"]["write-part"] >= 3
 
 
 def left_over() -> list[str]:

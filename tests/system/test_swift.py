@@ -14,7 +14,7 @@ from weighbridge.gateways.ports import await_ports
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint, large_object, unlimited, witness
+from deployed_layouts import deployed, endpoint, large_object, unlimited, what_was_sent, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -68,6 +68,11 @@ def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
     assert (seen["range"], seen["length"]) == (True, 1000)
     assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
     assert seen.get("multipart", True)
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_an_sdk_finds_what_each_operation_of_the_engine_left(swift: Deployment, api: str) -> None:
+    what_was_sent(swift, api)
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])

@@ -169,7 +169,7 @@ class PassRunner:
         self.at = turn
         work = work_of(turn.way, turn.workload)
         with self.estimate.doing("step", self.visit, work, turn.key.workers):
-            if again and "delete" in turn.workload.operations:
+            if again and turn.workload.deletes:
                 # What the last step deleted must be there again.
                 self.runner.prepare(self.deployment, driver, turn.workload)
             self.tried.add(turn.key)

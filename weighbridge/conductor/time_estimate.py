@@ -249,9 +249,10 @@ def _steps(
 
 def _step(visit: Visit, turn: StepTurn, *, leaves: bool) -> WorkUnit:
     workload = turn.workload
-    writes = workload.operations.get("write", 0.0) / sum(workload.operations.values())
+    made = sum(workload.operations.get(one, 0.0) for one in ("write", "write-multipart", "copy"))
+    writes = made / sum(workload.operations.values())
     beside_s = LEFT_STEP_S if leaves else STEP_S + writes * DELETING * step_seconds(workload)
-    if "delete" in workload.operations:
+    if workload.deletes:
         beside_s += _writing_s(workload)  # what a step deleted is written again before the next
     return WorkUnit(
         "step",

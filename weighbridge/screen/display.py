@@ -173,8 +173,8 @@ def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
     measurement = result.measurement
     if measurement is None:
         return ("-", "-", "-", "-", "-")
-    tallies = [tally for tally in measurement.tallies if tally.count]
-    errors = sum(tally.failed for tally in measurement.tallies)
+    tallies = [tally for tally in measurement.complete if tally.count]
+    errors = sum(tally.failed for tally in measurement.complete)
     if not tallies:
         return ("0", "0", "-", "-", f"{errors:,}")
     count = sum(tally.count for tally in tallies)

@@ -148,7 +148,7 @@ class TrialDeployment:
                     workload, key = keys[0]
                     self._prepare(deployment, driver, workload)
                     began = time.monotonic() if began is None else began
-                    if "delete" in workload.operations:
+                    if workload.deletes:
                         # What a step deletes must be there again before the next.
                         del self._prepared[workload.name]
                     keys.pop(0)

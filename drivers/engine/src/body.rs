@@ -11,6 +11,7 @@ use crate::sign::{ChunkSigner, NOTHING, Told, UNSIGNED, hex};
 use crate::signing::{Checksum, Payload, Signing};
 use crate::workload::put_number;
 use ring::digest;
+use std::ops::Range;
 
 /// Bytes of content in a chunk that has a signature. S3 wants 8 KiB at least.
 pub const SIGNED_CHUNK_BYTES: u64 = 64 << 10;
@@ -81,6 +82,7 @@ impl Said {
             hash: self.sha256.as_ref().map_or(self.hash, |hash| hash),
             checksum: self.checksum.as_ref().map(|(kind, value)| (*kind, value.as_bytes())),
             decoded_length: &self.decoded_length,
+            copy_source: b"",
         }
     }
 }
@@ -175,8 +177,10 @@ pub fn sent_length(signing: &Signing, size: u64) -> u64 {
 /// What is sent of a request after its head.
 #[derive(Debug, Default)]
 pub struct Body {
-    /// Size of the object; 0 without a body.
+    /// Size of the object.
     size: u64,
+    /// Where the part of it that is sent ends.
+    last: u64,
     /// Bytes of the content that were sent.
     at: u64,
     /// Where the current chunk ends in the content.
@@ -190,17 +194,20 @@ pub struct Body {
 }
 
 impl Body {
-    /// Begins a body; appends to `head`, the request's, what comes before the first content.
+    /// Begins a body, which is the bytes of `span` of an object of `size`; appends to `head`, the
+    /// request's, what comes before the first content.
     pub fn begin(
         &mut self,
         head: &mut Vec<u8>,
         size: u64,
+        span: Range<u64>,
         framing: Option<Framing>,
         content: &Content,
     ) {
         self.tail.clear();
-        (self.at, self.before_sent, self.tail_sent) = (0, 0, 0);
-        (self.size, self.end, self.framing) = (size, size, framing);
+        (self.at, self.before_sent, self.tail_sent) = (span.start, 0, 0);
+        (self.size, self.framing) = (size, framing);
+        (self.last, self.end) = (span.end, span.end);
         if self.framing.is_some() {
             self.next_chunk(head, content);
         }
@@ -215,7 +222,7 @@ impl Body {
             self.at,
             (self.end - self.at).min(PIECE_BYTES as u64) as usize,
         );
-        let is_last = self.at + data.len() as u64 == self.size;
+        let is_last = self.at + data.len() as u64 == self.last;
         let tail = if is_last { &self.tail[self.tail_sent..] } else { &[] };
         [&before[self.before_sent..], data, tail]
     }
@@ -232,7 +239,7 @@ impl Body {
     /// Goes on to the next chunk, if the current one is sent: writes into `before` what precedes
     /// its content.
     pub fn go_on(&mut self, before: &mut Vec<u8>, content: &Content) {
-        if self.at == self.end && self.at < self.size && self.before_sent == before.len() {
+        if self.at == self.end && self.at < self.last && self.before_sent == before.len() {
             before.clear();
             before.extend_from_slice(b"\r\n");
             self.before_sent = 0;
@@ -242,12 +249,12 @@ impl Body {
 
     fn next_chunk(&mut self, before: &mut Vec<u8>, content: &Content) {
         let Some(framing) = &mut self.framing else { return };
-        self.end = self.size.min(self.at + framing.chunk_bytes);
+        self.end = self.last.min(self.at + framing.chunk_bytes);
         if self.at < self.end {
             framing.put_line(before, content, self.size, self.at, self.end);
         }
-        if self.end == self.size {
-            if self.size > 0 {
+        if self.end == self.last {
+            if self.last > 0 {
                 self.tail.extend_from_slice(b"\r\n");
             }
             framing.put_end(&mut self.tail);
@@ -281,7 +288,7 @@ mod tests {
 
     /// All that is sent of an object, at most `step` bytes at a time.
     fn all(signing: &Signing, size: u64, step: usize) -> Vec<u8> {
-        let content = Content::of(3);
+        let content = Content::of(3, None);
         let mut signer = Signer::new("AK", "SK", "us-east-1", "");
         signer.put_headers(
             &mut Vec::new(),
@@ -294,7 +301,7 @@ mod tests {
         );
         let framing = Framing::of(signing, || signer.chunk_signer());
         let (mut body, mut before, mut sent) = (Body::default(), Vec::new(), Vec::new());
-        body.begin(&mut before, size, framing, &content);
+        body.begin(&mut before, size, 0..size, framing, &content);
         loop {
             body.go_on(&mut before, &content);
             let joined = body.pieces(&before, &content).concat();
@@ -324,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_trailer_has_the_checksum_of_all_chunks() {
-        let content = Content::of(3);
+        let content = Content::of(3, None);
         let size = (2 << 20) + 5;
         for kind in [Checksum::Crc32, Checksum::Crc64nvme] {
             let signing =

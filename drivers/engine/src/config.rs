@@ -91,6 +91,9 @@ pub struct Config {
     pub verify: f64,
     pub seed: u64,
     pub workload: Workload,
+    /// See [`Workload::least_in_all`].
+    #[serde(skip)]
+    pub least_in_all: u64,
 }
 
 impl Config {
@@ -166,14 +169,23 @@ impl Config {
         if config.ring.is_some() && (config.api != Api::ObjectServer || config.tls) {
             return Err("ring: only for plain requests to object servers".into());
         }
-        if config.ring.is_some() && config.workload.operations.contains_key(&Operation::List) {
-            return Err("object servers have no list operation".into());
+        let plain = [Operation::Read, Operation::Write, Operation::Delete, Operation::Head];
+        let other = config.workload.operations.keys().find(|one| !plain.contains(one));
+        if let Some(other) = other.filter(|_| config.ring.is_some()) {
+            return Err(format!("object servers have no {} operation", other.word()));
         }
         if config.api != Api::S3 && config.workload.signing != Signing::default() {
             return Err("signing: only S3 requests are signed".into());
         }
+        config.least_in_all = config.workload.least_in_all();
         config.verify = config.verify.max(config.workload.verify);
         Ok(config)
+    }
+
+    /// Whether written objects are large objects of Swift's, deleted with their segments.
+    #[must_use]
+    pub fn has_segments(&self) -> bool {
+        self.api == Api::Swift && self.workload.has(Operation::WriteMultipart)
     }
 
     /// Whether buckets are named in the host name.

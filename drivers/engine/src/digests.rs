@@ -2,7 +2,7 @@
 
 use crate::content::Content;
 use crate::shared::lock;
-use crate::workload::{Operation, Workload};
+use crate::workload::Workload;
 use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -29,7 +29,7 @@ impl Digests {
     #[must_use]
     pub fn new(workload: &Workload, content: &Content) -> Self {
         let digests = Self { fixed: workload.objects.size.fixed(), known: Mutex::default() };
-        if workload.operations.contains_key(&Operation::Write) {
+        if workload.operations.keys().any(|one| one.writes() || one.names_content()) {
             for &size in &digests.fixed {
                 let _ = digests.of(content, size, false);
             }
@@ -49,9 +49,16 @@ impl Digests {
 }
 
 fn sum(content: &Content, size: u64) -> Sum {
-    let (mut md5, mut at) = (Md5::new(), 0);
-    while at < size {
-        let piece = content.piece(size, at, PIECE_BYTES);
+    part_sum(content, size, 0, size)
+}
+
+/// The MD5 of `length` bytes from `offset` on of a body of `size`.
+#[must_use]
+pub fn part_sum(content: &Content, size: u64, offset: u64, length: u64) -> Sum {
+    let (mut md5, mut at) = (Md5::new(), offset);
+    while at < offset + length {
+        let most = (offset + length - at).min(PIECE_BYTES as u64) as usize;
+        let piece = content.piece(size, at, most);
         md5.update(piece);
         at += piece.len() as u64;
     }

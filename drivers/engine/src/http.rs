@@ -38,6 +38,10 @@ pub struct Head {
     pub md5: Option<Sum>,
     /// Whether a listing is JSON.
     pub json: bool,
+    /// `ETag` of a part of an upload, as it was sent.
+    pub etag: Option<Box<[u8]>>,
+    /// `Content-Range`: first and last byte, and the size of the object if it is given.
+    pub range: Option<(u64, u64, Option<u64>)>,
 }
 
 /// Why an answer cannot be parsed.
@@ -88,6 +92,8 @@ fn understand(
     }
     let (mut length, mut chunked, mut coded, mut close) = (None, false, false, old);
     let (mut md5, mut json, mut encrypted) = (None, false, false);
+    let (mut etag, mut range) = (None, None);
+    let sums = matches!(to, Operation::Write | Operation::Copy);
     for header in headers {
         let name = header.name;
         if name.eq_ignore_ascii_case("content-length") {
@@ -103,14 +109,20 @@ fn understand(
         } else if name.eq_ignore_ascii_case("connection") {
             close =
                 has_word(header.value, "close") || (old && !has_word(header.value, "keep-alive"));
-        } else if to == Operation::Write && name.eq_ignore_ascii_case("etag") {
+        } else if sums && name.eq_ignore_ascii_case("etag") {
             md5 = of_etag(header.value);
-        } else if to == Operation::Write
+        } else if to == Operation::WriteMultipart && name.eq_ignore_ascii_case("etag") {
+            etag = Some(header.value.trim_ascii().into());
+        } else if to == Operation::ReadRange && name.eq_ignore_ascii_case("content-range") {
+            range = content_range(header.value);
+        } else if sums
             && name.len() >= ENCRYPTION.len()
             && name[..ENCRYPTION.len()].eq_ignore_ascii_case(ENCRYPTION)
         {
             encrypted |= header.value != b"AES256";
-        } else if to == Operation::List && name.eq_ignore_ascii_case("content-type") {
+        } else if matches!(to, Operation::List | Operation::ListAll)
+            && name.eq_ignore_ascii_case("content-type")
+        {
             json = header.value.starts_with(b"application/json");
         }
     }
@@ -124,7 +136,16 @@ fn understand(
         None => Framing::UntilClose,
     };
     let close = close || matches!(framing, Framing::UntilClose);
-    Ok(Head { status, framing, length, close, md5: md5.filter(|_| !encrypted), json })
+    Ok(Head { status, framing, length, close, md5: md5.filter(|_| !encrypted), json, etag, range })
+}
+
+/// Parses `bytes 0-9/100`; the size may be `*`.
+fn content_range(value: &[u8]) -> Option<(u64, u64, Option<u64>)> {
+    let text = std::str::from_utf8(value).ok()?.trim().strip_prefix("bytes ")?;
+    let (span, size) = text.split_once('/')?;
+    let (first, last) = span.split_once('-')?;
+    let size = if size == "*" { None } else { Some(decimal(size.as_bytes())?) };
+    Some((decimal(first.as_bytes())?, decimal(last.as_bytes())?, size))
 }
 
 /// Parses a number of decimal digits and nothing else.

@@ -73,8 +73,7 @@ impl Job {
                 let Config { workload, seed, .. } = config;
                 let size = workload.written_size(*seed, &id, index);
                 let container = index % workload.objects.containers;
-                let request =
-                    Request { operation, container, object: Object::Written(index), size };
+                let request = Request::whole(operation, container, Object::Written(index), size);
                 (request, id, replica(copies, *seed, &workload.name, &id, 0, &request))
             }
         })
@@ -108,5 +107,5 @@ impl Drop for Job {
 fn prepared(config: &Config, operation: Operation, number: u64) -> Request {
     let (container, index) = config.workload.place(number);
     let size = config.workload.object_size(config.seed, container, index);
-    Request { operation, container, object: Object::Prepared(index), size }
+    Request::whole(operation, container, Object::Prepared(index), size)
 }

@@ -1,4 +1,6 @@
-//! Parsers of listings, as far as needed to count their keys.
+//! Parsers of listings, as far as needed to count their keys and to continue them.
+
+use crate::xml::{find, local, unescape, walk};
 
 /// The format of a listing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -11,11 +13,37 @@ pub enum Form {
     Plain,
 }
 
-/// Counts the keys of a listing.
+/// A page of a listing.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Page {
+    /// Number of keys.
+    pub keys: u64,
+    /// Number of common prefixes, which only a delimiter makes.
+    pub prefixes: u64,
+    /// The greatest name on it.
+    pub last: Vec<u8>,
+    /// Of S3: whether there is more, and the token to continue with.
+    pub more: bool,
+    /// See `more`; empty if there is none.
+    pub token: Vec<u8>,
+}
+
+/// Counts the keys of a listing that has no common prefixes.
 ///
 /// # Errors
 /// Why it is not a listing.
 pub fn keys(form: Form, body: &[u8]) -> Result<u64, &'static str> {
+    match page(form, body)? {
+        Page { prefixes: 0, keys, .. } => Ok(keys),
+        _ => Err("a common prefix that no delimiter made"),
+    }
+}
+
+/// Reads a page of a listing.
+///
+/// # Errors
+/// Why it is not one.
+pub fn page(form: Form, body: &[u8]) -> Result<Page, &'static str> {
     match form {
         Form::Xml => xml(body),
         Form::Json => json(body),
@@ -36,115 +64,77 @@ pub fn is_error(body: &[u8]) -> bool {
     })
 }
 
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    text.windows(what.len()).position(|part| part == what)
-}
-
-fn plain(body: &[u8]) -> Result<u64, &'static str> {
+fn plain(body: &[u8]) -> Result<Page, &'static str> {
     let text = std::str::from_utf8(body).map_err(|_| "names that are not UTF-8")?;
+    let mut page = Page::default();
     if text.is_empty() {
-        return Ok(0);
+        return Ok(page);
     }
     // The last line may end with or without a newline: a truncated body is detected by its length.
-    let mut count = 0;
+    let mut last = "";
     for name in text.strip_suffix('\n').unwrap_or(text).split('\n') {
         if name.is_empty() {
             return Err("an empty name");
         }
-        count += 1;
+        page.keys += 1;
+        last = last.max(name);
     }
-    Ok(count)
+    page.last = last.into();
+    Ok(page)
 }
 
-fn json(body: &[u8]) -> Result<u64, &'static str> {
+fn json(body: &[u8]) -> Result<Page, &'static str> {
     let entries: Vec<serde_json::Map<String, serde_json::Value>> =
         serde_json::from_slice(body).map_err(|_| "not a JSON list")?;
-    if entries.iter().any(|entry| !entry.get("name").is_some_and(serde_json::Value::is_string)) {
-        return Err("an entry without a name");
+    let mut page = Page::default();
+    let mut last = "";
+    for entry in &entries {
+        let text = |key: &str| entry.get(key).and_then(serde_json::Value::as_str);
+        let (name, count) = match (text("name"), text("subdir")) {
+            (Some(name), _) => (name, &mut page.keys),
+            (None, Some(name)) => (name, &mut page.prefixes),
+            _ => return Err("an entry without a name"),
+        };
+        *count += 1;
+        last = last.max(name);
     }
-    Ok(entries.len() as u64)
+    page.last = last.into();
+    Ok(page)
 }
 
-/// Counts the keys of `ListBucketResult`. Elements are identified by their path, and each must be
-/// closed; a `KeyCount` must be right.
-fn xml(body: &[u8]) -> Result<u64, &'static str> {
-    std::str::from_utf8(body).map_err(|_| "XML that is not UTF-8")?;
-    let (mut rest, mut path, mut keys, mut key_count, mut has_root) =
-        (body, Vec::<&[u8]>::new(), 0, None, false);
-    while let Some(at) = rest.iter().position(|&byte| byte == b'<') {
-        let text = &rest[..at];
-        rest = &rest[at + 1..];
-        if path.is_empty() && !text.trim_ascii().is_empty() {
-            return Err("text outside of the root element");
-        }
-        if let Some(end) = [(&b"?"[..], &b"?>"[..]), (b"!--", b"-->")]
-            .iter()
-            .find(|(start, _)| rest.starts_with(start))
-        {
-            rest = &rest[find(rest, end.1).ok_or("truncated XML")? + end.1.len()..];
-            continue;
-        }
-        let end = tag_end(rest).ok_or("truncated XML")?;
-        let (tag, after) = (&rest[..end], &rest[end + 1..]);
-        rest = after;
-        if let Some(name) = tag.strip_prefix(b"/") {
-            if path.pop() != Some(name.trim_ascii_end()) {
-                return Err("XML whose elements do not match");
+/// Reads `ListBucketResult`. Elements are identified by their path, and each must be closed; a
+/// `KeyCount` must be right.
+fn xml(body: &[u8]) -> Result<Page, &'static str> {
+    let (mut page, mut key_count, mut last) = (Page::default(), None, &b""[..]);
+    walk(body, b"ListBucketResult", |path, name, text| {
+        match (path, name) {
+            ([_, parent], b"Key") if local(parent) == b"Contents" => {
+                page.keys += 1;
+                last = last.max(text);
             }
-            match (path.as_slice(), local(name)) {
-                ([_, contents], b"Key") if local(contents) == b"Contents" => keys += 1,
-                ([_], b"KeyCount") => {
-                    key_count = Some(
-                        crate::http::decimal(text.trim_ascii())
-                            .ok_or("a KeyCount that is not a number")?,
-                    );
-                }
-                _ => {}
+            ([_, parent], b"Prefix") if local(parent) == b"CommonPrefixes" => {
+                page.prefixes += 1;
+                last = last.max(text);
             }
-        } else {
-            let name = tag
-                .split(|&byte| byte.is_ascii_whitespace() || byte == b'/')
-                .next()
-                .unwrap_or_default();
-            if name.is_empty()
-                || name[0] == b'!'
-                || (path.is_empty() && (has_root || local(name) != b"ListBucketResult"))
-            {
-                return Err("XML that is not a listing");
+            ([_], b"IsTruncated") => page.more = text.trim_ascii() == b"true",
+            ([_], b"NextContinuationToken") => {
+                page.token = unescape(text).ok_or("a token with an unknown entity")?;
             }
-            if tag.ends_with(b"/") {
-                continue;
+            ([_], b"KeyCount") => {
+                key_count = Some(
+                    crate::http::decimal(text.trim_ascii())
+                        .ok_or("a KeyCount that is not a number")?,
+                );
             }
-            path.push(name);
-            has_root = true;
-        }
-    }
-    if !path.is_empty() || !has_root || !rest.trim_ascii().is_empty() {
-        return Err("truncated XML");
-    }
-    if key_count.is_some_and(|count| count != keys) {
-        return Err("a KeyCount that differs from the number of keys");
-    }
-    Ok(keys)
-}
-
-/// Where a tag ends: at the first `>` outside of quotes.
-fn tag_end(text: &[u8]) -> Option<usize> {
-    let mut quote = None;
-    text.iter().position(|&byte| {
-        match (quote, byte) {
-            (None, b'>') => return true,
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), _) if open == byte => quote = None,
             _ => {}
         }
-        false
-    })
-}
-
-/// A name without its namespace prefix.
-fn local(name: &[u8]) -> &[u8] {
-    name.rsplit(|&byte| byte == b':').next().unwrap_or(name).trim_ascii_end()
+        Ok(())
+    })?;
+    if key_count.is_some_and(|count| count != page.keys + page.prefixes) {
+        return Err("a KeyCount that differs from the number of keys");
+    }
+    page.last = last.to_vec();
+    Ok(page)
 }
 
 #[cfg(test)]

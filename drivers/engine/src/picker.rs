@@ -1,6 +1,7 @@
 //! The request sequence of one worker. It depends on seed, workload, worker count, repeat and
 //! worker number alone, so that every gateway gets the same requests.
 
+use crate::options::{At, parts};
 use crate::random::{Random, Zipf, hash, hash_text};
 use crate::workload::{OPERATIONS, Operation, Order, Pick, WorkerId, Workload};
 use std::collections::VecDeque;
@@ -15,6 +16,44 @@ pub enum Object {
     Written(u64),
 }
 
+/// What of an operation, and of its object, a request is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// Bytes of the object.
+    Bytes {
+        /// From this one on.
+        offset: u64,
+        /// So many.
+        length: u64,
+    },
+    /// The object is made of a prepared one.
+    From {
+        /// Index of its container.
+        container: u64,
+        /// Its index there.
+        index: u64,
+    },
+    /// So many objects, the named one and those after it.
+    Several(u64),
+    /// The beginning of an upload in parts.
+    Begin,
+    /// A part of an upload.
+    Piece {
+        /// Its number, from 1.
+        number: u64,
+        /// Where it begins in the object.
+        offset: u64,
+        /// Its length.
+        length: u64,
+    },
+    /// The end of an upload in parts.
+    Finish,
+    /// A page of a listing, by its number from 0.
+    Page(u64),
+}
+
 /// One request of the sequence.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Request {
@@ -26,6 +65,35 @@ pub struct Request {
     pub object: Object,
     /// Size of the object, in bytes.
     pub size: u64,
+    /// What of the operation and the object it is about.
+    pub part: Part,
+}
+
+impl Request {
+    /// An operation of one request on a complete object.
+    #[must_use]
+    pub fn whole(operation: Operation, container: u64, object: Object, size: u64) -> Self {
+        Self { operation, container, object, size, part: Part::Whole }
+    }
+
+    /// Where the bytes of the object that are sent or received begin, and how many they are.
+    #[must_use]
+    pub fn span(&self) -> (u64, u64) {
+        match self.part {
+            Part::Bytes { offset, length } | Part::Piece { offset, length, .. } => (offset, length),
+            _ => (0, self.size),
+        }
+    }
+
+    /// Bytes of the object in the request.
+    #[must_use]
+    pub fn body_bytes(&self) -> u64 {
+        match (self.operation, self.part) {
+            (Operation::Write, _) => self.size,
+            (_, Part::Piece { length, .. }) => length,
+            _ => 0,
+        }
+    }
 }
 
 /// The sequence of one worker.
@@ -40,8 +108,12 @@ pub struct Picker {
     writes: u64,
     /// Writes not deleted yet, oldest first.
     kept: VecDeque<u64>,
-    /// Number of the next prepared object of this worker's share to delete.
+    /// Number of the next prepared object, or batch of them, of this worker's share to delete.
     share: u64,
+    /// Weights of the operations.
+    weights: [f64; OPERATIONS.len()],
+    /// The next range to read of an object: its container, index, and where it begins.
+    next_range: Option<(u64, u64, u64)>,
 }
 
 impl Picker {
@@ -55,8 +127,11 @@ impl Picker {
             Pick::Zipf { zipf } => Some(Zipf::new(workload.count(), zipf)),
             Pick::Named(_) => None,
         };
+        let weights = OPERATIONS.map(|one| workload.operations.get(&one).copied().unwrap_or(0.0));
         Self {
             workload,
+            weights,
+            next_range: None,
             seed,
             id,
             random,
@@ -95,10 +170,14 @@ impl Picker {
     }
 
     fn operation(&mut self, without_delete: bool) -> Option<Operation> {
-        let weights = OPERATIONS.map(|operation| match operation {
-            Operation::Delete if without_delete => 0.0,
-            operation => self.workload.operations.get(&operation).copied().unwrap_or(0.0),
-        });
+        let mut weights = self.weights;
+        if without_delete {
+            for (operation, weight) in OPERATIONS.into_iter().zip(&mut weights) {
+                if operation.deletes() {
+                    *weight = 0.0;
+                }
+            }
+        }
         let mut at = self.random.unit() * weights.iter().sum::<f64>();
         let mut last = None;
         for (operation, weight) in OPERATIONS.into_iter().zip(weights) {
@@ -133,10 +212,7 @@ impl Picker {
             return Some(self.written(Operation::Delete, index));
         }
         // Prepared objects that may be read are not deleted.
-        let others_pick = [Operation::Read, Operation::Head]
-            .iter()
-            .any(|other| self.workload.operations.contains_key(other));
-        if others_pick || self.share >= self.workload.count() {
+        if !self.workload.deletes_prepared() || self.share >= self.workload.count() {
             return None;
         }
         let (container, index) = self.workload.place(self.share);
@@ -146,13 +222,71 @@ impl Picker {
 
     fn prepared(&self, operation: Operation, container: u64, index: u64) -> Request {
         let size = self.workload.object_size(self.seed, container, index);
-        Request { operation, container, object: Object::Prepared(index), size }
+        Request::whole(operation, container, Object::Prepared(index), size)
     }
 
     fn written(&self, operation: Operation, index: u64) -> Request {
         let size = self.workload.written_size(self.seed, &self.id, index);
         let container = index % self.workload.objects.containers;
-        Request { operation, container, object: Object::Written(index), size }
+        Request::whole(operation, container, Object::Written(index), size)
+    }
+
+    /// The next several objects of one container that this worker deletes. Batches are numbered
+    /// like objects: neighbours are in different containers.
+    fn batch(&mut self) -> Option<Request> {
+        let objects = &self.workload.objects;
+        let most = self.workload.delete_many?.max(1);
+        let per_container = objects.per_container.div_ceil(most);
+        if self.share >= objects.containers * per_container {
+            return None;
+        }
+        let container = self.share % objects.containers;
+        let first = self.share / objects.containers * most;
+        let count = most.min(objects.per_container - first);
+        self.share += self.id.workers;
+        let part = Part::Several(count);
+        let object = Object::Prepared(first);
+        Some(Request { operation: Operation::DeleteMany, container, object, size: 0, part })
+    }
+
+    /// The next range to read.
+    fn range(&mut self) -> Request {
+        let (bytes, at) =
+            self.workload.range.map_or((u64::MAX, At::Start), |range| (range.bytes, range.at));
+        let (container, index, offset) = match (at, self.next_range.take()) {
+            (At::Sequential, Some(next)) => next,
+            _ => {
+                let (container, index) = self.pick();
+                (container, index, 0)
+            }
+        };
+        let mut request = self.prepared(Operation::ReadRange, container, index);
+        let offset = match at {
+            At::Random => self.random.below(parts(request.size, bytes)) * bytes,
+            At::Start | At::Sequential => offset,
+        };
+        let length = bytes.min(request.size - offset);
+        if at == At::Sequential && offset + length < request.size {
+            self.next_range = Some((container, index, offset + length));
+        }
+        request.part = Part::Bytes { offset, length };
+        request
+    }
+
+    /// The first request of a new object: with all of it, with its first part, or before that.
+    fn new_object(&mut self, operation: Operation) -> Request {
+        let index = self.writes;
+        self.writes += 1;
+        self.kept.push_back(index);
+        let mut request = self.written(operation, index);
+        if operation == Operation::Copy {
+            let (container, source) = self.pick();
+            request.size = self.workload.object_size(self.seed, container, source);
+            request.part = Part::From { container, index: source };
+        } else if operation == Operation::WriteMultipart {
+            request.part = Part::Begin;
+        }
+        request
     }
 }
 
@@ -165,26 +299,31 @@ impl Iterator for Picker {
         loop {
             let operation = self.operation(without_delete)?;
             match operation {
-                Operation::Read | Operation::Head => {
+                Operation::Read
+                | Operation::Head
+                | Operation::ReadIfNoneMatch
+                | Operation::ReadIfMatch => {
                     let (container, index) = self.pick();
                     return Some(self.prepared(operation, container, index));
                 }
-                Operation::List => {
+                Operation::ReadRange => return Some(self.range()),
+                Operation::List | Operation::ListAll | Operation::ListPage => {
                     let (container, _) = self.pick();
-                    return Some(Request {
-                        operation,
-                        container,
-                        object: Object::Prepared(0),
-                        size: 0,
-                    });
+                    let mut request = Request::whole(operation, container, Object::Prepared(0), 0);
+                    if operation == Operation::ListAll {
+                        request.part = Part::Page(0);
+                    }
+                    return Some(request);
                 }
-                Operation::Write => {
-                    let index = self.writes;
-                    self.writes += 1;
-                    self.kept.push_back(index);
-                    return Some(self.written(operation, index));
-                }
+                Operation::Write
+                | Operation::Copy
+                | Operation::WriteMultipart
+                | Operation::WritePart => return Some(self.new_object(operation)),
                 Operation::Delete => match self.delete_target() {
+                    Some(request) => return Some(request),
+                    None => without_delete = true,
+                },
+                Operation::DeleteMany => match self.batch() {
                     Some(request) => return Some(request),
                     None => without_delete = true,
                 },
@@ -194,118 +333,4 @@ impl Iterator for Picker {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::tests::workload;
-    use serde_json::{Value, json};
-    use std::collections::{HashMap, HashSet};
-
-    fn picker(keys: &Value, workers: u64, worker: u64) -> Picker {
-        Picker::new(Arc::new(workload(keys)), 11, WorkerId { workers, repeat: 0, worker })
-    }
-
-    #[test]
-    fn a_sequence_is_repeatable_and_differs_by_worker_count_repeat_and_seed() {
-        let keys = json!({"operations": {
-            "read": 3.0, "write": 1.0, "list": 1.0, "head": 1.0, "delete": 1.0,
-        }});
-        let take = |seed, id| {
-            let mut picker = Picker::new(Arc::new(workload(&keys)), seed, id);
-            (0..200).map(|_| picker.next().expect("endless")).collect::<Vec<_>>()
-        };
-        let id = WorkerId { workers: 4, repeat: 0, worker: 1 };
-        assert_eq!(take(1, id), take(1, id));
-        assert_ne!(take(1, id), take(2, id));
-        assert_ne!(take(1, id), take(1, WorkerId { workers: 8, ..id }));
-        assert_ne!(take(1, id), take(1, WorkerId { repeat: 1, ..id }));
-        assert_ne!(take(1, id), take(1, WorkerId { worker: 2, ..id }));
-    }
-
-    #[test]
-    fn operations_are_drawn_by_weight() {
-        let mut picker =
-            picker(&json!({"operations": {"read": 70.0, "write": 20.0, "head": 10.0}}), 1, 0);
-        let mut seen = HashMap::new();
-        for _ in 0..20_000 {
-            *seen.entry(picker.next().expect("endless").operation).or_insert(0u32) += 1;
-        }
-        assert!((13_700..14_300).contains(&seen[&Operation::Read]), "{seen:?}");
-        assert!((3_700..4_300).contains(&seen[&Operation::Write]), "{seen:?}");
-        assert!((1_750..2_250).contains(&seen[&Operation::Head]), "{seen:?}");
-    }
-
-    #[test]
-    fn sequential_workers_together_visit_every_object_in_turn() {
-        let mut pickers: Vec<_> =
-            (0..3).map(|k| picker(&json!({"pick": "sequential"}), 3, k)).collect();
-        let numbers: Vec<u64> = (0..100)
-            .map(|i| {
-                let request = pickers[i % 3].next().expect("endless");
-                let Object::Prepared(index) = request.object else { panic!("not prepared") };
-                index * 4 + request.container
-            })
-            .collect();
-        assert_eq!(numbers, (0..100).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn deletes_visit_every_prepared_object_once_and_then_end() {
-        let mut seen = HashSet::new();
-        for worker in 0..3 {
-            let picker = picker(&json!({"operations": {"delete": 1.0}}), 3, worker);
-            for request in picker {
-                assert!(
-                    seen.insert((request.container, format!("{:?}", request.object))),
-                    "{request:?} twice"
-                );
-            }
-        }
-        assert_eq!(seen.len(), 100);
-    }
-
-    #[test]
-    fn deletes_prefer_own_writes_and_are_redrawn_when_nothing_is_left() {
-        let keys = json!({"operations": {"delete": 3.0, "write": 1.0},
-            "objects": {"size": 1, "containers": 1, "per_container": 1}});
-        let mut picker = picker(&keys, 1, 0);
-        let (mut existing, mut prepared) = (HashSet::new(), 0);
-        for _ in 0..1000 {
-            let request = picker.next().expect("writes never end");
-            match (request.operation, request.object) {
-                (Operation::Write, Object::Written(index)) => assert!(existing.insert(index)),
-                (Operation::Delete, Object::Written(index)) => assert!(existing.remove(&index)),
-                (Operation::Delete, Object::Prepared(_)) => {
-                    assert!(existing.is_empty());
-                    prepared += 1;
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-        assert_eq!(prepared, 1);
-        assert_eq!(picker.into_kept().len(), existing.len());
-    }
-
-    #[test]
-    fn prepared_objects_that_are_read_are_not_deleted() {
-        let mut picker =
-            picker(&json!({"operations": {"delete": 3.0, "write": 1.0, "read": 1.0}}), 1, 0);
-        let requests: Vec<_> = (0..1000).map(|_| picker.next().expect("endless")).collect();
-        assert!(requests.iter().any(|request| request.operation == Operation::Delete));
-        for request in requests {
-            assert!(
-                request.operation != Operation::Delete
-                    || matches!(request.object, Object::Written(_)),
-                "{request:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_failed_write_is_not_deleted() {
-        let mut picker = picker(&json!({"operations": {"write": 1.0}}), 1, 0);
-        picker.next();
-        picker.next();
-        picker.withdraw(1);
-        assert_eq!(picker.into_kept(), [0]);
-    }
-}
+mod tests;

@@ -31,6 +31,16 @@ pub enum Failure {
     BadList,
     /// A success status with an error as its body.
     ErrorBody,
+    /// The complete object in answer to a request for a part of it.
+    IgnoredRange,
+    /// Another part of the object than was requested, or none that is named.
+    WrongRange,
+    /// The object in answer to a request for it unless it is the known one, which it is.
+    IgnoredCondition,
+    /// A success that says that not all of the objects were deleted.
+    NotDeleted,
+    /// A success whose body does not say what was done.
+    BadResult,
     /// Not HTTP.
     Protocol,
 }
@@ -48,6 +58,11 @@ impl fmt::Display for Failure {
             Self::WrongEtag => f.write_str("wrong-etag"),
             Self::BadList => f.write_str("bad-list"),
             Self::ErrorBody => f.write_str("error-body"),
+            Self::IgnoredRange => f.write_str("ignored-range"),
+            Self::WrongRange => f.write_str("wrong-range"),
+            Self::IgnoredCondition => f.write_str("ignored-condition"),
+            Self::NotDeleted => f.write_str("not-deleted"),
+            Self::BadResult => f.write_str("bad-result"),
             Self::Protocol => f.write_str("protocol"),
         }
     }
@@ -212,8 +227,12 @@ impl Recorder {
     /// Makes an empty recorder for these operations.
     #[must_use]
     pub fn new(operations: impl IntoIterator<Item = Operation>) -> Self {
-        let tallies =
-            operations.into_iter().map(|operation| (operation, Tally::new(operation))).collect();
+        let tallies = operations
+            .into_iter()
+            .flat_map(|operation| [Some(operation), operation.part()])
+            .flatten()
+            .map(|operation| (operation, Tally::new(operation)))
+            .collect();
         Self { tallies, begun: 0, behind_us: 0, connections: 0, endpoints: Vec::new() }
     }
 

@@ -3,13 +3,18 @@
 use crate::body::{Framing, Said, sent_length};
 use crate::config::{Api, Config};
 use crate::content::Content;
-use crate::picker::{Object, Request};
+use crate::flow::Flow;
+use crate::options::Listing;
+use crate::picker::{Object, Part, Request};
 use crate::ring::Ring;
-use crate::sign::Signer;
+use crate::sign::{Signer, Told};
 use crate::signing::{Auth, Signing};
 use crate::workload::{Operation, WorkerId, put_number, put_object_name, put_written_name};
 use std::sync::Arc;
 use std::time::Duration;
+
+mod bodies;
+mod queries;
 
 /// Writes the heads of one engine's requests.
 #[derive(Debug)]
@@ -33,6 +38,15 @@ pub struct HeadWriter {
     common: Vec<u8>,
     path: Vec<u8>,
     authority: Vec<u8>,
+    query: Vec<u8>,
+    /// The body of the last request, if it is not content of an object.
+    body: Vec<u8>,
+    /// What complete listings list.
+    listing: Listing,
+    /// Whether objects are deleted with their segments.
+    segments: bool,
+    /// Length of a part of an upload.
+    part_bytes: u64,
     ring: Option<Routes>,
 }
 
@@ -61,7 +75,7 @@ impl HeadWriter {
                 &config.token,
             ),
             signing: config.workload.signing,
-            content: Content::of(config.seed),
+            content: Content::of(config.seed, config.workload.objects.compressible),
             presigned: Vec::new(),
             is_virtual: config.is_virtual(),
             base: config.base_path.clone().into_bytes(),
@@ -70,6 +84,11 @@ impl HeadWriter {
             common: common(config.api, &config.token),
             path: Vec::with_capacity(256),
             authority: Vec::with_capacity(256),
+            query: Vec::with_capacity(256),
+            body: Vec::new(),
+            listing: config.workload.listing.clone().unwrap_or_default(),
+            segments: config.has_segments(),
+            part_bytes: config.workload.multipart.map_or(u64::MAX, |multipart| multipart.part),
             ring: config.ring.as_ref().map(|ring| Routes {
                 ring: ring.clone(),
                 devices: ring
@@ -90,9 +109,16 @@ impl HeadWriter {
         }
     }
 
+    /// The body of the request whose head was written last, if it is not content of an object.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// Writes the head of `request` into `out`, which is cleared first; `id` names written
     /// objects, `place` is the number of the replica if there is a ring, else of the endpoint,
-    /// `now` is the time since 1970. Returns the number of the server that it goes to.
+    /// `now` is the time since 1970, `flow` has what earlier requests of the operation gave.
+    /// Returns the number of the server that it goes to.
     pub fn write(
         &mut self,
         out: &mut Vec<u8>,
@@ -100,74 +126,57 @@ impl HeadWriter {
         id: &WorkerId,
         place: u64,
         now: Duration,
+        flow: &Flow,
     ) -> usize {
-        let method = match request.operation {
-            Operation::Read | Operation::List => "GET",
-            Operation::Write => "PUT",
-            Operation::Delete => "DELETE",
-            Operation::Head => "HEAD",
+        let method = match request.part {
+            Part::Finish if self.api != Api::S3 => "PUT",
+            Part::Finish => "POST",
+            _ => method(request),
         };
-        let (path, authority) = (&mut self.path, &mut self.authority);
-        path.clear();
-        path.extend_from_slice(&self.base);
-        authority.clear();
-        if self.is_virtual {
-            authority.extend_from_slice(&self.stem);
-            put_number(authority, request.container, 1);
-            authority.push(b'.');
-        } else {
-            path.push(b'/');
-            path.extend_from_slice(&self.stem);
-            put_number(path, request.container, 1);
-        }
         let mut server = if self.ring.is_some() { 0 } else { place as usize };
-        authority.extend_from_slice(&self.hosts[server]);
-        let mut query: &[u8] = match (request.operation, self.api) {
-            (Operation::List, Api::S3) => b"list-type=2&max-keys=1000",
-            (Operation::List, Api::Swift | Api::ObjectServer) => b"limit=1000",
-            _ => b"",
-        };
-        if request.operation != Operation::List || self.is_virtual {
-            path.push(b'/');
+        self.put_path(request, id, server);
+        self.body.clear();
+        if matches!(request.part, Part::Several(_) | Part::Finish) {
+            self.put_body(request, id, flow);
         }
-        if request.operation != Operation::List {
-            match request.object {
-                Object::Prepared(index) => put_object_name(path, index),
-                Object::Written(index) => put_written_name(path, id, index),
-            }
-        }
+        self.put_query(request, flow);
         let auth = if self.api == Api::S3 { self.signing.auth } else { Auth::None };
         if auth == Auth::Query {
             self.presigned.clear();
-            let into = &mut self.presigned;
+            let (into, authority) = (&mut self.presigned, &self.authority);
+            let (path, query) = (&self.path, &self.query);
             self.signer.put_query(into, method, authority, path, query, now.as_secs());
-            query = &self.presigned;
+            std::mem::swap(&mut self.query, &mut self.presigned);
         }
         out.clear();
         out.extend_from_slice(method.as_bytes());
         out.push(b' ');
         if let Some(routes) = &self.ring {
-            let partition = routes.ring.partition(path);
+            let partition = routes.ring.partition(&self.path);
             let disk = routes.ring.disk(partition, place);
             server = routes.servers[disk];
             out.extend_from_slice(&routes.devices[disk]);
             put_number(out, u64::from(partition), 1);
-            authority.clear();
-            authority.extend_from_slice(&routes.hosts[disk]);
+            self.authority.clear();
+            self.authority.extend_from_slice(&routes.hosts[disk]);
         }
-        out.extend_from_slice(path);
-        if !query.is_empty() {
+        out.extend_from_slice(&self.path);
+        if !self.query.is_empty() {
             out.push(b'?');
-            out.extend_from_slice(query);
+            out.extend_from_slice(&self.query);
         }
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-        out.extend_from_slice(authority);
+        out.extend_from_slice(&self.authority);
         out.extend_from_slice(&self.common);
         if auth == Auth::Header {
-            let is_write = request.operation == Operation::Write;
-            let body = is_write.then_some(request.size);
+            let source = self.copy_source(request);
+            if matches!(self.query.as_slice(), b"uploads" | b"delete") {
+                self.query.push(b'='); // as it is signed
+            }
+            let (authority, path, query) = (&self.authority, &self.path, &self.query);
+            let body = (request.operation == Operation::Write).then_some(request.size);
             let said = Said::of(&self.signing, body, &self.content);
-            let (signer, told) = (&mut self.signer, said.told());
+            let (signer, told) = (&mut self.signer, Told { copy_source: &source, ..said.told() });
             signer.put_headers(out, method, authority, path, query, now.as_secs(), &told);
         }
         if self.ring.is_some() {
@@ -186,6 +195,8 @@ impl HeadWriter {
             out.extend_from_slice(b"Content-Type: application/octet-stream\r\nContent-Length: ");
             put_number(out, sent_length(&self.signing, request.size), 1);
             out.extend_from_slice(b"\r\n");
+        } else if request.part != Part::Whole || request.operation.names_content() {
+            self.put_fields(out, request, flow);
         }
         out.extend_from_slice(b"\r\n");
         server
@@ -195,6 +206,62 @@ impl HeadWriter {
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
         Framing::of(&self.signing, || self.signer.chunk_signer())
+    }
+
+    /// Writes the path of a request, and the value of its `Host` header.
+    fn put_path(&mut self, request: &Request, id: &WorkerId, server: usize) {
+        let of_bucket = matches!(
+            request.operation,
+            Operation::List | Operation::ListAll | Operation::DeleteMany
+        );
+        let (path, authority) = (&mut self.path, &mut self.authority);
+        path.clear();
+        path.extend_from_slice(&self.base);
+        authority.clear();
+        if request.operation == Operation::DeleteMany && self.api != Api::S3 {
+            authority.extend_from_slice(&self.hosts[server]);
+            path.push(b'/'); // of the account: names include the container
+            return;
+        }
+        if self.is_virtual {
+            authority.extend_from_slice(&self.stem);
+            put_number(authority, request.container, 1);
+            authority.push(b'.');
+        } else {
+            path.push(b'/');
+            path.extend_from_slice(&self.stem);
+            put_number(path, request.container, 1);
+        }
+        authority.extend_from_slice(&self.hosts[server]);
+        if !of_bucket || self.is_virtual {
+            path.push(b'/');
+        }
+        if !of_bucket {
+            put_name(path, request.object, id);
+            if let (Part::Piece { number, .. }, true) = (request.part, self.api != Api::S3) {
+                path.push(b'/');
+                put_number(path, number, 8);
+            }
+        }
+    }
+}
+
+fn method(request: &Request) -> &'static str {
+    match (request.operation, request.part) {
+        (_, Part::Begin) | (Operation::DeleteMany, _) => "POST",
+        (Operation::Write | Operation::Copy | Operation::WritePart, _)
+        | (_, Part::Piece { .. }) => "PUT",
+        (Operation::Delete, _) => "DELETE",
+        (Operation::Head, _) => "HEAD",
+        _ => "GET",
+    }
+}
+
+/// Appends the name of an object; `id` is the worker that wrote it.
+fn put_name(out: &mut Vec<u8>, object: Object, id: &WorkerId) {
+    match object {
+        Object::Prepared(index) => put_object_name(out, index),
+        Object::Written(index) => put_written_name(out, id, index),
     }
 }
 
@@ -240,9 +307,10 @@ mod tests {
     }
 
     fn head_of(writer: &mut HeadWriter, operation: Operation, container: u64) -> String {
-        let request = Request { operation, container, object: Object::Prepared(7), size: 4096 };
-        let mut out = Vec::new();
-        writer.write(&mut out, &request, &WorkerId::NONE, 0, Duration::from_secs(1_401_192_000));
+        let request = Request::whole(operation, container, Object::Prepared(7), 4096);
+        let (mut out, flow) = (Vec::new(), Flow::default());
+        let now = Duration::from_secs(1_401_192_000);
+        writer.write(&mut out, &request, &WorkerId::NONE, 0, now, &flow);
         String::from_utf8(out).expect("text")
     }
 

@@ -167,16 +167,16 @@ pub fn replica(
     turn: u64,
     request: &Request,
 ) -> u64 {
-    use crate::workload::Operation::{Delete, Head, List, Read, Write};
+    use crate::workload::Operation::{Delete, Write};
     let WorkerId { workers, repeat, worker } = *id;
     let drawn = match (request.operation, request.object) {
-        (Read | Head | List, _) => hash(&[seed, hash_text(name), 4, workers, repeat, worker, turn]),
         (Write | Delete, Object::Written(index)) => {
             hash(&[seed, hash_text(name), 5, workers, repeat, worker, index])
         }
         (Write | Delete, Object::Prepared(index)) => {
             hash(&[seed, hash_text(name), 6, request.container, index])
         }
+        _ => hash(&[seed, hash_text(name), 4, workers, repeat, worker, turn]),
     };
     drawn % replicas.max(1)
 }
@@ -255,7 +255,7 @@ pub(crate) mod tests {
     fn reads_go_to_every_replica_and_deletes_to_the_disk_that_was_written() {
         use crate::workload::Operation;
         let id = WorkerId { workers: 2, repeat: 0, worker: 1 };
-        let request = |operation, object| Request { operation, container: 0, object, size: 1 };
+        let request = |operation, object| Request::whole(operation, 0, object, 1);
         let mut seen = [0; 3];
         for turn in 0..3000 {
             let read = request(Operation::Read, Object::Prepared(7));

@@ -27,11 +27,13 @@ pub struct Told<'a> {
     pub checksum: Option<(Checksum, &'a [u8])>,
     /// Value of `x-amz-decoded-content-length`; empty: the body is sent as it is.
     pub decoded_length: &'a [u8],
+    /// Value of `x-amz-copy-source`; empty: nothing is copied.
+    pub copy_source: &'a [u8],
 }
 
 impl Default for Told<'_> {
     fn default() -> Self {
-        Self { hash: UNSIGNED, checksum: None, decoded_length: b"" }
+        Self { hash: UNSIGNED, checksum: None, decoded_length: b"", copy_source: b"" }
     }
 }
 
@@ -101,10 +103,11 @@ impl Signer {
         }
         // Sorted by name; those without a value are not sent.
         let date = self.date;
-        let lines: [(&str, &[u8]); 8] = [
+        let lines: [(&str, &[u8]); 9] = [
             ("host", host),
             (summed, value),
             ("x-amz-content-sha256", told.hash),
+            ("x-amz-copy-source", told.copy_source),
             ("x-amz-date", &date),
             ("x-amz-decoded-content-length", told.decoded_length),
             ("x-amz-sdk-checksum-algorithm", algorithm),

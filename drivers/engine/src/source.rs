@@ -224,10 +224,8 @@ impl Step {
 
     /// Notes an object that may or may not exist: its write or delete was not seen to succeed.
     fn doubt(&mut self, request: &Request) {
-        if let (Operation::Write | Operation::Delete, Object::Written(index)) =
-            (request.operation, request.object)
-        {
-            if request.operation == Operation::Write {
+        if let (operation, Object::Written(index)) = (request.operation, request.object) {
+            if operation.writes() {
                 self.picker.withdraw(index);
             }
             self.doubtful.push(index);

@@ -8,19 +8,21 @@
 
 use crate::answer::Answer;
 use crate::body::{Body, sent_length};
+use crate::flow::Flow;
 use crate::link::Link;
 use crate::picker::Request;
 use crate::reactor::Context;
-use crate::recorder::{Failed, Failure, Sample};
+use crate::recorder::Failure;
 use crate::request::put_close;
-use crate::shared::Moment;
-use crate::source::{AfterFailure, Source, Step};
+use crate::shared::Shared;
+use crate::source::{Source, Step};
 use crate::sys::{Ready, now_ns};
 use crate::workload::Operation;
 use std::sync::atomic::Ordering;
 
 mod census;
 mod choosing;
+mod ending;
 mod receiving;
 mod sending;
 
@@ -83,6 +85,8 @@ pub struct Worker {
     sent: u64,
     to_send: u64,
     answer: Answer,
+    /// What the requests of an operation need of those before them.
+    flow: Flow,
     /// Whether the content of the current request is checked.
     checks: bool,
     started_ns: u64,
@@ -117,6 +121,7 @@ impl Worker {
             sent: 0,
             to_send: 0,
             answer: Answer::default(),
+            flow: Flow::default(),
             checks: false,
             started_ns: 0,
             first_byte_ns: 0,
@@ -234,7 +239,7 @@ impl Worker {
     }
 
     fn begin(&mut self, context: &mut Context<'_>) -> NextStep {
-        if self.leaving {
+        if self.leaving && self.flow.started_ns.is_none() {
             return NextStep::End;
         }
         if let Some((since_ns, operation)) = self.pause.take() {
@@ -247,7 +252,10 @@ impl Worker {
             self.request = self.next(context);
         }
         let Some(request) = self.request else { return NextStep::End };
-        if let Source::Step(Step { pace: Some((next_ns, apart_ns)), .. }) = &mut self.source {
+        if self.flow.started_ns.is_some() {
+            self.started_ns = u64::MAX; // only the first request of an operation has its turn
+        } else if let Source::Step(Step { pace: Some((next_ns, apart_ns)), .. }) = &mut self.source
+        {
             let intended = *next_ns as u64;
             if intended > now_ns() {
                 return NextStep::Pause(intended);
@@ -259,23 +267,33 @@ impl Worker {
         }
         let id = self.source.id();
         let place = self.place(context, &request);
+        if request.operation.names_content() {
+            let Shared { content, digests, .. } = context.shared;
+            self.flow.known = digests.of(content, request.size, true);
+        }
         let signing = &context.shared.config.workload.signing;
         // Bodies are hashed within the latency, but by default signing comes before it.
         let hashing_ns = signing.reads_bodies().then(now_ns);
-        let server = context.head_writer.write(&mut self.out, &request, &id, place, context.now);
+        let (out, now) = (&mut self.out, context.now);
+        let server = context.head_writer.write(out, &request, &id, place, now, &self.flow);
         self.select_server(server);
         let before = self.link.as_ref().map_or(0, |link| link.requests);
         self.is_last = context.shared.config.workload.connections.ends_after(before);
         if self.is_last {
             put_close(&mut self.out);
         }
-        let (mut size, mut framing) = (0, None);
+        self.out.extend_from_slice(context.head_writer.body());
         self.to_send = self.out.len() as u64;
+        let (mut span, mut framing) = (0..0, None);
         if request.operation == Operation::Write {
-            (size, framing) = (request.size, context.head_writer.framing());
-            self.to_send += sent_length(signing, size);
+            (span, framing) = (0..request.size, context.head_writer.framing());
+            self.to_send += sent_length(signing, request.size);
+        } else if request.body_bytes() > 0 {
+            let (offset, length) = request.span();
+            span = offset..offset + length;
+            self.to_send += length;
         }
-        self.body.begin(&mut self.out, size, framing, &context.shared.content);
+        self.body.begin(&mut self.out, request.size, span, framing, &context.shared.content);
         self.sent = 0;
         self.answer.reset();
         let start = hashing_ns.unwrap_or_else(now_ns);
@@ -283,6 +301,9 @@ impl Worker {
             context.recorder.begun();
         }
         self.started_ns = self.started_ns.min(start);
+        if request.operation.part().is_some() && self.flow.started_ns.is_none() {
+            self.flow.started_ns = Some(self.started_ns);
+        }
         self.first_byte_ns = 0;
         self.deadline_ns = start + context.timeout_ns;
         if let Some(link) = &mut self.link {
@@ -294,7 +315,8 @@ impl Worker {
     }
 
     fn next(&mut self, context: &Context<'_>) -> Option<Request> {
-        let next = self.source.next(&context.shared.config);
+        let config = &context.shared.config;
+        let next = self.source.next(config).map(|request| Flow::first(request, config));
         self.checks = self.source.checks(&context.shared.config);
         if next.is_none() && self.number().is_some() {
             context.shared.exhausted.fetch_add(1, Ordering::SeqCst);
@@ -304,85 +326,6 @@ impl Worker {
             }
         }
         next
-    }
-
-    fn succeed(&mut self, context: &mut Context<'_>, request: &Request, now: u64) -> NextStep {
-        let bytes = match request.operation {
-            Operation::Read | Operation::List => self.answer.received(),
-            Operation::Write => request.size,
-            Operation::Delete | Operation::Head => 0,
-        };
-        let thread = &context.shared.threads[context.thread];
-        thread.done.fetch_add(1, Ordering::Relaxed);
-        thread.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.failures = 0;
-        self.request = None;
-        self.source.succeeded();
-        if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
-            let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
-            let first_byte_ns = request.operation.has_body().then(|| since_ns(self.first_byte_ns));
-            let before_ns = opened_ns.saturating_sub(self.started_ns);
-            let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes, before_ns };
-            context.recorder.success(request.operation, second, &sample);
-            if context.shared.endpoints.several() {
-                context.recorder.endpoint(self.server).success(sample.latency_ns);
-            }
-        } else {
-            self.late(context, request.operation);
-        }
-        self.finished(context);
-        self.phase = Phase::Idle;
-        self.begin(context)
-    }
-
-    fn fail(&mut self, context: &mut Context<'_>, class: Failure, what: &str) -> NextStep {
-        let now = now_ns();
-        let Some(request) = self.request else { return NextStep::End };
-        context.shared.threads[context.thread].failed.fetch_add(1, Ordering::Relaxed);
-        context.shared.count_error(
-            class,
-            format!(
-                "{} of {}: {what}",
-                request.operation.word(),
-                context.shared.dialers[self.server].address()
-            ),
-        );
-        if class == Failure::Connect {
-            context.shared.endpoints.refused(self.server);
-        }
-        if !matches!(class, Failure::Http(_)) {
-            self.link = None; // anything it would still receive belongs to no request
-        }
-        self.phase = Phase::Idle;
-        self.failures += 1;
-        if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
-            let (age_ns, before_ns) =
-                (now.saturating_sub(self.started_ns), opened_ns.saturating_sub(self.started_ns));
-            context.recorder.failure(
-                request.operation,
-                second,
-                &Failed { class, age_ns, before_ns },
-            );
-            if context.shared.endpoints.several() {
-                context.recorder.endpoint(self.server).failure(class);
-            }
-        } else {
-            self.late(context, request.operation);
-        }
-        self.pause = self.number().map(|_| (now, request.operation));
-        let doubled = match self.source.failed(&request, class) {
-            AfterFailure::GiveUp => return NextStep::End,
-            AfterFailure::GoOn => 0,
-            AfterFailure::BackOff => self.failures.saturating_sub(1).min(7),
-        };
-        if self.number().is_some() {
-            self.request = None;
-        }
-        self.finished(context);
-        if self.leaving {
-            return NextStep::End;
-        }
-        NextStep::Pause(now + (PAUSE_NS << doubled).min(LONGEST_PAUSE_NS))
     }
 
     fn finished(&mut self, context: &Context<'_>) {

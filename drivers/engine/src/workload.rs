@@ -1,53 +1,16 @@
 //! The workload of a suite, and the sizes, names and places of its objects.
 
 use crate::connections::Connections;
+use crate::options::{Listing, Multipart, Range};
 use crate::random::{Random, hash, hash_text};
 use crate::signing::{self, Signing};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An operation.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Operation {
-    /// GET of a prepared object.
-    Read,
-    /// PUT of a new object.
-    Write,
-    /// DELETE of an object written before, or of a prepared one.
-    Delete,
-    /// First page of a bucket's listing, at most 1000 names.
-    List,
-    /// HEAD of a prepared object.
-    Head,
-}
-
-/// All operations, in the order their weights are drawn.
-pub const OPERATIONS: [Operation; 5] =
-    [Operation::Read, Operation::Write, Operation::Delete, Operation::List, Operation::Head];
+pub use crate::operation::{OPERATIONS, Operation};
 
 /// Maximum number of names requested by a list: one page.
 pub const LIST_MOST: u64 = 1000;
-
-impl Operation {
-    /// Whether its answer has a body, whose first byte is timed.
-    #[must_use]
-    pub fn has_body(self) -> bool {
-        matches!(self, Self::Read | Self::List)
-    }
-
-    /// Its name in suites and measurements.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Delete => "delete",
-            Self::List => "list",
-            Self::Head => "head",
-        }
-    }
-}
 
 /// Sizes of objects, in bytes.
 #[derive(Clone, Debug, Deserialize)]
@@ -125,6 +88,30 @@ impl Size {
             Self::Histogram { histogram } => {
                 histogram.iter().filter_map(|bar| one(bar.size.bounds())).collect()
             }
+        }
+    }
+
+    /// The smallest and the largest.
+    #[must_use]
+    pub fn bounds(&self) -> (u64, u64) {
+        match self {
+            Self::Fixed(size) => (*size, *size),
+            Self::Uniform { uniform } => *uniform,
+            Self::Histogram { histogram } => histogram
+                .iter()
+                .map(|bar| bar.size.bounds())
+                .fold((u64::MAX, 0), |found, bar| (found.0.min(bar.0), found.1.max(bar.1))),
+        }
+    }
+
+    /// Whether none is drawn from a range.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        match self {
+            Self::Histogram { histogram } => {
+                histogram.iter().map(|bar| bar.size.bounds()).all(|(least, most)| least == most)
+            }
+            _ => self.bounds().0 == self.bounds().1,
         }
     }
 
@@ -213,6 +200,18 @@ pub struct Workload {
     /// How S3 requests are signed.
     #[serde(default, deserialize_with = "signing::written")]
     pub signing: Signing,
+    /// What `read-range` reads.
+    #[serde(default)]
+    pub range: Option<Range>,
+    /// The parts of `write-multipart`.
+    #[serde(default)]
+    pub multipart: Option<Multipart>,
+    /// What `list-all` lists.
+    #[serde(default)]
+    pub listing: Option<Listing>,
+    /// How many objects a `delete-many` deletes.
+    #[serde(default)]
+    pub delete_many: Option<u64>,
 }
 
 /// Deserialises a share, 0 to 1; a boolean is none or all.
@@ -280,15 +279,43 @@ impl Workload {
         if self.rate_per_s.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
             return fail("rate_per_s must be above 0".into());
         }
-        self.signing.check().or_else(fail)
+        self.signing.check().and_then(|()| self.check_options()).or_else(fail)
     }
 
     /// The fewest names in a listing: prepared objects exist, unless the workload deletes them.
     #[must_use]
     pub fn least_listed(&self) -> u64 {
-        let has = |operation: Operation| self.operations.contains_key(&operation);
-        let deletes = has(Operation::Delete) && !has(Operation::Read) && !has(Operation::Head);
-        if deletes { 0 } else { self.objects.per_container.min(LIST_MOST) }
+        if self.deletes_prepared() { 0 } else { self.objects.per_container.min(LIST_MOST) }
+    }
+
+    /// Whether prepared objects are deleted: not if others pick among them.
+    #[must_use]
+    pub fn deletes_prepared(&self) -> bool {
+        self.operations.keys().any(|one| one.deletes())
+            && !self.operations.keys().any(|one| one.picks())
+    }
+
+    /// The fewest names in a complete listing.
+    #[must_use]
+    pub fn least_in_all(&self) -> u64 {
+        let usual = Listing::default();
+        let listing = self.listing.as_ref().unwrap_or(&usual);
+        if self.deletes_prepared() {
+            return 0;
+        }
+        if !listing.delimiter.is_empty() {
+            return 0;
+        }
+        if listing.prefix.is_empty() {
+            return self.objects.per_container;
+        }
+        let mut name = Vec::new();
+        let begins = |index: &u64| {
+            name.clear();
+            put_object_name(&mut name, *index);
+            name.starts_with(listing.prefix.as_bytes())
+        };
+        (0..self.objects.per_container).filter(begins).count() as u64
     }
 
     /// How many prepared objects there are.

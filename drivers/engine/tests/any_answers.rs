@@ -12,6 +12,7 @@ use _native::http::{Chunked, parse_head};
 use _native::list::{Form, is_error, keys};
 use _native::picker::{Object, Request};
 use _native::recorder::Failure;
+use _native::results::{bulk_deleted, copied, multi_deleted, upload_id};
 use _native::workload::Operation;
 use mutation::{Bytes, cut, faults, hold, sizes, spoilt, with_faults};
 use proptest::prelude::*;
@@ -61,7 +62,7 @@ fn ended(
     content: &Content,
     verify: bool,
 ) -> Result<(), Option<Failure>> {
-    let request = Request { operation, container: 0, object: Object::Prepared(0), size: SIZE };
+    let request = Request::whole(operation, 0, Object::Prepared(0), SIZE);
     let expected = Expected { request: &request, content, verify };
     let mut answer = Answer::default();
     let mut progress = Progress::More;
@@ -76,9 +77,17 @@ fn ended(
     }
     match progress {
         Progress::Complete => {
-            let required = Required { md5: Some([0x11; 16]), xml: true, least_listed: 1 };
-            let checked =
-                answer.check(&request, &required, false).map_err(|(class, _)| Some(class));
+            let required = Required {
+                md5: Some([0x11; 16]),
+                xml: true,
+                least_listed: 1,
+                most_listed: 1000,
+                ..Required::default()
+            };
+            let checked = answer
+                .check(&request, &required, false)
+                .map(|_| ())
+                .map_err(|(class, _)| Some(class));
             if checked.is_ok() && operation == Operation::Read {
                 assert_eq!(answer.received(), SIZE, "a successful read is complete");
             }
@@ -158,4 +167,29 @@ fn a_mutated_listing_is_refused_or_has_no_more_keys_than_bytes() {
             true
         });
     }
+}
+
+#[test]
+fn a_mutated_result_is_refused_or_counts_no_more_than_it_has_bytes() {
+    let many = b"<DeleteResult><Deleted><Key>a</Key></Deleted><Error><Key>b</Key>\
+        <Code>AccessDenied</Code></Error></DeleteResult>";
+    hold(spoilt(many), |bytes| {
+        let Ok(found) = multi_deleted(&bytes.0) else { return false };
+        assert!(found.deleted <= bytes.0.len() as u64, "{found:?}");
+        true
+    });
+    let json = br#"{"Number Deleted":2,"Response Status":"200 OK","Errors":[["/c/o","409"]]}"#;
+    let text = b"Number Deleted: 2\nNumber Not Found: 1\nResponse Status: 200 OK\nErrors:\n";
+    hold(spoilt(json), |bytes| bulk_deleted(&bytes.0).is_ok());
+    hold(spoilt(text), |bytes| bulk_deleted(&bytes.0).is_ok());
+    let begun = b"<InitiateMultipartUploadResult><UploadId>2~a&amp;b</UploadId>\
+        </InitiateMultipartUploadResult>";
+    hold(spoilt(begun), |bytes| {
+        let Ok(id) = upload_id(&bytes.0) else { return false };
+        assert!(!id.is_empty() && id.len() <= bytes.0.len(), "{id:?}");
+        true
+    });
+    let copy = b"<CopyObjectResult><ETag>&quot;11111111111111111111111111111111&quot;</ETag>\
+        </CopyObjectResult>";
+    hold(spoilt(copy), |bytes| copied(&bytes.0).is_ok());
 }

@@ -202,8 +202,8 @@ def _abouts(kinds: Sequence[tuple[tuple[str, Api, DriverName], Workload]]) -> li
     several = len({kind[1] for kind, _ in kinds}) > 1, len({kind[2] for kind, _ in kinds}) > 1
     names = []
     for (_, api, driver), workload in kinds:
-        size = workload.objects.mean_bytes
-        name = listed([requests_of(one, size) for one in workload.operations])
+        sizes = {one: workload.request_bytes(one) for one in workload.operations}
+        name = listed([requests_of(one, size) for one, size in sizes.items()])
         name = f"{name} over {api}" if several[0] else name
         names.append(f"{name} by {driver_label(driver)}" if several[1] else name)
     return [

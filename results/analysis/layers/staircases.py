@@ -26,7 +26,7 @@ from weighbridge.results.analysis.layers.staircase import (
     above,
 )
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
+from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
 from weighbridge.results.analysis.steps.use import UTILIZED, What
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested, PlannedLayout, ResolvedPlan, earlier
@@ -48,7 +48,7 @@ def staircases(
         return ()
     names = subjects(rows)
     heads = dict.fromkeys(
-        (*kind_of(row), row.layout) for row in rows if row.operation in WITH_BODIES
+        (*kind_of(row), row.layout) for row in rows if row.operation in ("read", "write")
     )
     made = []
     for *kind, name in heads:

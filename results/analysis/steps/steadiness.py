@@ -42,6 +42,7 @@ from pydantic import NonNegativeFloat
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.stalls import SHARE, period_s, stall_words, stalls
 from weighbridge.results.record import Measurement
+from weighbridge.suites import PARTS
 
 UNKNOWN_STEADINESS: Final = "steadiness is not known"
 """How notes begin if it is unknown whether a step was steady."""
@@ -117,7 +118,7 @@ def per_second(measurement: Measurement, length: int) -> tuple[list[float], list
     """Completions, and the sums of their latencies in us, in each of the first `length` seconds."""
     counts, sums_us = [0.0] * length, [0.0] * length
     for one in measurement.seconds:
-        if one.second < length:
+        if one.second < length and one.operation not in PARTS:
             counts[one.second] += one.count
             sums_us[one.second] += one.sum_us
     return counts, sums_us

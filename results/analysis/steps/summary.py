@@ -48,7 +48,15 @@ from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
-from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, Operation
+from weighbridge.suites import (
+    DEFAULT_DRIVER,
+    Api,
+    DriverName,
+    Layer,
+    Operation,
+    Workload,
+    parts_of,
+)
 
 __all__ = [
     "NOT_STEADY",
@@ -78,7 +86,9 @@ class Row(Figures):
     workload: str
     operation: Operation
     object_size_bytes: NonNegativeFloat | None
-    """The size of an object, or its expected mean."""
+    """The size of an object, or of the part that a request is about, or its expected mean."""
+    sent: str = ""
+    """What the engine sends over the API, in words; empty for other drivers."""
     workers: int
     repeats: NonNegativeInt
     """How many repeats the figures come from."""
@@ -190,7 +200,7 @@ def rows_of(
 ) -> tuple[Row, ...]:
     """The table (with `layers` that of `summarize_layers`) of what `visits` returned."""
     places = {workload.name: number for number, workload in enumerate(plan.suite.workloads)}
-    sizes = {workload.name: workload.objects.mean_bytes for workload in plan.suite.workloads}
+    workloads = {workload.name: workload for workload in plan.suite.workloads}
     ways: dict[tuple[Api, DriverName, Layer | None], int] = {}
     cells = []
     for place, layout in enumerate(plan.layouts):
@@ -199,7 +209,7 @@ def rows_of(
                 continue
             way = ways.setdefault((one.api, one.driver, one.layer), len(ways))
             for workload in one.workloads:
-                for number, operation in enumerate(workload.operations):
+                for number, operation in enumerate(parts_of(workload.operations)):
                     for workers in workload.workers:
                         key = StepKey(
                             layout=layout.name,
@@ -225,7 +235,7 @@ def rows_of(
                 (point.move for point in step.points.values() if point.valid), None
             )
     return tuple(
-        _row(key, operation, sizes[key.workload], repeats, found, moves.get(key.layout, {}))
+        _row(key, operation, workloads[key.workload], repeats, found, moves.get(key.layout, {}))
         for _, key, operation in sorted(cells, key=itemgetter(0))
     )
 
@@ -233,7 +243,7 @@ def rows_of(
 def _row(
     first: StepKey,
     operation: Operation,
-    size: float,
+    workload: Workload,
     repeats: int,
     visited: Mapping[StepKey, JudgedStep],
     moves: Mapping[StepKey, float | None],
@@ -251,7 +261,8 @@ def _row(
         "layer": first.layer,
         "workload": first.workload,
         "operation": operation,
-        "object_size_bytes": size,
+        "object_size_bytes": workload.request_bytes(operation),
+        "sent": workload.sent(operation, first.api) if first.driver == DEFAULT_DRIVER else "",
         "workers": first.workers,
         "repeats": len(shown),
         "notes": notes,

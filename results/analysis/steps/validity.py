@@ -47,7 +47,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.record import Histogram, Measurement, Tally
 from weighbridge.results.record.driver_traits import tool_label, traits_of
 from weighbridge.results.statistics import t_quantile
-from weighbridge.suites import Bounds, Operation
+from weighbridge.suites import TRAITS, Bounds, Operation
 
 SAMPLES_BEYOND: Final = 20
 """Samples beyond a percentile from which it is given without its own interval."""
@@ -112,14 +112,14 @@ def judge(
     faults: list[str] = []
     unserved: list[str] = []
     notes: list[str] = []
-    done = sum(tally.count for tally in measurement.tallies)
-    failed = sum(tally.failed for tally in measurement.tallies)
+    done = sum(tally.count for tally in measurement.complete)
+    failed = sum(tally.failed for tally in measurement.complete)
     if done + failed == 0:
         faults.append("nothing was done inside the window")
-    unserved += [_lone(tally) for tally in measurement.tallies if tally.failed and not tally.count]
+    unserved += [_lone(tally) for tally in measurement.complete if tally.failed and not tally.count]
     if done and failed:
         share = failed / (done + failed)
-        text = f"{share:.2%} of operations failed ({error_words(measurement.tallies)})"
+        text = f"{share:.2%} of operations failed ({error_words(measurement.complete)})"
         if share > bounds.error_share:
             unserved.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
         else:
@@ -234,13 +234,13 @@ def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, fl
     """
     asked_s = measurement.window_s * measurement.workers
     blur = traits_of(measurement.driver).uncounted_requests * measurement.workers / done
-    busy_us = [tally.busy_us for tally in measurement.tallies]
+    busy_us = [tally.busy_us for tally in measurement.complete]
     if None not in busy_us:
-        runs_out = any(tally.operation == "delete" for tally in measurement.tallies)
+        runs_out = any(TRAITS[tally.operation].deletes for tally in measurement.complete)
         return sum(part or 0 for part in busy_us) / 1e6 / asked_s - 1, blur if runs_out else 0.0
-    if failed or any(tally.sum_us is None for tally in measurement.tallies):
+    if failed or any(tally.sum_us is None for tally in measurement.complete):
         return None
-    low = sum(tally.sum_us or 0 for tally in measurement.tallies) / 1e6 / asked_s - 1
+    low = sum(tally.sum_us or 0 for tally in measurement.complete) / 1e6 / asked_s - 1
     high = low + done * traits_of(measurement.driver).rounding_us / 1e6 / asked_s
     return low if low > 0 else min(high, 0.0), blur
 

@@ -103,7 +103,7 @@ def _requests(run: TuningRun, objective: Objective) -> str:
     workload = next(one for one in run.suite.workloads if one.name == objective.workload)
     if objective.operation is None:
         return f"operations of {workload.name}"
-    words = requests_of(objective.operation, workload.objects.mean_bytes)
+    words = requests_of(objective.operation, workload.request_bytes(objective.operation))
     return f"{words} at {workload.rate_per_s:g} op/s" if workload.rate_per_s is not None else words
 
 

@@ -1,6 +1,7 @@
 //! Which requests of a worker are recorded, also those outstanding at the end of a window.
 
 use super::Worker;
+use super::ending::counted_part;
 use crate::reactor::Context;
 use crate::recorder::Recorder;
 use crate::shared::Moment;
@@ -18,8 +19,14 @@ impl Worker {
         let busy = self.is_busy();
         match (&self.request, self.pause) {
             (Some(request), _) if busy && self.started_ns < closed_ns => {
-                let before_ns = opened_ns.saturating_sub(self.started_ns);
-                recorder.outstanding(request.operation, closed_ns - self.started_ns, before_ns);
+                let mut outstanding = |operation, started_ns: u64| {
+                    let before_ns = opened_ns.saturating_sub(started_ns);
+                    recorder.outstanding(operation, closed_ns - started_ns, before_ns);
+                };
+                outstanding(request.operation, self.flow.started_ns.unwrap_or(self.started_ns));
+                if let Some(part) = counted_part(request) {
+                    outstanding(part, self.started_ns);
+                }
             }
             (_, Some((since_ns, operation))) if !busy => {
                 recorder.paused(operation, closed_ns.saturating_sub(since_ns.max(opened_ns)));

@@ -3,12 +3,13 @@
 use super::{NextStep, TURN_BYTES, Worker};
 use crate::answer::{Expected, Progress, Required};
 use crate::config::Api;
-use crate::picker::Request;
+use crate::digests::{LARGEST_DRAWN_BYTES, Sum, part_sum};
+use crate::picker::{Object, Part, Request};
 use crate::reactor::Context;
 use crate::recorder::Failure;
 use crate::shared::Shared;
 use crate::sys::now_ns;
-use crate::workload::Operation;
+use crate::workload::{LIST_MOST, Operation};
 use std::io::ErrorKind;
 
 impl Worker {
@@ -79,26 +80,46 @@ impl Worker {
         let deleting = self.number().is_none() && request.operation == Operation::Delete;
         match self.answer.check(&request, &self.required(context, &request), deleting) {
             Err((class, what)) => self.fail(context, class, &what),
-            Ok(()) if early => {
+            Ok(_) if early => {
                 self.fail(context, Failure::Protocol, "a success before the complete body was sent")
             }
-            Ok(()) => self.succeed(context, &request, now),
+            Ok(outcome) => self.proceed(context, &request, outcome, now),
         }
     }
 
     fn required(&self, context: &Context<'_>, request: &Request) -> Required {
         let Shared { config, content, digests, .. } = context.shared;
+        let required = Required { xml: config.api == Api::S3, ..Required::default() };
         match request.operation {
-            Operation::Write => Required {
-                md5: digests.of(content, request.size, self.checks),
-                ..Required::default()
-            },
+            Operation::Write | Operation::Copy => {
+                Required { md5: digests.of(content, request.size, self.checks), ..required }
+            }
             Operation::List => Required {
-                xml: config.api == Api::S3,
                 least_listed: config.workload.least_listed(),
-                ..Required::default()
+                most_listed: LIST_MOST,
+                ..required
             },
-            _ => Required::default(),
+            Operation::ListAll => Required {
+                most_listed: config.workload.listing.as_ref().map_or(LIST_MOST, |one| one.page),
+                ..required
+            },
+            Operation::WriteMultipart => Required {
+                md5: self.part_md5(context, request),
+                parts: self.flow.etags.len(),
+                ..required
+            },
+            Operation::Delete if matches!(request.object, Object::Written(_)) => {
+                Required { segments: config.has_segments(), ..required }
+            }
+            _ => required,
         }
+    }
+
+    /// MD5 of the part that was sent, of those uploads that are checked.
+    fn part_md5(&self, context: &Context<'_>, request: &Request) -> Option<Sum> {
+        let (offset, length) = request.span();
+        let is_piece = matches!(request.part, Part::Piece { .. });
+        (self.checks && is_piece && length <= LARGEST_DRAWN_BYTES)
+            .then(|| part_sum(&context.shared.content, request.size, offset, length))
     }
 }

@@ -239,7 +239,7 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
     text = csv_of(summarize(run.plan(), run.steps()))
     lines = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == (
-        "run,layout,twin_of,api,driver,layer,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
+        "run,layout,twin_of,api,driver,layer,workload,operation,object_size_bytes,sent,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
         "p50_ms,p90_ms,p99_ms,p99_9_ms,max_ms,first_byte_p50_ms,first_byte_ms,first_byte_p99_ms,mean_ms,"
         "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,"
         "throughput_over_repeats_low_ops_s,throughput_over_repeats_high_ops_s,p90_over_repeats_low_ms,p90_over_repeats_high_ms,"

@@ -1,0 +1,122 @@
+//! The operations of a workload, and what they have in common.
+
+use serde::{Deserialize, Serialize};
+
+/// An operation.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// GET of a prepared object.
+    Read,
+    /// PUT of a new object.
+    Write,
+    /// DELETE of an object written before, or of a prepared one.
+    Delete,
+    /// First page of a bucket's listing, at most 1000 names.
+    List,
+    /// HEAD of a prepared object.
+    Head,
+    /// GET of a part of a prepared object.
+    ReadRange,
+    /// GET of a prepared object if it is not the one that is known: it is, so the answer is 304.
+    ReadIfNoneMatch,
+    /// GET of a prepared object if it is the one that is known.
+    ReadIfMatch,
+    /// Copy of a prepared object to a new one, inside of the store.
+    Copy,
+    /// One request that deletes several prepared objects of a bucket.
+    DeleteMany,
+    /// A new object in parts: several requests.
+    WriteMultipart,
+    /// A complete listing, page by page: several requests.
+    ListAll,
+    /// A part of `WriteMultipart`; counted beside it, in no workload by itself.
+    WritePart,
+    /// A page of `ListAll`; counted beside it, in no workload by itself.
+    ListPage,
+}
+
+/// The operations that a workload can have, in the order their weights are drawn.
+pub const OPERATIONS: [Operation; 12] = [
+    Operation::Read,
+    Operation::Write,
+    Operation::Delete,
+    Operation::List,
+    Operation::Head,
+    Operation::ReadRange,
+    Operation::ReadIfNoneMatch,
+    Operation::ReadIfMatch,
+    Operation::Copy,
+    Operation::DeleteMany,
+    Operation::WriteMultipart,
+    Operation::ListAll,
+];
+
+impl Operation {
+    /// Whether its answer has a body, whose first byte is timed.
+    #[must_use]
+    pub fn has_body(self) -> bool {
+        matches!(self, Self::List | Self::ListPage) || self.reads()
+    }
+
+    /// Whether its answer is the content of an object, or of a part of it.
+    #[must_use]
+    pub fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::ReadRange | Self::ReadIfMatch)
+    }
+
+    /// Whether it makes a new object.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Copy | Self::WriteMultipart)
+    }
+
+    /// Whether it deletes objects.
+    #[must_use]
+    pub fn deletes(self) -> bool {
+        matches!(self, Self::Delete | Self::DeleteMany)
+    }
+
+    /// Whether prepared objects must not be deleted beside it.
+    #[must_use]
+    pub fn picks(self) -> bool {
+        matches!(self, Self::Head | Self::ReadIfNoneMatch | Self::Copy) || self.reads()
+    }
+
+    /// Whether it names an object by the MD5 of its content.
+    #[must_use]
+    pub fn names_content(self) -> bool {
+        matches!(self, Self::ReadIfNoneMatch | Self::ReadIfMatch)
+    }
+
+    /// The operation that counts the requests of one that has several.
+    #[must_use]
+    pub fn part(self) -> Option<Self> {
+        match self {
+            Self::WriteMultipart => Some(Self::WritePart),
+            Self::ListAll => Some(Self::ListPage),
+            _ => None,
+        }
+    }
+
+    /// Its name in suites and measurements.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::List => "list",
+            Self::Head => "head",
+            Self::ReadRange => "read-range",
+            Self::ReadIfNoneMatch => "read-if-none-match",
+            Self::ReadIfMatch => "read-if-match",
+            Self::Copy => "copy",
+            Self::DeleteMany => "delete-many",
+            Self::WriteMultipart => "write-multipart",
+            Self::ListAll => "list-all",
+            Self::WritePart => "write-part",
+            Self::ListPage => "list-page",
+        }
+    }
+}

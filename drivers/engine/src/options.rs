@@ -1,0 +1,132 @@
+//! Options of the operations that have any.
+
+use crate::operation::Operation;
+use crate::signing::Signing;
+use crate::workload::Workload;
+use serde::Deserialize;
+
+/// Most keys of a request that deletes several objects, and of a page of a listing over S3.
+pub const MOST_KEYS: u64 = 1000;
+/// Most parts of an object: as many as a manifest of Swift's may name by default.
+pub const MOST_PARTS: u64 = 1000;
+
+/// Which part of an object `read-range` reads.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// Length of a part.
+    pub bytes: u64,
+    /// Which part.
+    pub at: At,
+}
+
+/// The choice of a part.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum At {
+    /// The first.
+    Start,
+    /// Any of them, at random.
+    Random,
+    /// One after the other, and then those of the next object.
+    Sequential,
+}
+
+/// The parts of `write-multipart`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Multipart {
+    /// Length of a part.
+    pub part: u64,
+}
+
+/// What `list-all` lists.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Listing {
+    /// What names begin with.
+    pub prefix: String,
+    /// Names are listed up to this text after the prefix, each once; empty: completely.
+    pub delimiter: String,
+    /// Most names of a page.
+    pub page: u64,
+}
+
+impl Default for Listing {
+    fn default() -> Self {
+        Self { prefix: String::new(), delimiter: String::new(), page: MOST_KEYS }
+    }
+}
+
+/// Number of parts of `bytes` of an object of `size`.
+#[must_use]
+pub fn parts(size: u64, bytes: u64) -> u64 {
+    size.div_ceil(bytes).max(1)
+}
+
+impl Workload {
+    /// Whether it has the operation.
+    #[must_use]
+    pub fn has(&self, operation: Operation) -> bool {
+        self.operations.contains_key(&operation)
+    }
+
+    /// Checks that every operation has its options.
+    ///
+    /// # Errors
+    /// What is missing or wrong.
+    pub(crate) fn check_options(&self) -> Result<(), String> {
+        let has = |operation| self.has(operation);
+        for part in [Operation::WritePart, Operation::ListPage] {
+            if has(part) {
+                return Err(format!("{} is a part of another operation", part.word()));
+            }
+        }
+        let fixed = [Operation::Copy, Operation::DeleteMany, Operation::WriteMultipart];
+        if let Some(one) = fixed.into_iter().find(|&one| has(one))
+            && self.signing != Signing::default()
+        {
+            return Err(format!("signing: {} is signed in one way only", one.word()));
+        }
+        let (smallest, largest) = self.objects.size.bounds();
+        if has(Operation::ReadRange) {
+            let Some(range) = self.range else { return Err("read-range needs a `range`".into()) };
+            if range.bytes == 0 || smallest == 0 {
+                return Err("ranges and the objects they are read from need at least 1 byte".into());
+            }
+        }
+        if has(Operation::WriteMultipart) {
+            let Some(Multipart { part }) = self.multipart else {
+                return Err("write-multipart needs a `multipart`".into());
+            };
+            if part == 0 || smallest == 0 || parts(largest, part) > MOST_PARTS {
+                return Err(format!("an object has 1 to {MOST_PARTS} parts of at least 1 byte"));
+            }
+            if has(Operation::Write) || has(Operation::Copy) {
+                return Err(
+                    "write-multipart beside write or copy: how an object is deleted depends on \
+                     how it was written"
+                        .into(),
+                );
+            }
+        }
+        if has(Operation::ListAll) {
+            let page = self.listing.as_ref().map_or(MOST_KEYS, |listing| listing.page);
+            if !(1..=MOST_KEYS).contains(&page) {
+                return Err(format!("list-all needs a `listing` with a page of 1 to {MOST_KEYS}"));
+            }
+        }
+        if has(Operation::DeleteMany) {
+            if !(1..=MOST_KEYS).contains(&self.delete_many.unwrap_or(0)) {
+                return Err(format!("delete-many needs a `delete_many` of 1 to {MOST_KEYS}"));
+            }
+            if has(Operation::Delete) || self.operations.keys().any(|one| one.picks()) {
+                return Err("delete-many leaves no objects for other operations".into());
+            }
+        }
+        if self.operations.keys().any(|one| one.names_content()) && !self.objects.size.is_fixed() {
+            return Err("conditional reads need objects of fixed sizes".into());
+        }
+        Ok(())
+    }
+}

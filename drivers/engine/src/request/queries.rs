@@ -1,0 +1,169 @@
+//! Queries of requests, and their headers that only some operations have.
+
+use super::{HeadWriter, put_name};
+use crate::config::Api;
+use crate::flow::Flow;
+use crate::picker::{Object, Part, Request};
+use crate::workload::{Operation, WorkerId, put_number};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest as _, Md5};
+
+impl HeadWriter {
+    /// Writes the query of a request: its keys are sorted, as S3 signs them.
+    pub(super) fn put_query(&mut self, request: &Request, flow: &Flow) {
+        let is_s3 = self.api == Api::S3;
+        let query = &mut self.query;
+        query.clear();
+        match (request.operation, request.part) {
+            (Operation::List, _) if is_s3 => query.extend_from_slice(b"list-type=2&max-keys=1000"),
+            (Operation::List, _) => query.extend_from_slice(b"limit=1000"),
+            (Operation::ListAll, _) => self.put_page(flow),
+            (Operation::DeleteMany, _) if is_s3 => query.extend_from_slice(b"delete"),
+            (Operation::DeleteMany, _) => query.extend_from_slice(b"bulk-delete"),
+            (Operation::Delete, _)
+                if self.segments && matches!(request.object, Object::Written(_)) =>
+            {
+                query.extend_from_slice(b"multipart-manifest=delete");
+            }
+            (_, Part::Begin) => query.extend_from_slice(b"uploads"),
+            (_, Part::Piece { number, .. }) if is_s3 => {
+                query.extend_from_slice(b"partNumber=");
+                put_number(query, number, 1);
+                query.extend_from_slice(b"&uploadId=");
+                put_encoded(query, &flow.upload);
+            }
+            (_, Part::Finish) if is_s3 => {
+                query.extend_from_slice(b"uploadId=");
+                put_encoded(query, &flow.upload);
+            }
+            (_, Part::Finish) => query.extend_from_slice(b"multipart-manifest=put"),
+            _ => {}
+        }
+    }
+
+    fn put_page(&mut self, flow: &Flow) {
+        let (prefix, delimiter) = (&self.listing.prefix, &self.listing.delimiter);
+        let mut page = Vec::new();
+        put_number(&mut page, self.listing.page, 1);
+        let fields: [(&str, &[u8]); 5] = if self.api == Api::S3 {
+            [
+                ("continuation-token", &flow.marker),
+                ("delimiter", delimiter.as_bytes()),
+                ("list-type", b"2"),
+                ("max-keys", &page),
+                ("prefix", prefix.as_bytes()),
+            ]
+        } else {
+            [
+                ("delimiter", delimiter.as_bytes()),
+                ("limit", &page),
+                ("marker", &flow.marker),
+                ("prefix", prefix.as_bytes()),
+                ("", b""),
+            ]
+        };
+        for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
+            if !self.query.is_empty() {
+                self.query.push(b'&');
+            }
+            self.query.extend_from_slice(name.as_bytes());
+            self.query.push(b'=');
+            put_encoded(&mut self.query, value);
+        }
+    }
+
+    /// The bucket and name of the object that S3 copies; empty for other requests.
+    pub(super) fn copy_source(&self, request: &Request) -> Vec<u8> {
+        let mut source = Vec::new();
+        if let Part::From { container, index } = request.part {
+            source.push(b'/');
+            source.extend_from_slice(&self.stem);
+            put_number(&mut source, container, 1);
+            source.push(b'/');
+            put_name(&mut source, Object::Prepared(index), &WorkerId::NONE);
+        }
+        source
+    }
+
+    /// Appends the headers of requests that are not for a complete object.
+    pub(super) fn put_fields(&self, out: &mut Vec<u8>, request: &Request, flow: &Flow) {
+        match request.part {
+            Part::Whole => {
+                let name: &[u8] = match request.operation {
+                    Operation::ReadIfMatch => b"If-Match",
+                    _ => b"If-None-Match",
+                };
+                out.extend_from_slice(name);
+                out.extend_from_slice(b": \"");
+                for byte in flow.known.unwrap_or_default() {
+                    out.extend(
+                        [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[digit as usize]),
+                    );
+                }
+                out.extend_from_slice(b"\"\r\n");
+            }
+            Part::Bytes { offset, length } => {
+                out.extend_from_slice(b"Range: bytes=");
+                put_number(out, offset, 1);
+                out.push(b'-');
+                put_number(out, offset + length - 1, 1);
+                out.extend_from_slice(b"\r\n");
+            }
+            Part::From { .. } => {
+                if self.api != Api::S3 {
+                    out.extend_from_slice(b"X-Copy-From: ");
+                    out.extend_from_slice(&self.copy_source(request));
+                    out.extend_from_slice(b"\r\n");
+                }
+                out.extend_from_slice(b"Content-Length: 0\r\n");
+            }
+            Part::Begin => {
+                out.extend_from_slice(
+                    b"Content-Type: application/octet-stream\r\nContent-Length: 0\r\n",
+                );
+            }
+            Part::Piece { length, .. } => {
+                out.extend_from_slice(
+                    b"Content-Type: application/octet-stream\r\nContent-Length: ",
+                );
+                put_number(out, length, 1);
+                out.extend_from_slice(b"\r\n");
+            }
+            Part::Several(_) | Part::Finish => self.put_body_fields(out, request),
+            Part::Page(_) => {}
+        }
+    }
+
+    fn put_body_fields(&self, out: &mut Vec<u8>, request: &Request) {
+        let kind = match (self.api, request.part) {
+            (Api::S3, _) => "application/xml",
+            (_, Part::Finish) => "application/json",
+            _ => "text/plain",
+        };
+        if self.api == Api::S3 && request.operation == Operation::DeleteMany {
+            // Required there: boto3's checksum instead is refused by older stores.
+            let md5 = STANDARD.encode(Md5::digest(&self.body));
+            out.extend_from_slice(format!("Content-MD5: {md5}\r\n").as_bytes());
+        } else if request.operation == Operation::DeleteMany {
+            out.extend_from_slice(b"Accept: application/json\r\n");
+        }
+        let length = self.body.len();
+        out.extend_from_slice(
+            format!("Content-Type: {kind}\r\nContent-Length: {length}\r\n").as_bytes(),
+        );
+    }
+}
+
+/// Appends text to a query, percent-encoded as it is signed.
+fn put_encoded(out: &mut Vec<u8>, text: &[u8]) {
+    for &byte in text {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte);
+        } else {
+            let digits = [byte >> 4, byte & 15];
+            out.push(b'%');
+            out.extend(digits.map(|digit| b"0123456789ABCDEF"[usize::from(digit)]));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What follows from the end of a request: it is recorded, and the next one is chosen.
+
+use super::{LONGEST_PAUSE_NS, NextStep, PAUSE_NS, Phase, Worker};
+use crate::answer::Outcome;
+use crate::picker::{Part, Request};
+use crate::reactor::Context;
+use crate::recorder::{Failed, Failure, Sample};
+use crate::shared::Moment;
+use crate::source::AfterFailure;
+use crate::sys::now_ns;
+use crate::workload::Operation;
+use std::sync::atomic::Ordering;
+
+impl Worker {
+    /// Goes on after a request that succeeded at `now`: with the next one of its operation, or
+    /// with the next operation.
+    pub(super) fn proceed(
+        &mut self,
+        context: &mut Context<'_>,
+        request: &Request,
+        outcome: Outcome,
+        now: u64,
+    ) -> NextStep {
+        if self.flow.started_ns.is_none() {
+            return self.succeed(context, request, now);
+        }
+        match self.flow.next(request, outcome, &context.shared.config) {
+            Err((class, what)) => self.fail(context, class, &what),
+            Ok(following) => {
+                self.part_succeeded(context, request, now);
+                let Some(following) = following else {
+                    return self.succeed(context, request, now);
+                };
+                self.request = Some(following);
+                self.failures = 0;
+                self.phase = Phase::Idle;
+                self.begin(context)
+            }
+        }
+    }
+
+    /// Records one request of an operation of several.
+    fn part_succeeded(&mut self, context: &mut Context<'_>, request: &Request, now: u64) {
+        let bytes = match request.part {
+            Part::Piece { length, .. } => length,
+            Part::Page(_) => self.answer.received(),
+            _ => 0,
+        };
+        self.flow.bytes += bytes;
+        let Some(operation) = counted_part(request) else { return };
+        if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
+            let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
+            let sample = Sample {
+                latency_ns: since_ns(now),
+                first_byte_ns: operation.has_body().then(|| since_ns(self.first_byte_ns)),
+                bytes,
+                before_ns: opened_ns.saturating_sub(self.started_ns),
+            };
+            context.recorder.success(operation, second, &sample);
+        }
+    }
+
+    fn succeed(&mut self, context: &mut Context<'_>, request: &Request, now: u64) -> NextStep {
+        let bytes = match request.operation {
+            Operation::ListAll => self.flow.bytes,
+            Operation::List => self.answer.received(),
+            operation if operation.reads() => self.answer.received(),
+            Operation::Write | Operation::WriteMultipart => request.size,
+            _ => 0,
+        };
+        let thread = &context.shared.threads[context.thread];
+        thread.done.fetch_add(1, Ordering::Relaxed);
+        thread.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.failures = 0;
+        self.request = None;
+        self.source.succeeded();
+        self.started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
+        if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
+            let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
+            let first_byte_ns = request.operation.has_body().then(|| since_ns(self.first_byte_ns));
+            let before_ns = opened_ns.saturating_sub(self.started_ns);
+            let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes, before_ns };
+            context.recorder.success(request.operation, second, &sample);
+            if context.shared.endpoints.several() {
+                context.recorder.endpoint(self.server).success(sample.latency_ns);
+            }
+        } else {
+            self.late(context, request.operation);
+        }
+        self.flow.reset();
+        self.finished(context);
+        self.phase = Phase::Idle;
+        self.begin(context)
+    }
+
+    pub(super) fn fail(
+        &mut self,
+        context: &mut Context<'_>,
+        class: Failure,
+        what: &str,
+    ) -> NextStep {
+        let now = now_ns();
+        let Some(request) = self.request else { return NextStep::End };
+        context.shared.threads[context.thread].failed.fetch_add(1, Ordering::Relaxed);
+        context.shared.count_error(
+            class,
+            format!(
+                "{} of {}: {what}",
+                request.operation.word(),
+                context.shared.dialers[self.server].address()
+            ),
+        );
+        if class == Failure::Connect {
+            context.shared.endpoints.refused(self.server);
+        }
+        if !matches!(class, Failure::Http(_)) {
+            self.link = None; // anything it would still receive belongs to no request
+        }
+        self.phase = Phase::Idle;
+        self.failures += 1;
+        if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
+            let failed = |started_ns: u64| Failed {
+                class,
+                age_ns: now.saturating_sub(started_ns),
+                before_ns: opened_ns.saturating_sub(started_ns),
+            };
+            if let Some(operation) = counted_part(&request) {
+                context.recorder.failure(operation, second, &failed(self.started_ns));
+            }
+            let started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
+            context.recorder.failure(request.operation, second, &failed(started_ns));
+            if context.shared.endpoints.several() {
+                context.recorder.endpoint(self.server).failure(class);
+            }
+        } else {
+            self.started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
+            self.late(context, request.operation);
+        }
+        self.flow.reset();
+        self.pause = self.number().map(|_| (now, request.operation));
+        let doubled = match self.source.failed(&request, class) {
+            AfterFailure::GiveUp => return NextStep::End,
+            AfterFailure::GoOn => 0,
+            AfterFailure::BackOff => self.failures.saturating_sub(1).min(7),
+        };
+        if self.number().is_some() {
+            self.request = None;
+        }
+        self.finished(context);
+        if self.leaving {
+            return NextStep::End;
+        }
+        NextStep::Pause(now + (PAUSE_NS << doubled).min(LONGEST_PAUSE_NS))
+    }
+}
+
+/// The operation that counts a request of an operation of several: parts and pages are counted,
+/// the beginning and the end of an upload are not.
+pub(super) fn counted_part(request: &Request) -> Option<Operation> {
+    match request.part {
+        Part::Piece { .. } | Part::Page(_) => request.operation.part(),
+        _ => None,
+    }
+}

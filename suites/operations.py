@@ -1,0 +1,196 @@
+"""The operations of workloads: what each is called, what it sends over each API, and its options.
+
+`docs/what-is-sent.md` shows the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, get_args
+
+from pydantic import Field
+
+from weighbridge.common.quantities import Bytes, show_bytes
+from weighbridge.common.record import Record
+
+Operation = Literal[
+    "read",
+    "write",
+    "delete",
+    "list",
+    "head",
+    "read-range",
+    "read-if-none-match",
+    "read-if-match",
+    "copy",
+    "delete-many",
+    "write-multipart",
+    "list-all",
+    "write-part",
+    "list-page",
+]
+"""What is done to objects. Results of `write-multipart` and `list-all` have a second row, for each
+of their requests that is a part or a page: `write-part` and `list-page` are in no suite.
+"""
+
+
+@dataclass(frozen=True)
+class OperationTraits:
+    """What is known of an operation.
+
+    `sent` is by API; `{...}` in it are the options of the workload, in words.
+    """
+
+    noun: str
+    """Several of its requests, in a sentence."""
+    sent: Mapping[str, str]
+    moves_bodies: bool = False
+    """Whether bytes of objects are transferred: it then has a bandwidth."""
+    picks: bool = False
+    """Whether it needs prepared objects that stay."""
+    deletes: bool = False
+    part_of: Operation | None = None
+    """The operation whose requests it counts."""
+
+
+def _both(sent: str) -> dict[str, str]:
+    return {"s3": sent, "swift": sent}
+
+
+TRAITS: Final[dict[Operation, OperationTraits]] = {
+    "read": OperationTraits("reads", _both("GET"), moves_bodies=True, picks=True),
+    "write": OperationTraits("writes", _both("PUT"), moves_bodies=True),
+    "delete": OperationTraits("deletes", _both("DELETE"), deletes=True),
+    "list": OperationTraits(
+        "listings",
+        {"s3": "GET ?list-type=2&max-keys=1000", "swift": "GET ?limit=1000"},
+    ),
+    "head": OperationTraits("HEAD requests", _both("HEAD"), picks=True),
+    "read-range": OperationTraits(
+        "range reads", _both("GET, Range: {range}"), moves_bodies=True, picks=True
+    ),
+    "read-if-none-match": OperationTraits(
+        "reads if changed", _both("GET, If-None-Match: the object’s MD5"), picks=True
+    ),
+    "read-if-match": OperationTraits(
+        "reads if unchanged",
+        _both("GET, If-Match: the object’s MD5"),
+        moves_bodies=True,
+        picks=True,
+    ),
+    "copy": OperationTraits(
+        "copies", {"s3": "PUT, x-amz-copy-source", "swift": "PUT, X-Copy-From"}, picks=True
+    ),
+    "delete-many": OperationTraits(
+        "deletes of many",
+        {"s3": "POST ?delete of {many}", "swift": "POST ?bulk-delete of {many}"},
+        deletes=True,
+    ),
+    "write-multipart": OperationTraits(
+        "writes in parts",
+        {
+            "s3": "POST ?uploads, PUT ?partNumber of {part} one after the other, POST ?uploadId",
+            "swift": "PUT of segments of {part} one after the other, PUT ?multipart-manifest=put",
+        },
+        moves_bodies=True,
+    ),
+    "list-all": OperationTraits(
+        "complete listings",
+        {
+            "s3": "GET ?list-type=2&{page}, and with each continuation-token",
+            "swift": "GET ?{page}, and with each marker until a page is empty",
+        },
+    ),
+    "write-part": OperationTraits(
+        "parts",
+        {"s3": "PUT ?partNumber of {part}", "swift": "PUT of a segment of {part}"},
+        moves_bodies=True,
+        part_of="write-multipart",
+    ),
+    "list-page": OperationTraits(
+        "pages",
+        {"s3": "GET ?list-type=2&{page}", "swift": "GET ?{page}"},
+        part_of="list-all",
+    ),
+}
+
+PARTS: Final[tuple[Operation, ...]] = tuple(name for name, one in TRAITS.items() if one.part_of)
+"""Those that count requests of others, and are in no workload."""
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(
+    one for one in get_args(Operation) if one not in PARTS
+)
+"""Those that a workload can have."""
+OLD_OPERATIONS: Final[frozenset[Operation]] = frozenset(("read", "write", "delete", "list", "head"))
+"""Those that drivers other than the engine may know."""
+
+SMALLEST_PART_BYTES: Final = 5 * 2**20
+"""Of S3: of all parts but the last."""
+MOST_PARTS: Final = 1000
+"""Of Swift's manifests, unless a cluster is configured for more."""
+
+
+class RangeOptions(Record):
+    """Which part of an object `read-range` reads: `{bytes: 64KiB, at: random}`.
+
+    An object is taken as parts of this length, the last of which may be shorter. `random` reads any
+    of them, `start` the first, and a worker of `sequential` one after the other, then those of the
+    next object that it picks.
+    """
+
+    bytes: Annotated[Bytes, Field(ge=1)]
+    at: Literal["random", "start", "sequential"] = "random"
+
+
+class MultipartOptions(Record):
+    """Length of the parts of `write-multipart`: `{part: 8MiB}`."""
+
+    part: Annotated[Bytes, Field(ge=SMALLEST_PART_BYTES)]
+
+
+class ListingOptions(Record):
+    """What `list-all` lists: `{page: 1000, prefix: object-00, delimiter: "-"}`."""
+
+    page: Annotated[int, Field(ge=1, le=1000)] = 1000
+    """Names requested of a page."""
+    prefix: Annotated[str, Field(max_length=200)] = ""
+    """What names begin with; prepared objects are `object-0000000000` and so on."""
+    delimiter: Annotated[str, Field(max_length=10)] = ""
+    """Names that are equal up to this text, after the prefix, are listed as one."""
+
+
+def parts_of(operations: Mapping[Operation, float]) -> tuple[Operation, ...]:
+    """The operations with rows in results: those of a workload, each followed by its parts."""
+    return tuple(
+        row
+        for one in operations
+        for row in (one, *(part for part in PARTS if TRAITS[part].part_of == one))
+    )
+
+
+def sent_words(
+    operation: Operation,
+    api: str,
+    *,
+    part_range: RangeOptions | None,
+    multipart: MultipartOptions | None,
+    listing: ListingOptions | None,
+    delete_many: int,
+) -> str:
+    """What an operation sends over an API, in the terms of HTTP; empty for other APIs."""
+    at = {"random": "any part", "start": "the first part", "sequential": "one part after another"}
+    pages = listing or ListingOptions()
+    limit = "max-keys" if api == "s3" else "limit"
+    page = [f"{limit}={pages.page}"]
+    page += [f"prefix={pages.prefix}"] if pages.prefix else []
+    page += [f"delimiter={pages.delimiter}"] if pages.delimiter else []
+    return (
+        TRAITS[operation]
+        .sent.get(api, "")
+        .format(
+            range=f"{show_bytes(part_range.bytes)}, {at[part_range.at]}" if part_range else "",
+            part=show_bytes(multipart.part) if multipart else "",
+            page="&".join(page),
+            many=f"{delete_many} objects",
+        )
+    )

@@ -1,0 +1,141 @@
+"""Right answers to every kind of request of the engine, as a store over either API gives them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from tests.drivers.conftest import SEED, shape
+from weighbridge.drivers.engine import _native
+
+SIZE: Final = 1000
+PART: Final = 400
+BODY: Final = _native.content(SEED, SIZE, 0, SIZE)
+MD5: Final = hashlib.md5(BODY).hexdigest()
+TOKEN: Final = "a/b=+c"
+
+SHAPES: Final[dict[str, dict[str, Any]]] = {
+    "read": {},
+    "write": {},
+    "delete": {},
+    "list": {},
+    "head": {},
+    "read-range": {"range": {"bytes": PART, "at": "sequential"}},
+    "read-if-none-match": {},
+    "read-if-match": {},
+    "copy": {},
+    "delete-many": {"delete_many": 3, "per_container": 9},
+    "write-multipart": {"multipart": {"part": PART}},
+    "list-all": {"listing": {"page": 5, "prefix": "object-", "delimiter": ""}},
+}
+"""The keys of a workload of each operation."""
+REQUESTS: Final = {"write-multipart": {"s3": 5, "swift": 4}, "list-all": {"s3": 2, "swift": 3}}
+"""How many requests an operation of several is."""
+
+
+def workload_of(operation: str, **keys: Any) -> dict[str, Any]:
+    return shape(
+        operations={operation: 1.0},
+        pick="sequential",
+        size=SIZE,
+        containers=1,
+        **SHAPES[operation],
+        **keys,
+    )
+
+
+def answer(status: str, body: bytes = b"", *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def xml(root: str, inside: str) -> bytes:
+    return f'<?xml version="1.0"?><{root} xmlns="http://s3/">{inside}</{root}>'.encode()
+
+
+def names(first: int, count: int) -> list[str]:
+    return [f"object-{index:010}" for index in range(first, first + count)]
+
+
+def page(keys: list[str], token: str = "") -> bytes:
+    more = f"<NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    inside = "".join(f"<Contents><Key>{key}</Key></Contents>" for key in keys)
+    truncated = f"<IsTruncated>{'true' if token else 'false'}</IsTruncated>"
+    return xml("ListBucketResult", f"<KeyCount>{len(keys)}</KeyCount>{truncated}{more}{inside}")
+
+
+def bulk(deleted: int, **more: Any) -> bytes:
+    found = {"Number Deleted": deleted, "Number Not Found": 0, "Response Status": "200 OK"}
+    return json.dumps(found | {"Response Body": "", "Errors": []} | more).encode()
+
+
+def _range(api: str, head: str) -> bytes:
+    found = re.search(r"Range: bytes=(\d+)-(\d+)", head)
+    assert found is not None
+    first, last = int(found[1]), int(found[2])
+    part = BODY[first : last + 1]
+    return answer("206 Partial Content", part, f"Content-Range: bytes {first}-{last}/{SIZE}")
+
+
+def _copy(api: str, head: str) -> bytes:
+    if api == "swift":
+        return answer("201 Created", b"", f"Etag: {MD5}")
+    return answer("200 OK", xml("CopyObjectResult", f"<ETag>&quot;{MD5}&quot;</ETag>"))
+
+
+def _delete_many(api: str, head: str) -> bytes:
+    if api == "swift":
+        return answer("200 OK", bulk(3))
+    keys = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in names(0, 3))
+    return answer("200 OK", xml("DeleteResult", keys))
+
+
+def _multipart(api: str, head: str) -> bytes:
+    if head.startswith("POST") and "?uploads " in head:
+        upload = "<UploadId>2~u/1</UploadId>"
+        return answer("200 OK", xml("InitiateMultipartUploadResult", upload))
+    if head.startswith("POST"):
+        etag = f"<ETag>&quot;{MD5}-3&quot;</ETag>"
+        return answer("200 OK", xml("CompleteMultipartUploadResult", etag))
+    found = re.search(r"partNumber=(\d+)|/0*(\d+) HTTP", head)
+    number = int(found[1] or found[2]) if found else 0
+    part = BODY[(number - 1) * PART : number * PART] if number else b""
+    return answer("201 Created", b"", f'ETag: "{hashlib.md5(part).hexdigest()}"')
+
+
+def _list_all(api: str, head: str) -> bytes:
+    if api == "s3":
+        second = "continuation-token=" in head
+        token = "" if second else TOKEN
+        return answer("200 OK", page(names(5 if second else 0, 5), token))
+    marker = re.search(r"marker=object-0*(\d+)", head)
+    first = int(marker[1]) + 1 if marker else 0
+    listed = "\n".join(names(first, 5 if first < 10 else 0))
+    return answer("200 OK", listed.encode(), "Content-Type: text/plain")
+
+
+GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
+    "read": lambda _api, _head: answer("200 OK", BODY),
+    "write": lambda _api, _head: answer("201 Created", b"", f"ETag: {MD5}"),
+    "delete": lambda _api, _head: answer("200 OK"),
+    "list": lambda api, _head: answer(
+        "200 OK", page(names(0, 10)) if api == "s3" else "\n".join(names(0, 10)).encode()
+    ),
+    "head": lambda _api, _head: f"HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n".encode(),
+    "read-range": _range,
+    "read-if-none-match": lambda _api, _head: b"HTTP/1.1 304 Not Modified\r\n\r\n",
+    "read-if-match": lambda _api, _head: answer("200 OK", BODY),
+    "copy": _copy,
+    "delete-many": _delete_many,
+    "write-multipart": _multipart,
+    "list-all": _list_all,
+}
+"""The right answer to a request of an operation, by API and head."""
+
+
+def of_api(api: str) -> dict[str, str]:
+    """What an engine is given for an API."""
+    return {"api": api, "base_path": "/v1/AUTH_test", "token": "t"} if api == "swift" else {}

@@ -1,0 +1,139 @@
+"""The page docs/what-is-sent.md, with what the engine sends to a socket.
+
+`python -m tests.drivers.sent_page` writes it again.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from tests.drivers.conftest import Bench, serving, shape, until
+from tests.drivers.good_answers import GOOD, REQUESTS, of_api, workload_of
+from weighbridge.suites import TRAITS, Operation
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "what-is-sent.md"
+NAMES: Final = {"s3": "S3", "swift": "Swift"}
+ABOUT: Final[dict[Operation, str]] = {
+    "read": "A complete object. Its length is checked, and a share of its bytes (`verify`).",
+    "write": "A new object. An `ETag` that is an MD5 must be that of the body.",
+    "delete": "An object that the worker wrote, or else a prepared one.",
+    "list": "The first page of a container, which must have the keys that exist.",
+    "head": "The `Content-Length` of an object must be right.",
+    "read-range": "A part of an object: key `range: {bytes: 64KiB, at: random}` (or `start`, "
+    "`sequential`). The answer must be 206 with this `Content-Range` and as many bytes. A 200 is "
+    "`ignored-range`, another part is `wrong-range`.",
+    "read-if-none-match": "An object that has not changed: the answer must be 304. A 200 is "
+    "`ignored-condition`. Objects need fixed sizes, so that the engine knows their MD5.",
+    "read-if-match": "The same object as before: 200 with all of it. A gateway that calls it "
+    "another one answers 412, `http-412`.",
+    "copy": "A prepared object is copied to a new one inside of the store. The copy’s `ETag`, if "
+    "it is an MD5, must be that of the source: a proxy that ignores the header stores an empty "
+    "object, which is `wrong-etag`.",
+    "delete-many": "Key `delete_many` (100) prepared objects of one container by one request. The "
+    "answer must say that each was deleted: errors in a 200 are `not-deleted`; a success that says "
+    "nothing, as of a Swift proxy without `bulk`, is `bad-result`.",
+    "write-multipart": "A new object in parts of key `multipart: {part: 8MiB}`, one after the "
+    "other: a worker has one request outstanding. Results have two rows: `write-multipart` is the "
+    "object from the first request to the last, `write-part` each part. An error in the 200 of the "
+    "last request is `error-body`. An upload that fails is not continued: its parts "
+    "stay until its container is deleted. Over Swift it is a static large object, deleted with its "
+    "segments.",
+    "list-all": "A complete container, page by page: key `listing: {page: 1000, prefix: …, "
+    "delimiter: …}`. Results have two rows: `list-all` is the listing from the first page to the "
+    "last, `list-page` each page. S3 says whether there is more; over Swift only an empty page is "
+    "the last, since Ceph’s may be shorter than asked for. Names must go on, and all that exist "
+    "must come: else it is `bad-list`.",
+}
+HEAD: Final = """\
+# What is sent
+
+Each kind of request as the engine sends it: the bytes that a socket received, which a test compares
+with this page (`tests/drivers/test_what_is_sent.py`; `python -m tests.drivers.sent_page` writes it
+again). Objects here have 1,000 bytes and parts 400; dates and signatures are left out. Bodies of
+objects are `(… bytes)`. The summary’s column `sent` has the same in words.
+
+Workers have one request outstanding on a connection that they keep; the last request of a
+connection (`connections`) has `Connection: close`. Payloads over S3 are not hashed: see
+`x-amz-content-sha256`. A suite names these operations in `operations:`, the same for both APIs.
+COSBench, SDK users (`users: sdk`), object servers and the tools below gateways know only some of
+the first five, and a suite that asks more of them is refused before anything starts.
+"""
+
+
+def sent_by(operation: Operation, api: str) -> list[str]:
+    """The requests of one operation, as text without what differs from run to run."""
+
+    def good(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(GOOD[operation](api, head.decode()))
+        return True
+
+    with serving(good) as served:
+        config = dict(_config(served.port), workload=workload_of(operation), **of_api(api))
+        bench = Bench(config)
+        bench.engine.add_worker(0, 1, 0)
+        count = REQUESTS.get(operation, {}).get(api, 1)
+        until(lambda: len(served.asked) >= count, "requests")
+        bench.engine.stop(5.0)
+        pairs = list(zip(served.asked, served.bodies, strict=False))[:count]
+        return [_text(head, body, served.port) for head, body in pairs]
+
+
+def _config(port: int) -> dict[str, Any]:
+    return {
+        "api": "s3",
+        "host": "127.0.0.1",
+        "port": port,
+        "tls": False,
+        "ca_file": None,
+        "base_path": "",
+        "access_key": "KEY",
+        "secret_key": "SECRET",
+        "region": "us-east-1",
+        "token": "",
+        "bucket_prefix": "wb",
+        "request_timeout_s": 10.0,
+        "threads": 1,
+        "verify": False,
+        "seed": 5,
+        "workload": shape(),
+    }
+
+
+_PATTERNS: Final[tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]] = (
+    (r"127\.0\.0\.1:\d+", "gateway"),
+    (r"\d{8}T\d{6}Z", "(date)"),
+    (r"/\d{8}/us-east-1", "/(day)/us-east-1"),
+    (r"Signature=[0-9a-f]{64}", "Signature=(64 digits)"),
+    (r"weighbridge/[0-9.]+", "weighbridge/(version)"),
+    (r"Content-MD5: \S+", "Content-MD5: (base64)"),
+)
+
+
+def _text(head: bytes, body: bytes, port: int) -> str:
+    text = head.decode().replace("\r\n", "\n").rstrip("\n")
+    for pattern, instead in _PATTERNS:
+        text = re.sub(pattern, instead, text)
+    if not body:
+        return text
+    readable = body[:1] in (b"<", b"[", b"/")
+    return f"{text}\n\n{body.decode().rstrip() if readable else f'({len(body)} bytes)'}"
+
+
+def page() -> str:
+    """The complete page."""
+    parts = [HEAD]
+    for operation, about in ABOUT.items():
+        parts.append(f"## {operation}\n\n{about}\n")
+        for api, name in NAMES.items():
+            requests = "\n\n\n".join(sent_by(operation, api))
+            parts.append(f"Over {name}:\n\n```http\n{requests}\n```\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    assert set(ABOUT) == {name for name, one in TRAITS.items() if one.part_of is None}
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,363 @@
+"""Answers to the requests that are more than a GET or PUT of an object: right ones are successes of
+the right size, and hostile ones are failures of a named class, and never a latency.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.drivers.conftest import until
+from tests.drivers.good_answers import (
+    BODY,
+    GOOD,
+    PART,
+    REQUESTS,
+    SIZE,
+    TOKEN,
+    answer,
+    bulk,
+    names,
+    of_api,
+    page,
+    workload_of,
+    xml,
+)
+
+Make = Callable[..., Any]
+Spoil = Callable[[bytes], bytes]
+NEW = tuple(name for name in GOOD if name not in ("read", "write", "delete", "list", "head"))
+INTERNAL = b'<?xml version="1.0"?><Error><Code>InternalError</Code></Error>'
+RESULTS = [
+    ("copy", "s3", 0),
+    ("delete-many", "s3", 0),
+    ("delete-many", "swift", 0),
+    ("write-multipart", "s3", 0),
+    ("write-multipart", "s3", 4),
+    ("list-all", "s3", 0),
+]
+"""Operation, API and request whose answer says in its body what was done."""
+
+
+def body_of(sent: bytes) -> bytes:
+    return sent.partition(b"\r\n\r\n")[2]
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+@pytest.mark.parametrize("operation", NEW)
+def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
+    scripted: Make, bench: Make, operation: str, api: str
+) -> None:
+    def good(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(GOOD[operation](api, head.decode()))
+        return True
+
+    engine = bench(scripted(good), workload_of(operation, verify=True), **of_api(api))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] >= 3, "operations")
+    engine.engine.remove_worker(0)
+    engine.finish()
+    engine.engine.close_window()
+    by = engine.snapshot()["by"]
+    assert engine.progress["errors"] == {}
+    count = by[operation]["count"]
+    assert count >= 3
+    moved = {"read-if-match": SIZE, "write-multipart": SIZE}.get(operation, 0)
+    if operation == "read-range":  # 400, 400 and 200 bytes of each object
+        assert by[operation]["bytes"] == sum((PART, PART, 200)[at % 3] for at in range(count))
+    elif operation != "list-all":
+        assert by[operation]["bytes"] == moved * count
+    parts = {"write-multipart": ("write-part", 3), "list-all": ("list-page", None)}
+    if operation in parts:
+        name, each = parts[operation]
+        each = each or REQUESTS[operation][api]
+        # Some of the last operation, which ended when the worker had left.
+        assert each * count <= by[name]["count"] <= each * (count + 1)
+        assert by[name]["bytes"] >= by[operation]["bytes"] > 0
+    else:
+        assert set(by) == {operation}
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_the_latency_of_an_object_is_that_of_all_its_requests(
+    scripted: Make, bench: Make, api: str
+) -> None:
+    def slow(connection: socket.socket, head: bytes) -> bool:
+        time.sleep(0.005)
+        connection.sendall(GOOD["write-multipart"](api, head.decode()))
+        return True
+
+    engine = bench(scripted(slow), workload_of("write-multipart"), **of_api(api))
+    engine.start(1)
+    by = engine.window(lambda since: since["done"] >= 4)["by"]
+    requests = REQUESTS["write-multipart"][api]
+    assert by["write-multipart"]["min_us"] >= requests * 5000
+    assert 5000 <= by["write-part"]["min_us"] < requests * 5000
+    # Whatever was outstanding when the window closed is counted of the object, once.
+    assert by["write-multipart"]["outstanding_us"] < by["write-multipart"]["max_us"] * 3
+
+
+def failing(
+    scripted: Make, bench: Make, operation: str, api: str, at: int, spoil: Spoil
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """The tally and the errors, with the answer to request number `at` of an operation spoilt."""
+    asked = 0
+
+    def spoilt(connection: socket.socket, head: bytes) -> bool:
+        nonlocal asked
+        good = GOOD[operation](api, head.decode())
+        sent = spoil(good) if asked == at else good
+        asked = 0 if asked == at else asked + 1
+        connection.sendall(sent)
+        # A connection with bytes that do not belong to an answer is not used again.
+        return sent == good
+
+    engine = bench(scripted(spoilt), workload_of(operation, verify=True), **of_api(api))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed"] >= 1, "a failure")
+    engine.engine.close_window()
+    return engine.snapshot()["by"][operation], engine.progress["errors"]
+
+
+ANY = {
+    "busy": (lambda _: answer("503 Slow Down", b"busy"), "http-503"),
+    "missing": (lambda _: answer("404 Not Found", b"<Error/>"), "http-404"),
+    "redirect": (lambda _: answer("307 Moved", b"", "Location: http://evil/"), "http-307"),
+    "denied": (lambda _: answer("403 Forbidden", INTERNAL), "http-403"),
+    "precondition": (lambda _: answer("412 Precondition Failed"), "http-412"),
+    "nothing": (lambda _: b"", "reset"),
+    "half a head": (lambda sent: sent[:14], "reset"),
+    "other protocol": (lambda _: b"SSH-2.0-OpenSSH_9.2\r\n", "protocol"),
+    "endless head": (lambda _: b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000, "protocol"),
+    "length": (lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "protocol"),
+    "two lengths": (
+        lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        "protocol",
+    ),
+    "chunks": (
+        lambda _: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "protocol",
+    ),
+    "switching": (lambda _: b"HTTP/1.1 101 Switching\r\n\r\n", "protocol"),
+    "error body": (lambda _: answer("200 OK", INTERNAL), "error-body"),
+    "late error": (lambda _: answer("200 OK", b"\n \n" + INTERNAL), "error-body"),
+    "cut off": (lambda _: answer("200 OK", b"x" * 100)[:-1], "short-body"),
+}
+"""What any request may be answered with, and the class of error that it is."""
+
+
+@pytest.mark.parametrize("spoiler", ANY)
+@pytest.mark.parametrize("api", ["s3", "swift"])
+@pytest.mark.parametrize("operation", NEW)
+def test_a_hostile_answer_to_any_request_is_a_failure_of_its_class(
+    scripted: Make, bench: Make, operation: str, api: str, spoiler: str
+) -> None:
+    spoil, error = ANY[spoiler]
+    last = REQUESTS.get(operation, {}).get(api, 1) - 1
+    for at in dict.fromkeys((0, last)):
+        tally, errors = failing(scripted, bench, operation, api, at, spoil)
+        assert set(errors) == set(tally["errors"]) == {error}, at
+        assert (tally["count"], tally["bytes"], tally["latency"]) == (0, 0, None)
+
+
+def rewritten(old: bytes, new: bytes) -> Spoil:
+    """An answer in which something is replaced, with the right length."""
+
+    def spoil(sent: bytes) -> bytes:
+        head, _, body = sent.partition(b"\r\n\r\n")
+        assert old in head + b"\r\n\r\n" + body
+        lines = [line for line in head.split(b"\r\n") if not line.startswith(b"Content-Length")]
+        body = body.replace(old, new)
+        lines = [line.replace(old, new) for line in lines]
+        return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", b""]) + body
+
+    return spoil
+
+
+BODIES: dict[str, Spoil] = {
+    "empty": lambda _: answer("200 OK"),
+    "no content": lambda _: b"HTTP/1.1 204 No Content\r\n\r\n",
+    "html": lambda _: answer("200 OK", b"<html><body>It works!</body></html>"),
+    "text": lambda _: answer("200 OK", b"ok"),
+    "other root": lambda _: answer("200 OK", xml("ListAllMyBucketsResult", "<Owner></Owner>")),
+    "truncated": lambda sent: answer("200 OK", body_of(sent)[:-4]),
+    "unclosed": lambda _: answer("200 OK", b"<DeleteResult><Deleted><Key>a</Deleted>"),
+    "not UTF-8": lambda sent: answer("200 OK", body_of(sent)[:-1] + b"\xff\xfe>"),
+    "document type": lambda sent: answer(
+        "200 OK", b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]>' + body_of(sent)
+    ),
+    "deep": lambda _: answer("200 OK", b"<a>" * 100_000),
+    "zeros": lambda _: answer("200 OK", bytes(1000)),
+    "twice": lambda sent: answer("200 OK", body_of(sent) * 2),
+}
+"""Bodies that do not say what was done."""
+
+
+@pytest.mark.parametrize("spoiler", BODIES)
+@pytest.mark.parametrize(("operation", "api", "at"), RESULTS)
+def test_a_success_that_does_not_say_what_was_done_is_a_failure(
+    scripted: Make, bench: Make, operation: str, api: str, at: int, spoiler: str
+) -> None:
+    tally, errors = failing(scripted, bench, operation, api, at, BODIES[spoiler])
+    error = "bad-list" if operation == "list-all" else "bad-result"
+    assert set(errors) == {error}
+    assert (tally["count"], tally["latency"]) == (0, None)
+
+
+def listed(*keys: str, token: str = "") -> Spoil:
+    return lambda _: answer("200 OK", page(list(keys), token))
+
+
+FAULTS = [
+    ("read-range", "s3", 0, lambda _: answer("200 OK", BODY), "ignored-range"),
+    ("read-range", "swift", 0, lambda _: answer("200 OK", BODY[:PART]), "ignored-range"),
+    ("read-range", "s3", 0, lambda _: answer("206 P", BODY[:PART]), "wrong-range"),
+    ("read-range", "s3", 0, rewritten(b"bytes 0-399/1000", b"bytes 1-400/1000"), "wrong-range"),
+    ("read-range", "s3", 0, rewritten(b"0-399/1000", b"0-398/1000"), "wrong-range"),
+    ("read-range", "s3", 0, rewritten(b"/1000", b"/1001"), "wrong-range"),
+    ("read-range", "s3", 0, rewritten(b"bytes 0", b"octets 0"), "wrong-range"),
+    (
+        "read-range",
+        "s3",
+        0,
+        rewritten(b"0-399/1000", b"0-18446744073709551615/1000"),
+        "wrong-range",
+    ),
+    ("read-range", "s3", 0, rewritten(b"0-399/1000", b"0-99999999999999999999/9"), "wrong-range"),
+    ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[1 : PART + 1]), "wrong-content"),
+    ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[: PART - 1]), "short-body"),
+    ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[: PART + 1]), "wrong-content"),
+    ("read-if-none-match", "s3", 0, lambda _: answer("200 OK", BODY), "ignored-condition"),
+    ("read-if-none-match", "swift", 0, lambda _: answer("200 OK"), "ignored-condition"),
+    ("read-if-none-match", "s3", 0, lambda _: answer("204 No Content"), "http-204"),
+    ("read-if-match", "s3", 0, lambda _: b"HTTP/1.1 304 N\r\n\r\n", "http-304"),
+    ("read-if-match", "s3", 0, lambda _: answer("206 P", BODY), "http-206"),
+    ("read-if-match", "s3", 0, lambda _: answer("200 OK", BODY[:-1]), "short-body"),
+    ("read-if-match", "s3", 0, lambda _: answer("200 OK", BODY[::-1]), "wrong-content"),
+    ("copy", "swift", 0, lambda _: answer("201 C", b"", f"Etag: {'0' * 32}"), "wrong-etag"),
+    (
+        "copy",
+        "s3",
+        0,
+        lambda _: answer("200 OK", xml("CopyObjectResult", f"<ETag>{'0' * 32}</ETag>")),
+        "wrong-etag",
+    ),
+    ("delete-many", "s3", 0, lambda _: answer("200 OK", xml("DeleteResult", "")), "not-deleted"),
+    ("delete-many", "s3", 0, rewritten(b"Deleted>", b"Ignored>"), "not-deleted"),
+    (
+        "delete-many",
+        "s3",
+        0,
+        rewritten(b"</DeleteResult>", b"<Error><Code>AccessDenied</Code></Error></DeleteResult>"),
+        "not-deleted",
+    ),
+    (
+        "delete-many",
+        "s3",
+        0,
+        rewritten(b"</DeleteResult>", b"<Deleted><Key>a</Key></Deleted></DeleteResult>"),
+        "bad-result",
+    ),
+    ("delete-many", "swift", 0, lambda _: answer("200 OK", bulk(2)), "not-deleted"),
+    ("delete-many", "swift", 0, lambda _: answer("200 OK", bulk(4)), "bad-result"),
+    ("delete-many", "swift", 0, lambda _: answer("200 OK", bulk(-1)), "bad-result"),
+    (
+        "delete-many",
+        "swift",
+        0,
+        lambda _: answer("200 OK", bulk(3, Errors=[["/w/o", "409 Conflict"]])),
+        "not-deleted",
+    ),
+    (
+        "delete-many",
+        "swift",
+        0,
+        lambda _: answer("200 OK", bulk(3, **{"Response Status": "400 Bad Request"})),
+        "not-deleted",
+    ),
+    (
+        "delete-many",
+        "swift",
+        0,
+        lambda _: answer("200 OK", b"Number Deleted: 3\nResponse Status: 502 Bad\nErrors:\n"),
+        "not-deleted",
+    ),
+    ("write-multipart", "s3", 0, rewritten(b"2~u/1", b""), "bad-result"),
+    ("write-multipart", "s3", 0, rewritten(b"2~u/1", b"u" * 2000), "bad-result"),
+    ("write-multipart", "s3", 1, lambda _: answer("200 OK"), "wrong-etag"),
+    ("write-multipart", "swift", 1, lambda _: answer("201 C", b"", "ETag: "), "wrong-etag"),
+    (
+        "write-multipart",
+        "s3",
+        2,
+        lambda _: answer("200 OK", b"", f'ETag: "{"0" * 32}"'),
+        "wrong-etag",
+    ),
+    ("write-multipart", "s3", 4, rewritten(b"-3&", b"-2&"), "bad-result"),
+    ("list-all", "s3", 0, listed(*names(0, 6), token="t"), "bad-list"),
+    ("list-all", "s3", 0, listed(*names(0, 5)), "bad-list"),
+    ("list-all", "s3", 0, rewritten(TOKEN.encode(), b""), "bad-list"),
+    ("list-all", "s3", 1, listed(*names(5, 4)), "bad-list"),
+    ("list-all", "s3", 1, listed(*names(0, 5)), "bad-list"),
+    ("list-all", "s3", 1, listed(*names(5, 5), token=TOKEN), "bad-list"),
+    (
+        "list-all",
+        "swift",
+        1,
+        lambda _: answer("200 OK", "\n".join(names(0, 5)).encode()),
+        "bad-list",
+    ),
+    ("list-all", "swift", 1, lambda _: answer("204 No Content"), "bad-list"),
+    ("list-all", "swift", 0, lambda _: answer("200 OK", b"a\n\nb\n"), "bad-list"),
+]
+
+
+@pytest.mark.parametrize(("operation", "api", "at", "spoil", "error"), FAULTS)
+def test_an_answer_that_is_not_what_was_asked_for_is_named(
+    scripted: Make, bench: Make, operation: str, api: str, at: int, spoil: Spoil, error: str
+) -> None:
+    tally, errors = failing(scripted, bench, operation, api, at, spoil)
+    assert set(errors) == {error}
+    assert (tally["count"], tally["latency"]) == (0, None)
+
+
+def test_a_listing_whose_pages_never_hold_a_name_ends(scripted: Make, bench: Make) -> None:
+    turns = iter(range(10_000))
+
+    def endless(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(answer("200 OK", page([], f"t{next(turns)}")))
+        return True
+
+    engine = bench(scripted(endless), workload_of("list-all"))
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed"] >= 2, "failures")
+    assert set(engine.progress["errors"]) == {"bad-list"}
+    assert "pages without a name" in engine.progress["last_error"]
+
+
+def test_short_pages_do_not_end_a_listing(scripted: Make, bench: Make) -> None:
+    """Pages of Ceph's Swift API are shorter than asked for: only an empty one is the last."""
+
+    def one_by_one(connection: socket.socket, head: bytes) -> bool:
+        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
+        body = "\n".join(names(first, 1 if first < 10 else 0)).encode()
+        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
+        return True
+
+    engine = bench(scripted(one_by_one), workload_of("list-all"), **of_api("swift"))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] >= 2, "listings")
+    engine.engine.remove_worker(0)
+    engine.finish()
+    engine.engine.close_window()
+    by = engine.snapshot()["by"]
+    assert engine.progress["errors"] == {}
+    listings, pages = by["list-all"]["count"], by["list-page"]["count"]
+    assert 11 * listings <= pages < 11 * (listings + 1)
