@@ -122,6 +122,7 @@ def test_the_report_and_the_exports_show_it_and_runs_without_it_have_no_section(
     tmp_path: Path,
 ) -> None:
     store = fake_run(tmp_path, layouts=("rgw", "swift"), repeats=1)
+    (store.folder / "kept.jsonl").unlink()
     assert "What it costs to keep" not in derive(store.folder, pictures=False).report.read_text()
     record_kept(store.folder, kept(), memory("osd.0", 3 * MIB))
     page = derive(store.folder, pictures=False).report.read_text()

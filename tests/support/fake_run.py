@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from fake_layers import attest, drivers, hardware, layer_steps, passes, structure
 from made_up import host_second, measured_step
+from weighbridge.results.record.kept import DaemonMemory, KeptObjects, record_kept
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
@@ -61,6 +62,28 @@ class StepFaults:
     erring: tuple[tuple[str, str, int], ...] = ()
     absent: tuple[tuple[str, str, int], ...] = ()
     """Not measured in any repeat."""
+
+
+def keep(store: RunStore, layout: str, repeat: int, suite: Suite) -> None:
+    """Record made-up bytes on disks and memory of daemons: three bytes a byte; 1 GiB."""
+    place: dict[str, Any] = {
+        "layout": layout,
+        "repeat": repeat,
+        "workload": suite.workloads[0].name,
+    }
+    objects = KeptObjects(
+        **place,
+        api="swift",
+        driver="locust",
+        objects=1000,
+        stored_bytes=10**6,
+        before_bytes=0,
+        after_bytes=3 * 10**6,
+        how="made up",
+    )
+    daemon = {"host": "store-1", "daemon": "made-up.0", "role": "made-up", "processes": 1}
+    memory = DaemonMemory.model_validate({**place, **daemon, "resident_bytes": 2**30})
+    record_kept(store.folder, objects, memory)
 
 
 def fake_run(
@@ -124,6 +147,7 @@ def fake_run(
     order = 0
     for repeat, (number, layout) in product(range(repeats), enumerate(layouts)):
         attest(store, layout, repeat, suite)
+        keep(store, layout, repeat, suite)
         steps = [
             (_step(key, workload, number, seed, wrong), workload)
             for workload in workloads
