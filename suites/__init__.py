@@ -30,7 +30,6 @@ from weighbridge.suites.suite import (
 )
 from weighbridge.suites.workload import (
     Objects,
-    Operation,
     Overload,
     SizeBar,
     SizeHistogram,
