@@ -116,6 +116,10 @@ def test_what_osds_allocated_is_added_up_and_databases_beside_it(stage: Stage) -
     found = running.kept_bytes()
     assert found is not None
     assert (found.data_bytes, found.beside_bytes) == (6000, 42)
+    stage.dump = json.dumps({"bluestore": {"allocated": 1000}})
+    newer = running.kept_bytes()
+    assert newer is not None
+    assert (newer.data_bytes, newer.beside_bytes) == (6000, None)
     stage.dump = json.dumps({"bluefs": {"db_used_bytes": 7}})
     assert running.kept_bytes() is None
 
