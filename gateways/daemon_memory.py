@@ -2,7 +2,8 @@
 
 stdin is JSON, a list of command lines as the daemons were started; stdout is JSON, for each one
 `{"processes": n, "resident_bytes": n, "peak_bytes": n or null}`, or null where no process has it.
-A daemon's processes are those with its command line and all their descendants.
+A daemon's processes are those with its command line and all their descendants; memory that they
+share counts once, and files that they map as much as the process that has most of them resident.
 """
 
 from __future__ import annotations
@@ -50,13 +51,20 @@ class Process:
         stat = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
         self.parent = int(stat.split()[1])
 
-    def resident(self) -> Number:
-        """Its resident bytes, a part of those that it shares; None where they cannot be read."""
+    def resident(self) -> Optional[tuple[int, int]]:  # noqa: UP045
+        """Its resident bytes of memory proper, a part of those that it shares with its relatives,
+        and of files; None where they cannot be read.
+
+        Other hosts of a lab may map the same files: each host would have them by itself.
+        """
         try:
             text = (self.folder / "smaps_rollup").read_text(encoding="utf-8")
+            status = (self.folder / "status").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
-        return numbers(text, ["Pss"]).get("Pss")
+        own = numbers(text, ["Pss_Anon", "Pss_Shmem"])
+        files = numbers(status, ["RssFile"])
+        return (sum(own.values()), files["RssFile"]) if len(own) == 2 and files else None
 
     def peak(self) -> Number:
         """The most that was resident; None where it cannot be read."""
@@ -91,7 +99,8 @@ def memory(every: Mapping[int, Process], argv: Sequence[str]) -> Optional[dict[s
     if not own or len(known) < len(own):
         return None
     alone = every[next(iter(own))].peak() if len(own) == 1 else None
-    return {"processes": len(own), "resident_bytes": sum(known), "peak_bytes": alone}
+    resident = sum(size for size, _ in known) + max(files for _, files in known)
+    return {"processes": len(own), "resident_bytes": resident, "peak_bytes": alone}
 
 
 def main() -> None:

@@ -12,6 +12,8 @@ from weighbridge.gateways.gateway import KeptBytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.together import together
 
+_ALLOCATED: Final = ("bluestore_allocated", "allocated")
+"""Its names up to release 16, and from 18 on: a release has one of them."""
 _DATABASES: Final = ("db_used_bytes", "wal_used_bytes", "slow_used_bytes")
 HOW: Final = (
     "OSDs: bluestore_allocated of all pools; RocksDB and its log (bluefs, which grows in steps)"
@@ -26,7 +28,7 @@ def kept_bytes(osds: Sequence[CephDaemon]) -> KeptBytes | None:
     groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
     answers = together([partial(ask, group, {"prefix": "perf dump"}) for group in groups])
     dumps = [json.loads(texts[0]) for answer in answers for texts in answer.values()]
-    data = [_sum(one.get("bluestore"), ("bluestore_allocated",)) for one in dumps]
+    data = [_sum(one.get("bluestore"), _ALLOCATED) for one in dumps]
     beside = [_sum(one.get("bluefs"), _DATABASES) for one in dumps]
     known = [one for one in data if one is not None]
     if len(known) < len(osds):

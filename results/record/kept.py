@@ -73,7 +73,7 @@ class DaemonMemory(_OfVisit):
     processes: Count
     """0: none was found."""
     resident_bytes: Count | None
-    """Resident, pages shared by several processes counted once (PSS); None: unknown."""
+    """Resident, pages shared by several processes counted once; None: unknown."""
     peak_bytes: Count | None = None
     """The most that was resident since it started; None with several processes, which share pages.
     """

@@ -116,6 +116,10 @@ def test_what_osds_allocated_is_added_up_and_databases_beside_it(stage: Stage) -
     found = running.kept_bytes()
     assert found is not None
     assert (found.data_bytes, found.beside_bytes) == (6000, 42)
+    stage.dump = json.dumps({"bluestore": {"allocated": 1000}})
+    newer = running.kept_bytes()
+    assert newer is not None
+    assert (newer.data_bytes, newer.beside_bytes) == (6000, None)
     stage.dump = json.dumps({"bluefs": {"db_used_bytes": 7}})
     assert running.kept_bytes() is None
 
@@ -125,9 +129,12 @@ def made_process(proc: Path, pid: int, parent: int, words: list[str], pss_kb: in
     folder.mkdir()
     (folder / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
     (folder / "stat").write_text(f"{pid} (odd ) name) S {parent} 0")
-    (folder / "status").write_text(f"VmPeak:\t900 kB\nVmHWM:\t{(pss_kb or 0) * 2} kB\n")
+    peak = f"VmPeak:\t900 kB\nVmHWM:\t{(pss_kb or 0) * 2} kB\nRssFile:\t  {100 + pid} kB\n"
+    (folder / "status").write_text(peak)
     if pss_kb is not None:
-        (folder / "smaps_rollup").write_text(f"x\nPss:  {pss_kb} kB\nPss_Anon: 3 kB\n")
+        (folder / "smaps_rollup").write_text(
+            f"x\nPss: 9 kB\nPss_Anon: {pss_kb - 1} kB\nPss_Shmem: 1 kB\n"
+        )
 
 
 def test_the_memory_of_a_daemon_is_that_of_all_its_processes(tmp_path: Path) -> None:
@@ -141,11 +148,11 @@ def test_the_memory_of_a_daemon_is_that_of_all_its_processes(tmp_path: Path) -> 
     every = processes(tmp_path)
     assert memory(every, ["swift-object-server", "/etc/o.conf"]) == {
         "processes": 3,
-        "resident_bytes": 15 * 1024,
+        "resident_bytes": (15 + 104) * 1024,
         "peak_bytes": None,
     }
     alone = memory(every, ["ceph-osd", "-f", "-i", "1"])
-    assert alone == {"processes": 1, "resident_bytes": 102400, "peak_bytes": 204800}
+    assert alone == {"processes": 1, "resident_bytes": 205 * 1024, "peak_bytes": 204800}
     assert memory(every, ["secret", "kept"]) is None
     assert memory(every, ["ceph-mon"]) is None
     assert not matches(["sh", "-c", "ceph-osd -f -i 1"], ["ceph-osd", "-f", "-i", "1"])

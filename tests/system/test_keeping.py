@@ -107,7 +107,7 @@ def test_a_coded_pool_keeps_one_and_a_half_bytes_a_byte_and_compressed_ones_less
             ["sh", "-c", "grep VmRSS /proc/$(pgrep -f '^ceph-osd .*-i 0')/status"]
         )
         resident = int(re.findall(r"\d+", status.stdout)[0]) * 1024
-        assert osd.resident_bytes == pytest.approx(resident, rel=0.2)
+        assert osd.resident_bytes == pytest.approx(resident, rel=0.1)
 
 
 def test_coded_objects_of_swift_are_fragment_archives_on_each_host(tmp_path: Path) -> None:
