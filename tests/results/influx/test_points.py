@@ -59,8 +59,8 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(
     assert {name: tags for name, (tags, _) in seen.items()} == {
         name: set(TAGS[name]) for name in TAGS if name != "weighbridge_live"
     }
-    # The fake drivers report no first bytes and too few samples for a p99.9 in bins, no workload may
-    # be beyond capacity, and the fake machine reports no other programs.
+    # The fake drivers report no first bytes and too few samples for a p99.9 in bins, no workload is
+    # offered beyond capacity, and the fake machine reports no other programs.
     overload = {one.column for one in (GOODPUT, *SHARES)}
     first_bytes = {
         "first_byte_ms",
