@@ -90,13 +90,13 @@ def report(
     reasons: Sequence[Reason] = (),
     remedy: Remedy | None = None,
     found: Found | None = None,
-    overload: Sequence[OverloadKind] = (),
     endpoints: Sequence[EndpointUse] = (),
+    overload: Sequence[OverloadKind] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
-    could do, `endpoints` what each of several endpoints served.
+    could do, `endpoints` what each of several endpoints served, `overload` goodput beyond capacity.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
