@@ -59,6 +59,8 @@ class Derived(Record):
     """The result of the study that the run replays."""
     found: Found | None = None
     """The highest rates within a bound, where they were searched."""
+    overload: tuple[str, ...] = ()
+    """What each layout serves beyond its capacity, in sentences."""
     stairs: tuple[str, ...] = ()
     """What each layer achieves relative to the one below, and how to read it, in sentences."""
     hosts: tuple[str, ...] = ()
@@ -142,8 +144,8 @@ def _derive(data: RunData) -> Derived:
             why,
             would,
             found=data.found,
-            overload=data.overload,
             endpoints=endpoint_use(data.steps.values()),
+            overload=data.overload,
             cost=data.costs,
             signing=signing_costs(plan.suite, data.steps, data.visits, rows),
         ),
@@ -159,7 +161,7 @@ def _derive(data: RunData) -> Derived:
         agreement=sentences(agreed, findings),
         replayed=replayed,
         found=data.found,
-        overload=data.overload,
+        overload=tuple(text for kind in data.overload for text in kind.sentences),
         stairs=stairs.sentences if stairs is not None else (),
         hosts=host_sentences(data.attested, plan.measured),
         reasons=why,

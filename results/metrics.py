@@ -121,7 +121,6 @@ _OWN: Final = (
         paper=True,
         terminal="op/s",
     ),
-    GOODPUT,
     Metric(
         key="bandwidth",
         name="bandwidth",
@@ -200,7 +199,6 @@ _OWN: Final = (
         paper=True,
         terminal="errors",
     ),
-    *SHARES,
     Metric(
         key="gateway-cpu",
         name="gateway CPU per 1000 operations",
@@ -227,6 +225,8 @@ _OWN: Final = (
         read=lambda one: _per_1000(one.storage_cpu_s, one.done),
         terminal="st\nCPU-s/1k",
     ),
+    GOODPUT,
+    *SHARES,
 )
 
 METRICS: Final[Registry[Metric]] = Registry(

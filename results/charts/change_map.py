@@ -58,7 +58,7 @@ def _figure(comparison: Comparison, metric: MetricKey) -> Figure | None:
         return None
     versus = f"vs {_reference(effects, comparison)}"
     about = f"{comparison.subjects[0]} {versus}" if len(comparison.subjects) == 1 else versus
-    better, worse = ("more", "less") if metric == "throughput" else ("shorter", "longer")
+    better, worse = ("more", "less") if METRICS[metric].better == "more" else ("shorter", "longer")
     unit = METRICS[metric].unit
     columns, rows = _columns(effects), _rows(effects)
     several = len({subject for _, subject in rows}) > 1

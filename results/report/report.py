@@ -107,16 +107,16 @@ def report(
     reasons: Sequence[Reason] = (),
     remedy: Remedy | None = None,
     found: Found | None = None,
-    overload: Sequence[OverloadKind] = (),
     endpoints: Sequence[EndpointUse] = (),
+    overload: Sequence[OverloadKind] = (),
     cost: Costs = NO_COSTS,
     signing: Sequence[SigningCost] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
-    could do, `endpoints` what each of several endpoints served, `cost` what objects cost to keep,
-    `signing` what ways to sign cost.
+    could do, `endpoints` what each of several endpoints served, `overload` goodput beyond capacity,
+    `cost` what objects cost to keep, `signing` what ways to sign cost.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]

@@ -7,7 +7,7 @@ import pytest
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import Every
-from weighbridge.suites.studies import Published, Study, loader
+from weighbridge.suites.studies import Published, ScaleName, Study, loader
 
 STUDY = """
 name: trial
@@ -230,3 +230,23 @@ def test_each_rados_bench_that_reads_has_an_object_for_each_worker(name: str) ->
         for workload in (*(suite.workloads if "rados" in suite.api else ()), *scale.beneath):
             if "read" in workload.operations:
                 assert workload.objects.count // instances >= -(-max(workload.workers) // instances)
+
+
+@pytest.mark.parametrize("scale", ["lab", "full"])
+def test_every_conclusion_of_rgw_at_scale_is_about_steps_of_its_replay(scale: ScaleName) -> None:
+    _, study = loader.load(loader.find("rgw-at-scale-2025"))
+    plan = study.scales[scale]
+    steps = {
+        (work.name, workers)
+        for work in loader.suite_of(study, scale).workloads
+        for workers in work.workers
+    }
+    asked = {
+        (workload, plan.our_workers(workload, workers))
+        for one in study.conclusions
+        for check in one.checks
+        for cells in (check.of, check.than)
+        for workload in cells.workloads or check.of.workloads
+        for workers in cells.workers or check.of.workers
+    }
+    assert asked <= steps

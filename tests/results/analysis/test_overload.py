@@ -14,6 +14,7 @@ from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.analysis.steps.visit import Point, visit
 from weighbridge.results.charts.by_workers import latency_by_workers, throughput_by_workers
 from weighbridge.results.charts.rates.goodput import goodput_chart
+from weighbridge.results.derivation import derive
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import StepKey, StepResult
@@ -154,3 +155,21 @@ def test_the_chart_has_a_line_of_the_judged_points_and_a_csv_of_all(tmp_path: Pa
     texts = [spot.text for mark in panel.marks if mark.kind == "beside" for spot in mark.spots]
     assert texts == ["40 % refused"] * 2
     assert len(figure.csv.splitlines()) == 4
+
+
+def test_the_report_has_the_sentences_and_the_chart_instead_of_charts_by_workers(
+    tmp_path: Path,
+) -> None:
+    run = fake_run(
+        tmp_path,
+        layouts=("swift",),
+        workloads=[read_at(100).model_copy(update={"runtime": 2.0})],
+        repeats=1,
+        telemetry=False,
+    )
+    derived = derive(run.folder, pictures=False)
+    page = derived.report.read_text()
+    assert derived.overload
+    assert all(sentence.split(";")[0] in page for sentence in derived.overload)
+    assert 'id="goodput-over-rate"' in page
+    assert 'id="throughput-by-workers"' not in page
