@@ -180,14 +180,16 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
     that is not installed.
     """
     kind = KINDS.get_or_refuse(driver)
-    signing = ()
-    if workload.signed != UNSIGNED:
-        label = signing_label(workload.signed)
-        if api != "s3":
-            signing = (f"only S3 requests are signed: over {api} leave `signing` ({label}) out",)
-        elif not kind.signs:
-            signing = (f"{kind.traits.label} signs in its own way: leave `signing` ({label}) out",)
-    return (*kind.unfit(workload, api), *signing)
+    faults = kind.unfit(workload, api)
+    if workload.signed == UNSIGNED:
+        return faults
+    label = signing_label(workload.signed)
+    if api != "s3":
+        return (*faults, f"only S3 requests are signed: over {api} leave `signing` ({label}) out")
+    if not kind.signs:
+        name = kind.traits.label
+        return (*faults, f"{name} signs in its own way: leave `signing` ({label}) out")
+    return faults
 
 
 def loading(layer: Layer | Api) -> tuple[DriverName, ...]:

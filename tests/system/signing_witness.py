@@ -30,6 +30,7 @@ class Relay:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self.spoils = False
+        self.said = ""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -51,6 +52,7 @@ class Relay:
             while (line := stream.readline()) not in (b"\r\n", b""):
                 head += line
             fields = dict(row.lower().split(b":", 1) for row in head.split(b"\r\n")[1:] if row)
+            self.said = fields.get(b"x-amz-content-sha256", b"nothing").decode().strip().upper()
             body = bytearray(stream.read(int(fields.get(b"content-length", b"0"))))
             if self.spoils and len(body) > SPOILT_AT:
                 body[SPOILT_AT] ^= 1
@@ -122,7 +124,7 @@ def main() -> None:
         relay.spoils = False
         made = engine(order, relay.port, signing, prefix)
         made.prepare(0, OBJECTS, 1, 2)
-        right = ended(made)
+        right, said = ended(made), relay.said
         listed = [one["Key"] for one in client.list_objects_v2(Bucket=bucket).get("Contents", [])]
         same = 0
         if signing.get("auth") != "none":
@@ -135,7 +137,9 @@ def main() -> None:
             time.sleep(0.01)
         spoilt.stop(5.0)
         wrong = json.loads(spoilt.progress())
-        seen.append({"right": right, "objects": len(listed), "same": same, "wrong": wrong})
+        seen.append(
+            {"right": right, "said": said, "objects": len(listed), "same": same, "wrong": wrong}
+        )
     json.dump(seen, sys.stdout)
 
 
