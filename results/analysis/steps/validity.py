@@ -201,7 +201,8 @@ def _lone(tally: Tally) -> str:
 
 
 def _called(operation: Operation) -> str:
-    return f"{operation}s" if operation not in ("list", "head") else f"{operation} requests"
+    plain = operation in ("read", "write", "delete")
+    return f"{operation}s" if plain else f"{operation} requests"
 
 
 def _too_slow(measurement: Measurement, rate_per_s: float, ended: int) -> list[str]:
