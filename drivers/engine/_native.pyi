@@ -53,7 +53,7 @@ class Engine:
     is an MD5 (`wrong-etag`): always for fixed sizes, for drawn sizes by the same share and up to
     1 MiB. A listing is parsed and has no more keys than requested, and no fewer than there are
     prepared objects, unless the workload deletes them (`bad-list`). A success with an `<Error>` as
-    its body is an error (`error-body`). A range must be the requested one (`ignored-range`,
+    its body is an error (`error-body`). A range must be the one requested (`ignored-range`,
     `wrong-range`); an object that has not changed is not sent (`ignored-condition`); a request for
     several objects must have deleted each (`not-deleted`), and a copy, an upload or a deletion of
     several must say what was done (`bad-result`).

@@ -111,7 +111,7 @@ pub struct Picker {
     /// Number of the next prepared object, or batch of them, of this worker's share to delete.
     share: u64,
     /// Weights of the operations.
-    weights: [f64; OPERATIONS.len()],
+    weights: Box<[f64; OPERATIONS.len()]>,
     /// The next range to read of an object: its container, index, and where it begins.
     next_range: Option<(u64, u64, u64)>,
 }
@@ -130,7 +130,7 @@ impl Picker {
         let weights = OPERATIONS.map(|one| workload.operations.get(&one).copied().unwrap_or(0.0));
         Self {
             workload,
-            weights,
+            weights: Box::new(weights),
             next_range: None,
             seed,
             id,
@@ -170,7 +170,7 @@ impl Picker {
     }
 
     fn operation(&mut self, without_delete: bool) -> Option<Operation> {
-        let mut weights = self.weights;
+        let mut weights = *self.weights;
         if without_delete {
             for (operation, weight) in OPERATIONS.into_iter().zip(&mut weights) {
                 if operation.deletes() {
@@ -253,13 +253,10 @@ impl Picker {
     fn range(&mut self) -> Request {
         let (bytes, at) =
             self.workload.range.map_or((u64::MAX, At::Start), |range| (range.bytes, range.at));
-        let (container, index, offset) = match (at, self.next_range.take()) {
-            (At::Sequential, Some(next)) => next,
-            _ => {
-                let (container, index) = self.pick();
-                (container, index, 0)
-            }
-        };
+        let (container, index, offset) = self.next_range.take().unwrap_or_else(|| {
+            let (container, index) = self.pick();
+            (container, index, 0)
+        });
         let mut request = self.prepared(Operation::ReadRange, container, index);
         let offset = match at {
             At::Random => self.random.below(parts(request.size, bytes)) * bytes,

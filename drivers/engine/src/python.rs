@@ -178,7 +178,7 @@ fn checksum(py: Python<'_>, algorithm: &str, seed: u64, size: u64) -> PyResult<S
         "crc64nvme" => Checksum::Crc64nvme,
         other => return Err(PyValueError::new_err(format!("no checksum {other:?}"))),
     };
-    let content = Content::of(seed);
+    let content = Content::of(seed, None);
     Ok(py.detach(|| checksum_of(kind, &content, size)))
 }
 

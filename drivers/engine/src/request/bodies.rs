@@ -52,7 +52,7 @@ impl HeadWriter {
         body.extend_from_slice(b"</CompleteMultipartUpload>");
     }
 
-    /// The manifest of a static large object: segments by path, with their ETags and sizes.
+    /// The manifest of a static large object: segments by path, with their `ETag`s and sizes.
     fn put_manifest(&mut self, request: &Request, id: &WorkerId, flow: &Flow) {
         let mut left = request.size;
         let body = &mut self.body;

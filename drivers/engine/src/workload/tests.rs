@@ -64,7 +64,7 @@ fn an_invalid_workload_is_refused() {
     for (key, value) in [
         ("operations", json!({})),
         ("operations", json!({"read": 0.0})),
-        ("operations", json!({"copy": 1.0})),
+        ("operations", json!({"append": 1.0})),
         ("pick", json!({"zipf": 0.0})),
         ("pick", json!("often")),
         ("objects", json!({"size": {"uniform": [9, 3]}, "containers": 1, "per_container": 1})),
