@@ -287,7 +287,11 @@ mod tests {
     ];
 
     /// All that is sent of an object, at most `step` bytes at a time.
-    fn all(signing: &Signing, size: u64, step: usize) -> Vec<u8> {
+    fn all(signing: Signing, size: u64, step: usize) -> Vec<u8> {
+        sent_of(signing, size, 0..size, step)
+    }
+
+    fn sent_of(signing: Signing, size: u64, span: Range<u64>, step: usize) -> Vec<u8> {
         let content = Content::of(3, None);
         let mut signer = Signer::new("AK", "SK", "us-east-1", "");
         signer.put_headers(
@@ -299,9 +303,9 @@ mod tests {
             1_400_000_000,
             &crate::sign::Told::default(),
         );
-        let framing = Framing::of(signing, || signer.chunk_signer());
+        let framing = Framing::of(&signing, || signer.chunk_signer());
         let (mut body, mut before, mut sent) = (Body::default(), Vec::new(), Vec::new());
-        body.begin(&mut before, size, 0..size, framing, &content);
+        body.begin(&mut before, size, span, framing, &content);
         loop {
             body.go_on(&mut before, &content);
             let joined = body.pieces(&before, &content).concat();
@@ -319,13 +323,23 @@ mod tests {
         for (payload, checksum) in WAYS {
             let signing = Signing { payload, checksum, ..Signing::default() };
             for size in [0, 1, 15, 16, 4096, 65_535, 65_536, 65_537, 1 << 20, (3 << 20) + 7] {
-                let whole = all(&signing, size, usize::MAX);
+                let whole = all(signing, size, usize::MAX);
                 assert_eq!(whole.len() as u64, sent_length(&signing, size), "{signing:?} {size}");
                 if size < 100_000 {
-                    assert_eq!(all(&signing, size, 7), whole, "{signing:?} {size}");
+                    assert_eq!(all(signing, size, 7), whole, "{signing:?} {size}");
                 }
-                assert_eq!(all(&signing, size, 99_991), whole, "{signing:?} {size}");
+                assert_eq!(all(signing, size, 99_991), whole, "{signing:?} {size}");
             }
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_object_is_its_bytes_and_no_others() {
+        let (content, size) = (Content::of(3, None), 3_000_001);
+        for span in [0..7, 5..5, 1_000_000..2_000_000, 2_000_000..size] {
+            let expected = content.copy(size, span.start, (span.end - span.start) as usize);
+            let sent = sent_of(Signing::default(), size, span.clone(), 99_991);
+            assert_eq!(sent, expected, "{span:?}");
         }
     }
 
@@ -338,7 +352,7 @@ mod tests {
                 Signing { payload: Payload::Trailer, checksum: Some(kind), ..Signing::default() };
             let end =
                 format!("\r\n0\r\n{}:{}\r\n\r\n", kind.header(), checksum_of(kind, &content, size));
-            let sent = all(&signing, size, usize::MAX);
+            let sent = all(signing, size, usize::MAX);
             assert!(sent.starts_with(b"100000\r\n"));
             assert!(sent.ends_with(end.as_bytes()), "{end}");
         }
