@@ -17,6 +17,7 @@ from weighbridge.results.export.data_table import Cell, DataTable, Field, Kind, 
 from weighbridge.results.export.effect_tables import EFFECTS, LEDGER, TRIALS
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.host_tables import RUNS
+from weighbridge.results.export.keeping_tables import KEPT, MEMORY
 from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY
 
 SCHEMA_VERSION: Final = 1
@@ -53,7 +54,7 @@ def json_file(data: RunData, tables: Sequence[DataTable]) -> ExportFile:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of such a document, with units and meanings of all fields."""
-    schemas = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS)
+    schemas = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS, KEPT, MEMORY)
     tables = {
         schema.name: {
             "type": "array",

@@ -28,7 +28,7 @@ MIX = {"read": 5.0, "write": 3.0, "head": 1.0, "list": 1.0, "delete": 1.0}
         ({"colour": "red"}, "colour"),
         ({"host": "name.invalid"}, "name.invalid"),
         ({"tls": True, "ca_file": "/nowhere.pem"}, "/nowhere.pem"),
-        ({"workload": shape(operations={"copy": 1.0})}, "copy"),
+        ({"workload": shape(operations={"append": 1.0})}, "append"),
     ],
 )
 def test_an_unusable_config_is_refused(bench: Make, keys: dict[str, Any], match: str) -> None:

@@ -24,6 +24,7 @@ from weighbridge.topologies.loader import (
 LAYOUTS = [
     "rgw-apache-fastcgi",
     "rgw-apache-proxy",
+    "rgw-beast-ec",
     "rgw-beast-tuned",
     "rgw-beast",
     "rgw-civetweb",
@@ -54,7 +55,9 @@ def test_every_shipped_layout_is_tested_here() -> None:
 def test_layouts_differ_only_in_their_gateway_not_in_their_store(name: str) -> None:
     mine, beast = shipped(name), shipped("rgw-beast")
     assert mine.settings.osd == beast.settings.osd
-    assert mine.settings.pools == beast.settings.pools
+    kept = mine.settings.pools.model_copy(update={"ec": None})
+    assert kept == beast.settings.pools
+    assert (mine.settings.pools.ec is not None) == name.endswith("-ec")
     assert (mine.settings.log, mine.release) == (beast.settings.log, beast.release)
     assert (mine.place.mon, mine.place.osd, mine.place.radosgw) == (
         beast.place.mon,

@@ -93,7 +93,17 @@ def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> 
         *("doubts", "findings", "certainty", "throughput-by-workers", "latency-by-workers"),
         *("throughput-bars", "hockey-stick", "percentiles", "latency-shares"),
         *(f"latency-over-time-{name}" for name in ("small-read", "small-write", "large-read")),
-        *("limits", "table", "faults", "hosts", "numbers", "environment", "repeat", "study"),
+        *(
+            "limits",
+            "table",
+            "faults",
+            "keeping",
+            "hosts",
+            "numbers",
+            "environment",
+            "repeat",
+            "study",
+        ),
     ]
 
 
