@@ -21,7 +21,8 @@ from weighbridge.results.export.latex_format import latex_file
 from weighbridge.results.export.markdown_format import markdown_file
 from weighbridge.results.export.paper import PaperTable, effects_paper, summary_paper
 from weighbridge.results.export.parquet_format import parquet_file
-from weighbridge.results.export.run_tables import seconds_table, steps_table, summary_table
+from weighbridge.results.export.run_tables import steps_table, summary_table
+from weighbridge.results.export.second_table import seconds_table
 from weighbridge.results.export.tuning_paper import tuning_paper
 
 TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingProxyType(

@@ -18,7 +18,8 @@ from weighbridge.results.export.effect_tables import EFFECTS, LEDGER, TRIALS
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.host_tables import RUNS
 from weighbridge.results.export.keeping_tables import KEPT, MEMORY
-from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY
+from weighbridge.results.export.run_tables import STEPS, SUMMARY
+from weighbridge.results.export.second_table import SECONDS
 
 SCHEMA_VERSION: Final = 1
 """1: the first."""

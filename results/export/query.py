@@ -39,14 +39,8 @@ from weighbridge.results.export.host_tables import (
     runs_table,
 )
 from weighbridge.results.export.keeping_tables import KEPT, MEMORY, kept_table, memory_table
-from weighbridge.results.export.run_tables import (
-    SECONDS,
-    STEPS,
-    SUMMARY,
-    seconds_table,
-    steps_table,
-    summary_table,
-)
+from weighbridge.results.export.run_tables import STEPS, SUMMARY, steps_table, summary_table
+from weighbridge.results.export.second_table import SECONDS, seconds_table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

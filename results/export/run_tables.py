@@ -1,4 +1,4 @@
-"""The tables of a run: summary (a line per cell), steps (every repeat) and seconds (the series)."""
+"""The tables of a run: summary (a line per cell) and steps (every repeat)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from weighbridge.results.export.step_columns import (
     place_columns,
     value_columns,
 )
-from weighbridge.results.record.measurement import EndpointTally, Measurement, Second, Tally
+from weighbridge.results.record.measurement import EndpointTally, Measurement, Tally
 from weighbridge.results.record.step import StepResult
 from weighbridge.suites import DEFAULT_DRIVER, Operation, Workload, parts_of
 
@@ -65,13 +65,6 @@ class StepLine(OfStep):
     def point(self) -> Point | None:
         """The operation's figures."""
         return None if self.operation is None else self.visit.points.get(self.operation)
-
-
-@dataclass(frozen=True)
-class SecondLine(OfStep):
-    """One second of one operation of a step."""
-
-    second: Second
 
 
 def _of_row(one: RowLine) -> Row:
@@ -338,35 +331,6 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
     ),
 )
 
-SECONDS: Final[TableSchema[SecondLine]] = TableSchema(
-    "seconds",
-    "A line for each second of the window, for each operation of each step that has a series.",
-    (
-        *KEY,
-        attribute("operation", "text", "The operation on objects.", "second.operation"),
-        attribute(
-            "second", "integer", "Seconds since the start of the window.", "second.second", "s"
-        ),
-        attribute("operations", "integer", "Operations that succeeded.", "second.count"),
-        attribute("bytes", "integer", "Bytes of their complete bodies.", "second.bytes", "B"),
-        attribute("errors", "integer", "Operations that failed.", "second.errors"),
-        DataColumn(
-            "mean_ms",
-            "number",
-            "Mean latency; unknown where nothing succeeded.",
-            lambda one: one.second.sum_us / one.second.count / 1000 if one.second.count else None,
-            "ms",
-        ),
-        DataColumn(
-            "max_ms",
-            "number",
-            "Highest latency; unknown where nothing succeeded.",
-            lambda one: one.second.max_us / 1000 if one.second.count else None,
-            "ms",
-        ),
-    ),
-)
-
 
 def summary_table(runs: Sequence[RunData]) -> DataTable:
     """The study's tables of these runs, gateways first, then layers."""
@@ -391,17 +355,6 @@ def _row_lines(rows: Iterable[Row], run: str, controls: Mapping[str, str]) -> It
 def steps_table(runs: Sequence[RunData]) -> DataTable:
     """Every repeat of every step of these runs, in the order in which they were first recorded."""
     return STEPS.fill(line for data in runs for line in _step_lines(data))
-
-
-def seconds_table(runs: Sequence[RunData]) -> DataTable:
-    """The series of these runs."""
-    return SECONDS.fill(
-        SecondLine(data, key, second)
-        for data in runs
-        for key, step in data.steps.items()
-        if step.measurement is not None
-        for second in step.measurement.seconds
-    )
 
 
 def _step_lines(data: RunData) -> Iterator[StepLine]:

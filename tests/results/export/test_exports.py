@@ -20,7 +20,8 @@ from weighbridge.results.export.formats import FORMATS, OF_TUNINGS, TABLES
 from weighbridge.results.export.host_tables import RUNS
 from weighbridge.results.export.json_format import json_schema
 from weighbridge.results.export.parquet_format import parquet_file
-from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY, SecondLine
+from weighbridge.results.export.run_tables import STEPS, SUMMARY
+from weighbridge.results.export.second_table import SECONDS, SecondLine
 from weighbridge.results.record.measurement import Second
 from weighbridge.results.record.store import RunStore
 
