@@ -42,7 +42,7 @@ workloads:
     objects: {size: 16kB, containers: 2, per_container: 20}
     operations: {write: 100}
     workers: [2]
-    runtime: 2s
+    runtime: 6s
     warmup: 500ms
 repeats: 1
 layouts: [rgw-beast, swift]
