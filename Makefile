@@ -11,7 +11,7 @@ AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: compare test quick check unit unit-long system rust setup setup-test bench fuzz lock clean help
 
-compare: setup ## Compare a real RGW with a real Swift on this machine (about ten minutes the first time); ARGS="..." are passed on
+compare: setup ## Compare a real RGW with a real Swift on this machine (ten to fifteen minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
 
 test: setup-test ## Every check and every test; all of them run, whatever fails
