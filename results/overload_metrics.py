@@ -9,8 +9,10 @@ from weighbridge.results.metric import Metric, OperationReader
 from weighbridge.results.metric_figure import average
 
 WITH_INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
-REFUSED: Final = ("http-503", "http-429")
-"""Classes of failures by which a server says that it has too much to do."""
+REFUSED: Final = ("http-503", "http-429", "http-498")
+"""Classes of failures by which a server says that it has too much to do; radosgw answers 498 over
+Swift's API (seen with 16.2).
+"""
 TIMED_OUT: Final = ("timeout",)
 
 
@@ -61,7 +63,7 @@ SHARES: Final = (
     _share_metric(
         "refused",
         "refused",
-        "Requests answered with 503 or 429, in % of those that were due.",
+        "Requests answered with 503, 429 or 498, in % of those that were due.",
         lambda one: _of_offered(one, _failures(one, REFUSED)),
     ),
     _share_metric(

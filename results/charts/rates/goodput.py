@@ -47,7 +47,7 @@ def goodput_chart(source: ChartSource) -> tuple[Figure, ...]:
         title="Goodput over the offered rate",
         finding=headline_of(kinds),
         caption="Requests come at a constant rate, and latency counts from their intended start. "
-        f"Dotted: everything is served. Beside points: requests refused with 503 or 429.{bars} "
+        f"Dotted: everything is served. Beside points: refused requests.{bars} "
         f"Hollow: with doubts. × cannot be judged.{few}",
         data=_csv(kinds),
         panels=tuple(_panel(kind) for kind in kinds),
