@@ -65,12 +65,11 @@ class Signing(Record):
         place = "a trailer" if self.payload in ("chunks", "trailer") else "a header"
         return f"{payload}, {self.checksum.upper()} in {place}"
 
-    def needs(self, *, writes: bool) -> tuple[SignedWay, ...]:
-        """What of it not every store takes."""
+    @property
+    def needs(self) -> tuple[SignedWay, ...]:
+        """What of it not every store takes, of writes: objects are prepared in the same way."""
         if self.auth == "none":
             return ("anonymous requests",)
-        if not writes:
-            return ()
         if self.auth == "query":
             return ("presigned writes",)
         chunks: tuple[SignedWay, ...] = ("signed chunks",) if self.payload == "chunks" else ()

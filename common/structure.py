@@ -32,7 +32,33 @@ class Fragments(Record):
         return f"{self.data}+{self.parity}"
 
 
-class Structure(Record):
+class Redundancy(Record):
+    """How often a store keeps objects: in copies, or in fragments."""
+
+    replicas: PositiveInt
+    """Copies of each object; 1 with `fragments`."""
+    fragments: Fragments | None = None
+    """How objects are erasure coded; None: they are copied."""
+
+    @property
+    def times_kept(self) -> float:
+        """Bytes on disks per byte of a large object, without journals."""
+        return self.replicas if self.fragments is None else self.fragments.times
+
+    @property
+    def redundancy(self) -> str:
+        """Its number of replicas, or fragments such as `2+1`."""
+        return str(self.replicas if self.fragments is None else self.fragments)
+
+    @property
+    def redundancy_words(self) -> str:
+        """Such as `3 replicas` or `1.5 (erasure coding 2+1)`."""
+        if self.fragments is None:
+            return f"{self.replicas} replicas"
+        return f"{self.fragments.times:.3g} (erasure coding {self.fragments})"
+
+
+class Structure(Redundancy):
     """The ways of an object through a gateway, by host names.
 
     It is kept in a run's plan: fields that another version of the suite wrote there are ignored.
@@ -56,31 +82,10 @@ class Structure(Record):
     """By host, separate disks to which everything is written first."""
     writes: Literal[1, 2] = 1
     """How often each byte is written to its disk: twice if its journal is on it."""
-    replicas: PositiveInt
-    """Copies of each object; 1 with `fragments`."""
-    fragments: Fragments | None = None
-    """How objects are erasure coded; None: they are copied."""
     layer: StoreLayer | None = None
     """The layer of the store itself, where it can be measured without the gateway."""
     copied_by: Literal["gateway", "store"]
     """Who sends the replicas: the gateway all, or the store that got the first one the others."""
-
-    @property
-    def times_kept(self) -> float:
-        """Bytes on disks per byte of a large object, without journals."""
-        return self.replicas if self.fragments is None else self.fragments.times
-
-    @property
-    def redundancy(self) -> str:
-        """Its number of replicas, or fragments such as `2+1`."""
-        return str(self.replicas if self.fragments is None else self.fragments)
-
-    @property
-    def redundancy_words(self) -> str:
-        """Such as `3 replicas` or `1.5 (erasure coding 2+1)`."""
-        if self.fragments is None:
-            return f"{self.replicas} replicas"
-        return f"{self.fragments.times:.3g} (erasure coding {self.fragments})"
 
     @property
     def times_received(self) -> float:

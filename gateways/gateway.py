@@ -17,7 +17,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
 from weighbridge.common.signing import SignedWay
-from weighbridge.common.structure import Structure
+from weighbridge.common.structure import Redundancy, Structure
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.probe import Probe
@@ -155,8 +155,8 @@ class DiskSpace:
 
     bytes: int
     free_bytes: int
-    replicas: float
-    """Bytes on disks per byte of a large object."""
+    kept: Redundancy
+    """How often objects are kept on them."""
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,8 @@ class Metric(Record):
     merge: Merge = geometric_mean
     also_left_out: bool = False
     """Whether repeats that are left out of all other figures count."""
+    of_overload: bool = False
+    """Whether only workloads with `overload` have it."""
     better: Literal["more", "less"] | None = None
     """None: only shown, not compared."""
     percent: Annotated[float, Field(gt=0, le=100)] | None = None

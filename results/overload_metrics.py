@@ -37,6 +37,7 @@ def _share_metric(
         suffix="percent",
         group="count",
         about=f"{about} Of workloads with `overload`.",
+        of_overload=True,
         over_repeats="Mean over the repeats.",
         read=read,
         merge=average,
@@ -53,6 +54,7 @@ GOODPUT: Final = Metric(
     group="rate",
     about="Operations that succeeded inside the window, within the time from their intended "
     "start that the workload’s `overload` sets, divided by its length.",
+    of_overload=True,
     over_repeats=WITH_INTERVAL,
     read=lambda one: None if one.good is None else one.good / one.window_s,
     better="more",

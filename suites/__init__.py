@@ -4,9 +4,9 @@ from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
 from weighbridge.suites.operations import (
-    OLD_OPERATIONS,
     OPERATIONS,
     PARTS,
+    PLAIN_OPERATIONS,
     TRAITS,
     Operation,
     parts_of,
@@ -41,9 +41,9 @@ from weighbridge.suites.workload import (
 __all__ = [
     "DEFAULT_DRIVER",
     "HOST_LAYERS",
-    "OLD_OPERATIONS",
     "OPERATIONS",
     "PARTS",
+    "PLAIN_OPERATIONS",
     "TRAITS",
     "UNSIGNED",
     "Age",

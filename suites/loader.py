@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.suites.operations import LARGEST_PUT_BYTES
 from weighbridge.suites.shipped_files import ShippedFiles
 from weighbridge.suites.suite import Suite
 
@@ -49,9 +50,9 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
         if len(f"wb-00000000cg-{workload.name}-{workload.objects.containers}") > 63:
             message = f"{workload.name!r} makes bucket names longer than S3's 63 characters"
             found.append(document.fault_at((*place, "name"), message))
-        too_large = workload.objects.largest_bytes > 5 * 10**9
-        if too_large and "s3" in suite.api and "write" in workload.operations:
-            message = "S3 takes at most 5 GB in one PUT"
+        too_large = workload.objects.largest_bytes > LARGEST_PUT_BYTES
+        if too_large and "s3" in suite.api and {"write", "copy"} & set(workload.operations):
+            message = "S3 takes at most 5 GB in one PUT or copy"
             found.append(document.fault_at((*place, "objects", "size"), message))
     return found
 

@@ -49,6 +49,8 @@ class OperationTraits:
     """Whether bytes of objects are transferred: it then has a bandwidth."""
     picks: bool = False
     """Whether it needs prepared objects that stay."""
+    makes: bool = False
+    """Whether each makes a new object."""
     deletes: bool = False
     part_of: Operation | None = None
     """The operation whose requests it counts."""
@@ -60,7 +62,7 @@ def _both(sent: str) -> dict[str, str]:
 
 TRAITS: Final[dict[Operation, OperationTraits]] = {
     "read": OperationTraits("reads", _both("GET"), moves_bodies=True, picks=True),
-    "write": OperationTraits("writes", _both("PUT"), moves_bodies=True),
+    "write": OperationTraits("writes", _both("PUT"), moves_bodies=True, makes=True),
     "delete": OperationTraits("deletes", _both("DELETE"), deletes=True),
     "list": OperationTraits(
         "listings",
@@ -80,7 +82,10 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         picks=True,
     ),
     "copy": OperationTraits(
-        "copies", {"s3": "PUT, x-amz-copy-source", "swift": "PUT, X-Copy-From"}, picks=True
+        "copies",
+        {"s3": "PUT, x-amz-copy-source", "swift": "PUT, X-Copy-From"},
+        picks=True,
+        makes=True,
     ),
     "delete-many": OperationTraits(
         "deletes of many",
@@ -94,6 +99,7 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
             "swift": "PUT of segments of {part} one after the other, PUT ?multipart-manifest=put",
         },
         moves_bodies=True,
+        makes=True,
     ),
     "list-all": OperationTraits(
         "complete listings",
@@ -121,11 +127,15 @@ OPERATIONS: Final[tuple[Operation, ...]] = tuple(
     one for one in get_args(Operation) if one not in PARTS
 )
 """Those that a workload can have."""
-OLD_OPERATIONS: Final[frozenset[Operation]] = frozenset(("read", "write", "delete", "list", "head"))
+PLAIN_OPERATIONS: Final[frozenset[Operation]] = frozenset(
+    ("read", "write", "delete", "list", "head")
+)
 """Those that drivers other than the engine may know."""
 
 SMALLEST_PART_BYTES: Final = 5 * 2**20
 """Of S3: of all parts but the last."""
+LARGEST_PUT_BYTES: Final = 5 * 10**9
+"""Of S3: of one PUT, copy or part."""
 MOST_PARTS: Final = 1000
 """Of Swift's manifests, unless a cluster is configured for more."""
 
@@ -145,7 +155,7 @@ class RangeOptions(Record):
 class MultipartOptions(Record):
     """Length of the parts of `write-multipart`: `{part: 8MiB}`."""
 
-    part: Annotated[Bytes, Field(ge=SMALLEST_PART_BYTES)]
+    part: Annotated[Bytes, Field(ge=SMALLEST_PART_BYTES, le=LARGEST_PUT_BYTES)]
 
 
 class ListingOptions(Record):

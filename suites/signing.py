@@ -32,9 +32,9 @@ def signing_words(signing: WorkloadSigning, users: Literal["engine", "sdk"]) -> 
     return signing.words
 
 
-def signing_needs(signing: WorkloadSigning, *, writes: bool, tls: bool) -> tuple[SignedWay, ...]:
+def signing_needs(signing: WorkloadSigning, *, tls: bool) -> tuple[SignedWay, ...]:
     """What of it not every store takes; `tls`: over https."""
     if isinstance(signing, Signing):
-        return signing.needs(writes=writes)
+        return signing.needs
     # botocore sends trailers over https alone; over http the checksum is a header.
-    return ("trailers",) if writes and tls else ()
+    return ("trailers",) if tls else ()

@@ -17,7 +17,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
 from weighbridge.suites.connections import connection_words
-from weighbridge.suites.operations import OLD_OPERATIONS, TRAITS
+from weighbridge.suites.operations import PLAIN_OPERATIONS, TRAITS
 from weighbridge.suites.signing import SDK_DEFAULT, UNSIGNED, signing_label, signing_words
 from weighbridge.suites.workload import Name, Workload
 
@@ -250,7 +250,7 @@ class Suite(Record):
                 "leave it out, or say `users: engine`"
             )
         only_engine = sorted(
-            {name for one in self.workloads for name in one.operations} - OLD_OPERATIONS
+            {name for one in self.workloads for name in one.operations} - PLAIN_OPERATIONS
         )
         if only_engine and self.users == "sdk":
             raise ValueError(

@@ -353,12 +353,17 @@ class Workload(Record):
     @property
     def needs_objects(self) -> bool:
         """Whether objects must exist before a step, as for all but pure writes."""
-        return not set(self.operations) <= {"write", "write-multipart"}
+        return any(TRAITS[one].picks or not TRAITS[one].makes for one in self.operations)
 
     @property
     def deletes(self) -> bool:
         """Whether objects are deleted in its steps, which must be there again before the next."""
         return any(TRAITS[one].deletes for one in self.operations)
+
+    @property
+    def only_deletes(self) -> bool:
+        """Whether nothing else is done: its steps end when no objects are left."""
+        return all(TRAITS[one].deletes for one in self.operations)
 
     def request_bytes(self, operation: Operation) -> float:
         """Bytes of an object that a request of the operation is about: their expected mean."""

@@ -166,12 +166,14 @@ def comparisons_of(plan: Plan) -> int:
     others = len(plan.layouts) - len(plan.twins) - 1
     ways = plan.passes[plan.layouts[0].name]
     cells = sum(
-        len(one.workers) * len(parts_of(one.operations))
+        len(one.workers)
+        * len(parts_of(one.operations))
+        * sum(one.overload is not None or not metric.of_overload for metric in compared())
         for way in ways
         if way.layer is None
         for one in way.workloads
     )
-    return others * cells * len(compared())
+    return others * cells
 
 
 def _shortened(suite: Suite, share: float) -> Suite:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from weighbridge.suites import OLD_OPERATIONS, Api, Operation, Workload
+from weighbridge.suites import PLAIN_OPERATIONS, Api, Operation, Workload
 from weighbridge.suites.workload import VERIFIED_SHARE, SizeHistogram, Uniform, Zipf
 
 JAVA_INT_MAX: Final = 2**31 - 1
@@ -97,7 +97,7 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
         yield f"COSBench loads gateways over swift or s3, not {api}"
     if workload.objects.compressible is not None:
         yield "COSBench decides about the content of objects itself: leave out `compressible`"
-    if unknown := [one for one in asked if one == "head" or one not in OLD_OPERATIONS]:
+    if unknown := [one for one in asked if one == "head" or one not in PLAIN_OPERATIONS]:
         yield f"COSBench has no {', '.join(unknown)}"
     if "list" in asked and api == "s3":
         yield "COSBench's list does nothing over s3, and counts that as a success"

@@ -120,7 +120,7 @@ class StepRun:
         """The window, its CPU use, and when it opened (UTC, and seconds after the first user)."""
         workload = self._workload
         # Objects to delete are used up: after a warm-up there could be none left for the window.
-        at_once = set(workload.operations) <= {"delete", "delete-many"} and workload.warmup == 0
+        at_once = workload.only_deletes and workload.warmup == 0
         began_s = time.monotonic()
         opened = self._open() if at_once else None
         self._runner.start_users(self._command.workers)

@@ -74,12 +74,12 @@ class Rgw(Gateway):
         place, settings = self.place, self.settings
         pools = settings.pools
         if pools.failure_domain == "host" and len(place.osd) < pools.most_parts:
-            words, coded = f"{pools.part_words} on separate hosts", pools.part_key[-1] == "ec"
-            less = ": lower k or m, or set failure_domain to osd" if coded else ""
-            raise Unfit(
-                f"{words} need {pools.most_parts} osd hosts, not {len(place.osd)}{less}",
-                ("settings", *pools.part_key) if coded else ("place",),
-            )
+            needed = f"{pools.part_words} on separate hosts need {pools.most_parts} osd hosts"
+            found = f"{needed}, not {len(place.osd)}"
+            if pools.wide_ec is None:
+                raise Unfit(found)
+            less = "lower k or m, or set failure_domain to osd"
+            raise Unfit(f"{found}: {less}", ("settings", "pools", "ec"))
         daemons = len(place.radosgw) * settings.radosgw.daemons
         refuse_unfit(place, settings, daemons, "radosgw", tls=settings.radosgw.tls)
 
@@ -136,7 +136,7 @@ class Rgw(Gateway):
         """Objects are on the OSDs' disks; the OSD that gets one from radosgw copies it to
         others.
         """
-        place, osd, ec = self.place, self.settings.osd, self.settings.pools.ec
+        place, osd, kept = self.place, self.settings.osd, self.settings.pools.kept
         used = {name: osd.split(disks.get(name, 0)) for name in place.osd}
         apart, kept_in_memory = osd.own_journal, osd.objectstore == "memstore"
         return Structure(
@@ -145,11 +145,11 @@ class Rgw(Gateway):
             daemons=len(place.radosgw) * self.settings.radosgw.daemons,
             front=None if place.front_name is None else FRONTS[place.front_name].label,
             stores=place.osd,
-            fragments=None if ec is None else ec.fragments,
+            fragments=kept.fragments,
             disks={} if kept_in_memory else {name: data for name, (data, _) in used.items()},
             journals={name: mine for name, (_, mine) in used.items()} if apart else {},
             writes=2 if osd.objectstore == "filestore" and not apart else 1,
-            replicas=self.settings.pools.replicas if ec is None else 1,
+            replicas=kept.replicas,
             copied_by="store",
             layer="rados",
         )
@@ -189,9 +189,9 @@ class Rgw(Gateway):
             source = "the disks of the osd hosts give"
         if count >= pools.most_parts:
             return ()
-        less = "lower k or m" if pools.part_key[-1] == "ec" else "lower replicas"
-        message = f"{pools.part_words} need {pools.most_parts} OSDs; {source} {count}: {less}, or "
-        return (Unfit(f"{message}give the hosts more disks", ("settings", *pools.part_key)),)
+        less, key = ("replicas", "replicas") if pools.wide_ec is None else ("k or m", "ec")
+        message = f"{pools.part_words} need {pools.most_parts} OSDs; {source} {count}: lower {less}"
+        return (Unfit(f"{message}, or give the hosts more disks", ("settings", "pools", key)),)
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, without keys and cluster id."""

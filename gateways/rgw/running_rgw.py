@@ -152,12 +152,8 @@ class RunningRgw(RunningGateway):
         return DiskSpace(
             bytes=stats["total_bytes"],
             free_bytes=stats["total_avail_bytes"],
-            replicas=self._times_kept(),
+            kept=self._state.cluster.settings.pools.kept,
         )
-
-    def _times_kept(self) -> float:
-        pools = self._state.cluster.settings.pools
-        return pools.replicas if pools.ec is None else pools.ec.fragments.times
 
     def kept_bytes(self) -> KeptBytes | None:
         """What the OSDs say of themselves; None of other stores than BlueStore."""

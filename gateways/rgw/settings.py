@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
-from weighbridge.common.structure import Fragments
+from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.gateways import config_text
 from weighbridge.gateways.front import FrontedPlacement, FrontedSettings, with_fronts
 from weighbridge.gateways.rgw.releases import Frontend
@@ -327,21 +327,28 @@ class PoolSettings(Record):
         return self
 
     @property
+    def kept(self) -> Redundancy:
+        """How object data is kept."""
+        if self.ec is None:
+            return Redundancy(replicas=self.replicas)
+        return Redundancy(replicas=1, fragments=self.ec.fragments)
+
+    @property
+    def wide_ec(self) -> EcSettings | None:
+        """The erasure coding, if objects have at least as many fragments as other pools copies."""
+        return self.ec if self.ec and self.ec.fragments.count >= self.replicas else None
+
+    @property
     def most_parts(self) -> int:
         """The most copies or fragments of a pool, each in a failure domain of its own."""
-        return max(self.replicas, 0 if self.ec is None else self.ec.fragments.count)
+        return self.replicas if self.wide_ec is None else self.wide_ec.fragments.count
 
     @property
     def part_words(self) -> str:
         """What there are most of: `3 replicas` or `3 fragments (k 2, m 1)`."""
-        if self.ec is None or self.ec.fragments.count < self.replicas:
+        if (ec := self.wide_ec) is None:
             return f"{self.replicas} replicas"
-        return f"{self.ec.fragments.count} fragments (k {self.ec.k}, m {self.ec.m})"
-
-    @property
-    def part_key(self) -> tuple[str, ...]:
-        """The key that says how many there are, below `settings`."""
-        return ("pools", "replicas" if self.part_words.endswith("replicas") else "ec")
+        return f"{ec.fragments.count} fragments (k {ec.k}, m {ec.m})"
 
 
 @with_fronts("rgw")

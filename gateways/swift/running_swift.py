@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import Final
 
 from weighbridge.common.counters import CounterFigure, DaemonCounters
+from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon, program
@@ -39,6 +42,8 @@ STORAGE = DaemonCounters(
         CounterFigure(words="{} TCP sockets in use", reckon="sum", counters=("tcp_inuse",)),
     ),
 )
+
+_DF_LINE: Final = re.compile(r"\s*(\d{1,19})\s+(\d{1,19})\s+(\d{1,19})\s*")
 
 
 class RunningSwift(RunningGateway):
@@ -125,12 +130,11 @@ class RunningSwift(RunningGateway):
 
     def disk_space(self) -> DiskSpace:
         """The file systems of the disks in the object ring."""
-        settings = self._state.cluster.settings
         rows = self._file_systems(config.OBJECTS)
         return DiskSpace(
             bytes=sum(size for size, _, _ in rows),
             free_bytes=sum(free for _, _, free in rows),
-            replicas=settings.replicas if settings.ec is None else settings.ec.fragments.times,
+            kept=self._state.cluster.settings.kept,
         )
 
     def kept_bytes(self) -> KeptBytes:
@@ -150,7 +154,7 @@ class RunningSwift(RunningGateway):
         return SwiftRoster(cluster.place, cluster.settings, self._state.hosts)
 
     def _file_systems(self, below: str) -> list[tuple[int, int, int]]:
-        """Size, used and free bytes of every disk that is mounted there. Raises CommandFailed."""
+        """Size, used and free bytes of every disk that is mounted there. Raises TargetError."""
         roster = self._roster()
 
         def asked(host: Host) -> list[tuple[int, int, int]]:
@@ -161,8 +165,11 @@ class RunningSwift(RunningGateway):
                 if folder.startswith(f"{below}/")
             ]
             lines = host.run(["df", "--block-size=1", "--output=size,used,avail", *mine]).stdout
-            rows = [line.split() for line in lines.splitlines()[1:]]
-            return [(int(size), int(used), int(free)) for size, used, free in rows]
+            rows = [_DF_LINE.fullmatch(line) for line in lines.splitlines()[1:]]
+            known = [(int(row[1]), int(row[2]), int(row[3])) for row in rows if row]
+            if len(known) != len(mine):
+                raise TargetError(f"{host.name}: df does not say what its disks have")
+            return known
 
         return [
             row for rows in together([partial(asked, one) for one in self._stores]) for row in rows

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
-from weighbridge.common.structure import Fragments
+from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.gateways import config_text
 from weighbridge.gateways.front import (
     Behind,
@@ -208,6 +208,13 @@ class SwiftSettings(FrontedSettings):
 
     Swift ignores unknown ones silently: they are checked against its samples and the options that
     its code reads."""
+
+    @property
+    def kept(self) -> Redundancy:
+        """How objects are kept."""
+        if self.ec is None:
+            return Redundancy(replicas=self.replicas)
+        return Redundancy(replicas=1, fragments=self.ec.fragments)
 
 
 class SwiftCluster(Record):

@@ -144,8 +144,8 @@ class Swift(Gateway):
             front=None if place.front_name is None else FRONTS[place.front_name].label,
             stores=place.storage,
             disks={name: mine if len(mine) == 1 else mine[1:] for name, mine in used.items()},
-            replicas=settings.replicas if settings.ec is None else 1,
-            fragments=None if settings.ec is None else settings.ec.fragments,
+            replicas=settings.kept.replicas,
+            fragments=settings.kept.fragments,
             copied_by="gateway",
             layer="object-server" if settings.ec is None else None,
         )

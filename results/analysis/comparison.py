@@ -160,10 +160,12 @@ class NoiseFloor(Record):
     def words(self) -> str:
         """One sentence about it."""
         many = f"{self.pairs} pairs of repeats in {self.cells} cell{'s' * (self.cells > 1)}"
+        # From few pairs the upper end is a number without a meaning, such as 552,781.
+        high = show_ratio(self.high) if self.high < 100 else "more than 100×"
         text = (
             f"Noise floor of {METRICS[self.metric].name}: {self.layout} vs itself, {many}: 95 % of "
             f"differences between means of {self.repeats} are below {show_ratio(self.ratio)} "
-            f"({show_ratio(self.low)} to {show_ratio(self.high)})."
+            f"({show_ratio(self.low)} to {high})."
         )
         if self.shown:
             text += (

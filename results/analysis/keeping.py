@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from weighbridge.common.record import Record
 from weighbridge.results.record.kept import DaemonMemory, Kept, KeptObjects
+from weighbridge.suites import Api, DriverName
 
 ALL = "all daemons"
 """The role of the line that sums up a layout."""
@@ -16,8 +17,8 @@ class KeptRow(Record):
 
     layout: str
     workload: str
-    api: str
-    driver: str
+    api: Api
+    driver: DriverName
     objects: int
     stored_bytes: int
     compressible: float | None
@@ -70,7 +71,7 @@ def costs(found: Kept, layouts: Sequence[str]) -> Costs:
 
 
 def _kept(found: Sequence[KeptObjects], layout: str) -> list[KeptRow]:
-    same: dict[tuple[str, str, str], list[KeptObjects]] = {}
+    same: dict[tuple[str, Api, DriverName], list[KeptObjects]] = {}
     for one in found:
         if one.layout == layout:
             same.setdefault((one.workload, one.api, one.driver), []).append(one)

@@ -49,9 +49,9 @@ class OfferedPoint(Record):
         return self.row.value("goodput")
 
     @property
-    def refused(self) -> float:
-        """Requests that were refused, in % of those that were due; 0 if unknown."""
-        return self.row.value("refused") or 0.0
+    def refused(self) -> float | None:
+        """Requests that were refused, in % of those that were due; None if unknown."""
+        return self.row.value("refused")
 
     @property
     def judged(self) -> bool:
@@ -67,9 +67,11 @@ class OfferedPoint(Record):
     @property
     def shares(self) -> str:
         """`58 % refused, 12 % late`: what became of the requests that do not count."""
-        known = [(METRICS[key].name, self.row.value(key) or 0.0) for key in SHARES]
+        known = [(METRICS[key].name, self.row.value(key)) for key in SHARES]
         return ", ".join(
-            f"{show_figure(value, 2)} % {name}" for name, value in known if value >= _LEAST_PERCENT
+            f"{show_figure(value, 2)} % {name}"
+            for name, value in known
+            if value is not None and value >= _LEAST_PERCENT
         )
 
 
@@ -154,11 +156,14 @@ class GoodputCurve(Record):
         if best is last:
             yield f"its goodput is highest {at}, {show_figure(best.goodput)}/s{shares}"
             return
-        if not last.goodput:
-            yield f"beyond its best, {most}, goodput falls to nothing {at}{shares}"
+        served = [one.value("goodput") for one in last.row.used]
+        if 0 in served:
+            repeats = f" in {served.count(0)} of {counted(len(served), 'repeat')}"
+            where = repeats if len(served) > 1 else ""
+            yield f"goodput {at} is nothing{where}; its best is {most}{shares}"
             return
         fall = self.fall
-        share = f"{100 * last.goodput / (best.goodput or 1.0):.0f} %"
+        share = f"{100 * (last.goodput or 0.0) / (best.goodput or 1.0):.0f} %"
         span = (
             f" ({100 * fall.low:.0f} to {100 * fall.high:.0f})"
             if fall is not None and fall.low is not None and fall.high is not None
@@ -166,8 +171,8 @@ class GoodputCurve(Record):
         )
         clear = fall is not None and (fall.high is None or fall.high < 1)
         if fall is not None and fall.value <= FALLEN and clear:
-            yield f"beyond its best, {most}, goodput falls to {share}{span} of it {at}{shares}"
-        elif last.goodput > FALLEN * (best.goodput or 0.0):
+            yield f"goodput {at} falls to {share}{span} of its best, {most}{shares}"
+        elif (last.goodput or 0.0) > FALLEN * (best.goodput or 0.0):
             yield f"beyond that its goodput holds: {show_figure(last.goodput)}/s {at}{shares}"
         else:
             yield f"{at} its goodput is {share}{span} of its best, {most}: no clear fall{shares}"

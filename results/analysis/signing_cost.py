@@ -14,6 +14,9 @@ from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.statistics import Ratio, geometric_mean, ratio
 from weighbridge.suites import UNSIGNED, Suite, Workload
 
+_Place = tuple[str, str, int, str]
+"""Layout, driver, worker count and workload of S3 requests to gateways."""
+
 
 class SigningCost(Record):
     """One way to sign at one step of a layout: geometric means of the repeats that count."""
@@ -61,37 +64,25 @@ def signing_costs(
     rows: Sequence[Row],
 ) -> tuple[SigningCost, ...]:
     """What each way of signing costs, layout by layout; empty where there is only one way."""
+    keys: dict[_Place, list[StepKey]] = {}
+    for key in steps:
+        if key.api == "s3" and key.layer is None and key.rate_per_s is None:
+            place = (key.layout, key.driver, key.workers)
+            keys.setdefault((*place, key.workload), []).append(key)
+    lines: dict[_Place, list[Row]] = {}
+    for row in rows:
+        if row.api == "s3" and row.layer is None:
+            lines.setdefault((row.layout, row.driver, row.workers, row.workload), []).append(row)
     found: list[SigningCost] = []
     for group in variant_groups(suite):
         names = [one.name for one in group]
-        places = dict.fromkeys(
-            (key.layout, key.driver, key.workers)
-            for key in steps
-            if key.workload in names and key.api == "s3" and key.layer is None
-        )
+        places = dict.fromkeys(place[:3] for place in keys if place[3] in names)
         for layout, driver, workers in places:
             first: _Cost | None = None
             for one in group:
-                keys = [
-                    key
-                    for key in steps
-                    if (key.layout, key.driver, key.workers) == (layout, driver, workers)
-                    and key.workload == one.name
-                    and key.api == "s3"
-                    and key.layer is None
-                    and key.rate_per_s is None
-                ]
-                mine = [
-                    row
-                    for row in rows
-                    if (row.layout, row.driver, row.workers) == (layout, driver, workers)
-                    and row.workload == one.name
-                    and row.api == "s3"
-                    and row.layer is None
-                ]
-                cost = _Cost(keys, steps, visits, mine)
-                if first is None:
-                    first = cost
+                at = (layout, driver, workers, one.name)
+                cost = _Cost(keys.get(at, ()), steps, visits, lines.get(at, ()))
+                first = first or cost
                 found.append(
                     SigningCost(
                         layout=layout,
@@ -105,8 +96,8 @@ def signing_costs(
                         gateway_us=_mean(cost.gateway_us),
                         p90_ms=cost.p90_ms,
                         ops_s=_mean(cost.ops_s),
-                        client=cost.beside(first, "client_us"),
-                        gateway=cost.beside(first, "gateway_us"),
+                        client=cost.beside(first, cost.client_us, first.client_us),
+                        gateway=cost.beside(first, cost.gateway_us, first.gateway_us),
                         verdict=cost.verdict,
                         doubts=cost.doubts,
                     )
@@ -133,15 +124,14 @@ class _Cost:
         self.p90_ms = rows[0].value("p90") if len(rows) == 1 else None
         for key in keys:
             measured, visit = steps[key].measurement, visits.get(key)
-            done = sum(one.count for one in measured.tallies) if measured is not None else 0
-            if measured is None or visit is None or not visit.ranked or not done:
+            if measured is None or visit is None or not visit.ranked or not measured.done:
                 continue
             self.repeats += 1
-            self.ops_s.append(done / measured.window_s)
-            if measured.load is not None and measured.load.cpu_s > 0:
-                self.client_us.append(measured.load.cpu_s / done * 1e6)
+            self.ops_s.append(measured.done / measured.window_s)
+            if measured.driver_cpu_us_per_op is not None:
+                self.client_us.append(measured.driver_cpu_us_per_op)
             if visit.use is not None and visit.use.gateway_cpu_s:
-                self.gateway_us.append(visit.use.gateway_cpu_s / done * 1e6)
+                self.gateway_us.append(visit.use.gateway_cpu_s / measured.done * 1e6)
 
     @property
     def verdict(self) -> Literal["ranked", "provisional", "not ranked"]:
@@ -150,10 +140,8 @@ class _Cost:
             return "not ranked"
         return "provisional" if self.doubts else "ranked"
 
-    def beside(self, first: _Cost, figure: str) -> Ratio | None:
-        """How many times the first way's figure this one's is."""
-        mine: list[float] = getattr(self, figure)
-        its: list[float] = getattr(first, figure)
+    def beside(self, first: _Cost, mine: Sequence[float], its: Sequence[float]) -> Ratio | None:
+        """How many times the first way's figures, `its`, this one's are."""
         if first is self or not (mine and its and self.ranked and first.ranked):
             return None
         return ratio(mine, its)

@@ -167,14 +167,6 @@ def _driver_cpu(line: StepLine) -> float | None:
     return measured.load.share if measured is not None and measured.load is not None else None
 
 
-def _driver_cpu_per_op(line: StepLine) -> float | None:
-    measured = line.measurement
-    done = sum(one.count for one in measured.tallies) if measured is not None else 0
-    if measured is None or measured.load is None or not done:
-        return None
-    return measured.load.cpu_s / done * 1e6
-
-
 def _signing(line: StepLine) -> str | None:
     suite = line.data.plan.suite
     named = [one for one in suite.workloads if one.name == line.key.workload]
@@ -307,7 +299,7 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
             "number",
             "CPU time of the driver for a successful operation of any kind; unknown if the driver "
             "does not measure it.",
-            _driver_cpu_per_op,
+            lambda one: one.measurement.driver_cpu_us_per_op if one.measurement else None,
             "us",
         ),
         DataColumn(

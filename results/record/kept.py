@@ -16,6 +16,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.record.reading import read_lines
 from weighbridge.results.record.step import Slug
 from weighbridge.results.record.store import append_line
+from weighbridge.suites import Api, DriverName
 
 FILE: Final = "kept.jsonl"
 
@@ -32,8 +33,8 @@ class KeptObjects(_OfVisit):
     """
 
     kind: Literal["objects"] = "objects"
-    api: str
-    driver: str
+    api: Api
+    driver: DriverName
     objects: Count
     stored_bytes: Count
     """Bytes of the objects, as clients sent them."""
@@ -62,7 +63,9 @@ class KeptObjects(_OfVisit):
 
 
 class DaemonMemory(_OfVisit):
-    """The memory of one daemon, all its processes, after the steps of a workload."""
+    """The memory of one daemon, all its processes, after the steps of a deployment; `workload` is
+    the last.
+    """
 
     kind: Literal["memory"] = "memory"
     host: str

@@ -261,6 +261,18 @@ class Measurement(Record):
         return tuple(one for one in self.tallies if one.operation not in PARTS)
 
     @property
+    def done(self) -> int:
+        """Complete operations that succeeded, of any kind."""
+        return sum(tally.count for tally in self.complete)
+
+    @property
+    def driver_cpu_us_per_op(self) -> float | None:
+        """CPU microseconds of the driver for each of them; None: unknown."""
+        if self.load is None or not self.load.cpu_s or not self.done:
+            return None
+        return self.load.cpu_s / self.done * 1e6
+
+    @property
     def imbalance(self) -> float | None:
         """How many times the mean of all endpoints the busiest one served, at least 1; None for a
         single one, and if nothing succeeded.

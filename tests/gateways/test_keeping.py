@@ -11,6 +11,7 @@ import pytest
 from tests.gateways.rgw.planned_rgw import rgw
 from tests.gateways.stage import Stage
 from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import TargetError
 from weighbridge.common.structure import Fragments, Structure
 from weighbridge.gateways.daemon_memory import matches, memory, processes
 from weighbridge.gateways.gateway import Unfit
@@ -121,6 +122,26 @@ def test_what_osds_allocated_is_added_up_and_databases_beside_it(stage: Stage) -
     assert newer is not None
     assert (newer.data_bytes, newer.beside_bytes) == (6000, None)
     stage.dump = json.dumps({"bluefs": {"db_used_bytes": 7}})
+    assert running.kept_bytes() is None
+
+
+@pytest.mark.parametrize(
+    "dump",
+    ["", "[]", "no JSON", '{"bluestore": {"bluestore_allocated": -1}}', '{"bluestore": {"a": 1}'],
+)
+def test_counters_that_are_none_are_an_error_that_names_the_osd(stage: Stage, dump: str) -> None:
+    running = stage.rgw()
+    stage.dump = dump
+    with pytest.raises(TargetError, match=r"osd\.\d: no counters"):
+        running.kept_bytes()
+
+
+@pytest.mark.parametrize("counter", [None, "1", True, 1.5, {"sum": 1}, []])
+def test_a_counter_that_is_no_whole_number_is_unknown(stage: Stage, counter: object) -> None:
+    running = stage.rgw()
+    stage.dump = json.dumps({"bluestore": {"bluestore_allocated": counter}})
+    assert running.kept_bytes() is None
+    stage.dump = json.dumps({"bluestore": counter})
     assert running.kept_bytes() is None
 
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from weighbridge.drivers.kind import KINDS
-from weighbridge.suites import OLD_OPERATIONS, OPERATIONS, TRAITS, Suite, Workload, parts_of
+from weighbridge.suites import OPERATIONS, PLAIN_OPERATIONS, TRAITS, Suite, Workload, parts_of
 
 
 def workload(operations: list[str], **changed: Any) -> Workload:
@@ -93,7 +93,7 @@ def test_what_deletes_and_what_needs_objects_is_known() -> None:
     assert workload(["copy"]).needs_objects
 
 
-@pytest.mark.parametrize("operation", sorted(set(OPERATIONS) - OLD_OPERATIONS))
+@pytest.mark.parametrize("operation", sorted(set(OPERATIONS) - PLAIN_OPERATIONS))
 def test_drivers_that_do_not_know_an_operation_refuse_it_with_a_sentence(operation: str) -> None:
     options = {"read-range": RANGE, "write-multipart": MULTIPART}.get(operation, {})
     some = workload([operation], **options)

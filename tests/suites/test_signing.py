@@ -99,7 +99,7 @@ def test_sdk_users_sign_as_their_sdk_does() -> None:
 
 def test_it_is_known_what_not_every_store_takes() -> None:
     def needs(**signing: str) -> tuple[str, ...]:
-        return Signing.model_validate(signing).needs(writes=True)
+        return Signing.model_validate(signing).needs
 
     assert needs() == needs(payload="signed") == needs(checksum="crc32") == ()
     assert needs(payload="chunks") == ("signed chunks",)
@@ -107,6 +107,5 @@ def test_it_is_known_what_not_every_store_takes() -> None:
     assert needs(payload="trailer", checksum="crc32") == ("trailers",)
     assert needs(auth="query") == ("presigned writes",)
     assert needs(auth="none") == ("anonymous requests",)
-    assert Signing(payload="chunks").needs(writes=False) == ()
-    assert signing_needs("sdk-default", writes=True, tls=True) == ("trailers",)
-    assert signing_needs("sdk-default", writes=True, tls=False) == ()
+    assert signing_needs("sdk-default", tls=True) == ("trailers",)
+    assert signing_needs("sdk-default", tls=False) == ()

@@ -12,6 +12,7 @@ from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.facts import facts_of_machine
+from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.time_estimate import (
     REPORTING_S,
     TimeAllowance,
@@ -21,9 +22,11 @@ from weighbridge.conductor.time_estimate import (
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.metrics import compared
 from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.step import Pass
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import LEVEL, smallest_ratio
 from weighbridge.spread import ASSUMED, RepeatScatter, spread_here
+from weighbridge.suites import Overload
 
 ASSUME = RepeatScatter(share=ASSUMED)
 
@@ -104,13 +107,29 @@ def test_a_budget_too_short_for_one_repeat_is_refused_with_its_time(tmp_path: Pa
         fitted(run, 30)
 
 
+def overloaded(plan: Plan) -> dict[str, tuple[Pass, ...]]:
+    """The passes of a plan, with all workloads beyond capacity."""
+    beyond = {"overload": Overload(within=1.0), "rate_per_s": 10.0}
+    return {
+        name: tuple(
+            way.model_copy(
+                update={"workloads": tuple(one.model_copy(update=beyond) for one in way.workloads)}
+            )
+            for way in passes
+        )
+        for name, passes in plan.passes.items()
+    }
+
+
 def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(
     tmp_path: Path,
 ) -> None:
     plan = Run(tmp_path, repeats=7).plan()
     tests = comparisons_of(plan)
-    # For each metric 2 and 1 cells of reads, and 1 of writes.
-    assert tests == 4 * len(compared())
+    # For each metric 2 and 1 cells of reads, and 1 of writes; goodput is of overload alone.
+    assert tests == 4 * sum(not metric.of_overload for metric in compared())
+    beyond = plan.model_copy(update={"passes": overloaded(plan)})
+    assert comparisons_of(beyond) == 4 * len(compared())
     assert "no difference can be claimed" in claim(plan, ASSUME, 4)
     least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
     sentence = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))

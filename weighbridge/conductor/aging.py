@@ -7,6 +7,7 @@ from pathlib import Path
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
+from weighbridge.common.structure import Redundancy
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.process import DriverProcess
@@ -46,11 +47,9 @@ def _knows_space(one: Planned) -> bool:
     return coded or bool({"rados", "object-server"} & set(one.gateway.layers()))
 
 
-def _times(room: DiskSpace) -> str:
-    """Such as `3 replicas`, or what fragments take."""
-    if float(room.replicas).is_integer():
-        return f"{room.replicas:.0f} replicas"
-    return f"fragments of {room.replicas:.3g} times their size"
+def _parts(kept: Redundancy) -> str:
+    """`3 replicas`, or `2+1 fragments`."""
+    return f"{kept.redundancy} {'replicas' if kept.fragments is None else 'fragments'}"
 
 
 def buckets(suite: Suite, prefix: str) -> list[str]:
@@ -69,7 +68,7 @@ def order_of(suite: Suite, room: DiskSpace | None, lab_free_bytes: int | None = 
     """
     age = suite.age
     assert age is not None  # noqa: S101 - called only then
-    count = age.count(None if room is None else room.bytes / room.replicas)
+    count = age.count(None if room is None else room.bytes / room.kept.times_kept)
     too_much = age.excess(count)
     if too_much:
         raise TargetError(
@@ -78,14 +77,14 @@ def order_of(suite: Suite, room: DiskSpace | None, lab_free_bytes: int | None = 
         )
     if room is not None:
         mean_bytes = age.objects(count).mean_bytes
-        ever_bytes = (count + age.churn * age.turnover(count)) * mean_bytes * room.replicas
+        ever_bytes = (count + age.churn * age.turnover(count)) * mean_bytes * room.kept.times_kept
         free = {"on its disks": room.free_bytes}
         if lab_free_bytes is not None:
             free["on this machine, whose files are its disks,"] = lab_free_bytes
         for where, free_bytes in free.items():
             if ever_bytes > free_bytes:
                 raise TargetError(
-                    f"aging writes {show_bytes(ever_bytes)} in {_times(room)}; "
+                    f"aging writes {show_bytes(ever_bytes)} in {_parts(room.kept)}; "
                     f"{show_bytes(free_bytes)} {where} are free",
                     advice="Give age a smaller fill, or fewer rounds of churn.",
                 )
@@ -117,8 +116,8 @@ def describe(order: AgeBuckets, aged: Aged, room: DiskSpace | None) -> list[str]
     """What was done, a line for each part."""
     share = ""
     if room is not None:
-        percent = f"{aged.filled_bytes * room.replicas / room.bytes:.2%}"
-        share = f", {percent} of {show_bytes(room.bytes)} with {_times(room)}"
+        percent = f"{aged.filled_bytes * room.kept.times_kept / room.bytes:.2%}"
+        share = f", {percent} of {show_bytes(room.bytes)} with {_parts(room.kept)}"
     filled = f"filled with {order.objects} objects, {show_bytes(aged.filled_bytes)}{share}"
     rounds = (
         f"round {one.number + 1} of churn: {one.deleted} objects deleted "

@@ -150,11 +150,12 @@ class PassRunner:
                 begun.add(driver)
             for turn in these:
                 self._search(drivers[turn.way.driver], turn, leave=leave)
-            self.runner.read_memory(self.deployment, these[0].workload, self.visit.repeat)
             for turn in () if leave else _first_of_each(these):
                 self.at = turn
                 with self.estimate.doing("clean", self.visit, work_of(turn.way, turn.workload)):
                     self.runner.clean(self.deployment, drivers[turn.way.driver], turn.workload)
+        # Once: it takes half a second of each host.
+        self.runner.read_memory(self.deployment, turns[-1].workload, self.visit.repeat)
 
     def _prepare(self, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
         """Write the objects of these steps, once for each driver and workload."""

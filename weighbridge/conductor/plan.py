@@ -256,7 +256,7 @@ def _refuse_signing(suite: Suite, planned: Sequence[Planned]) -> None:
         for one in planned
         if "s3" in suite.api and (lacked := one.gateway.s3_lacks())
         for workload in suite.workloads
-        for way in signing_needs(workload.signed, writes=True, tls=one.gateway.own_ca)
+        for way in signing_needs(workload.signed, tls=one.gateway.own_ca)
         if way in lacked
     ]
     if faults:

@@ -122,7 +122,8 @@ class StepRunner:
         `first`: none of them exists yet, in this repeat and pass: record what they take on disks.
         """
         self._display.say(f"preparing {workload.name}")
-        before = None if first is None else self._kept_bytes(deployment)
+        counted = first is not None and workload.needs_objects
+        before = self._kept_bytes(deployment) if counted else None
         prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
         if first is not None and before is not None:
             after = self._kept_bytes(deployment)

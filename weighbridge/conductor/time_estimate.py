@@ -21,7 +21,7 @@ from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
 from weighbridge.results.analysis.find.judged_rate import SHORTEST_S
 from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.suites import Suite, Workload
+from weighbridge.suites import TRAITS, Suite, Workload
 from weighbridge.topologies.hardware import Hardware
 
 WorkKind = Literal["start", "age", "prepare", "step", "search", "clean", "stop"]
@@ -249,7 +249,7 @@ def _steps(
 
 def _step(visit: Visit, turn: StepTurn, *, leaves: bool) -> WorkUnit:
     workload = turn.workload
-    made = sum(workload.operations.get(one, 0.0) for one in ("write", "write-multipart", "copy"))
+    made = sum(weight for one, weight in workload.operations.items() if TRAITS[one].makes)
     writes = made / sum(workload.operations.values())
     beside_s = LEFT_STEP_S if leaves else STEP_S + writes * DELETING * step_seconds(workload)
     if workload.deletes:

@@ -222,16 +222,19 @@ def _candidates(
 
 
 def _unknown_metrics(document: Document, tuning: Tuning) -> list[Fault]:
-    """Objectives whose metric is unknown or not compared."""
-    known = [one.key for one in compared()]
-    return [
-        document.fault_at(
-            ("objectives", number, "of"),
-            f"no metric {one.of!r} to compare by{did_you_mean(one.of, known)}",
-        )
-        for number, one in enumerate(tuning.objectives)
-        if one.of not in known
-    ]
+    """Objectives whose metric is unknown, not compared, or one that their workload has not."""
+    plain = {one.name for one in tuning.workloads if one.overload is None}
+    faults = []
+    for number, one in enumerate(tuning.objectives):
+        known = [
+            metric.key
+            for metric in compared()
+            if not (metric.of_overload and one.workload in plain)
+        ]
+        if one.of not in known:
+            message = f"no metric {one.of!r} to compare by{did_you_mean(one.of, known)}"
+            faults.append(document.fault_at(("objectives", number, "of"), message))
+    return faults
 
 
 def _once(faults: list[Fault]) -> list[Fault]:

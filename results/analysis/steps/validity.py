@@ -112,7 +112,7 @@ def judge(
     faults: list[str] = []
     unserved: list[str] = []
     notes: list[str] = []
-    done = sum(tally.count for tally in measurement.complete)
+    done = measurement.done
     failed = sum(tally.failed for tally in measurement.complete)
     if done + failed == 0:
         faults.append("nothing was done inside the window")

@@ -171,7 +171,7 @@ def visit(
     closed_loop = closed_loop and step.key.rate_per_s is None
     if measurement is None:
         return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
-    done = sum(tally.count for tally in measurement.complete)
+    done = measurement.done
     readers = [_Reader(tally, measurement, done, use, workload) for tally in measurement.tallies]
     faults = [
         f"{place}: latencies of {one.tally.operation}: {one.fault}" for one in readers if one.fault

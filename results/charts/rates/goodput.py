@@ -87,10 +87,10 @@ def _panel(kind: OverloadKind) -> Panel:
                     x=point.offered_per_s,
                     y=point.goodput,
                     layout=layout,
-                    text=f"{show_figure(point.refused, 2)} % refused",
+                    text=f"{show_figure(refused, 2)} % refused",
                 )
                 for layout, point in judged
-                if point.refused >= _NAMED_PERCENT
+                if (refused := point.refused) is not None and refused >= _NAMED_PERCENT
             ),
         ),
     )

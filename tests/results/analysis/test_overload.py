@@ -117,11 +117,15 @@ def test_a_fall_over_the_repeats_is_a_sentence_with_its_interval(tmp_path: Path)
     curve = curve_of(*curves_of(tmp_path, FALLING))
     assert curve.kept is curve.points[0]
     assert curve.best is curve.points[1]
-    assert "keeps up to 100/s; beyond its best, 182/s at 200/s, goodput falls to 50 % (" in (
-        curve.sentence
-    )
+    assert "keeps up to 100/s; goodput at 400/s falls to 50 % (" in curve.sentence
     assert "40 % refused" in curve.sentence
     assert "provisional" not in curve.sentence
+
+
+def test_repeats_that_served_nothing_are_counted_and_are_no_fall_of_all(tmp_path: Path) -> None:
+    curve = curve_of(*curves_of(tmp_path, {**FALLING, 400: [0, 90, 0, 92, 93.0]}))
+    assert "goodput at 400/s is nothing in 2 of 5 repeats; its best is 182/s" in curve.sentence
+    assert "falls" not in curve.sentence
 
 
 def test_with_few_repeats_all_of_it_is_provisional(tmp_path: Path) -> None:

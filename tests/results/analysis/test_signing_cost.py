@@ -117,3 +117,14 @@ def test_one_repeat_has_no_interval_and_what_is_not_ranked_no_factor() -> None:
     assert signing_lines([signed])[0][-1] == "not ranked"
     assert not signing_sentences([signed])
     assert chunks.client is not None
+
+
+def test_the_cpu_of_an_operation_counts_complete_ones_and_not_their_parts_again() -> None:
+    made = fake_measurement(api="s3", operations={"list-all": 1.0})
+    (whole,) = made.tallies
+    pages = whole.model_copy(update={"operation": "list-page", "count": whole.count * 10})
+    load = Load(cpu_s=1.0, cpu_limit=1, window_s=made.window_s)
+    measured = made.model_copy(update={"tallies": (whole, pages), "load": load})
+    assert measured.done == whole.count
+    assert measured.driver_cpu_us_per_op == pytest.approx(1e6 / whole.count)
+    assert made.model_copy(update={"load": None}).driver_cpu_us_per_op is None

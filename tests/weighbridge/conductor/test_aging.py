@@ -6,6 +6,7 @@ import pytest
 from stub_run import SUITE, Run, fake_driver_settings
 from tests.weighbridge.displays import Silent
 from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.conductor import aging
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.step_runner import Display
@@ -14,7 +15,8 @@ from weighbridge.gateways.gateway import DiskSpace
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
 
-ROOM = DiskSpace(bytes=3_000_000, free_bytes=2_900_000, replicas=3)
+COPIES = Redundancy(replicas=3)
+ROOM = DiskSpace(bytes=3_000_000, free_bytes=2_900_000, kept=COPIES)
 
 
 def suite(**age: Any) -> Suite:
@@ -44,14 +46,21 @@ def test_aging_that_does_not_fit_is_refused_with_the_free_space(
     free: int, lab_free: int | None, whose: str
 ) -> None:
     # 100 objects of 1 kB and twice 50 more, three times each: 600 kB.
-    room = DiskSpace(bytes=ROOM.bytes, free_bytes=free, replicas=3)
+    room = DiskSpace(bytes=ROOM.bytes, free_bytes=free, kept=COPIES)
     with pytest.raises(TargetError, match=f"600 kB in 3 replicas; 500 kB {whose}"):
         aging.order_of(suite(), room, lab_free)
     assert aging.order_of(suite(churn=1), room, lab_free).objects == 100
 
 
+def test_fragments_are_not_called_replicas_whatever_they_add_up_to() -> None:
+    kept = Redundancy(replicas=1, fragments=Fragments(data=2, parity=2))
+    room = DiskSpace(bytes=ROOM.bytes, free_bytes=300_000, kept=kept)
+    with pytest.raises(TargetError, match=r"600 kB in 2\+2 fragments; 300 kB on its disks"):
+        aging.order_of(suite(), room)
+
+
 def test_too_many_objects_are_refused_with_the_limit() -> None:
-    room = DiskSpace(bytes=3 * 10**15, free_bytes=3 * 10**15, replicas=3)
+    room = DiskSpace(bytes=3 * 10**15, free_bytes=3 * 10**15, kept=COPIES)
     with pytest.raises(
         TargetError,
         match="aging: these are 200,000,000,000 objects; at most 100,000,000 are written",
