@@ -99,3 +99,11 @@ def test_an_unmeasured_control_gives_no_noise_floor() -> None:
     assert found.noise == ()
     assert cell(found).noise is None
     assert "noise floor" not in cell(found).text
+
+
+def test_an_upper_end_without_a_meaning_is_no_number_in_a_sentence() -> None:
+    (floor, *_) = compare([row("a"), row("t", rates=times(1.02))], {"t": "a"}).noise
+    assert "more than" not in floor.model_copy(update={"low": 1.0, "high": 99.0}).words
+    text = floor.model_copy(update={"high": 552_781.0}).words
+    assert "to more than 100×)" in text
+    assert "552" not in text
