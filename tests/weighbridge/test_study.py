@@ -162,25 +162,34 @@ def test_the_full_scale_of_2014_needs_large_hardware() -> None:
         prepare("swift-vs-rgw-read-2014", "full", hardware="lab-cpu", despite=["mtuu"])
 
 
-LARGE = """
-name: large
-kind: lab
-network: {mtu: 9000}
-clients: [client-1]
-hosts:
-  client-1: {nic: 40Gbit}
-  gateway-1: {nic: 40Gbit}
-"""
+def large(name: str) -> str:
+    """Hardware with all that the hosts of a study had."""
+    modern = name == "rgw-at-scale-2025"
+    nic, clients = ("100Gbit", 8) if modern else ("40Gbit", 1)
+    disks = (
+        ["{size: 1TB, model: nvme}"] * 24 if modern else ["{size: 1TB, model: spinning-7200}"] * 10
+    )
+    disks += [] if modern else ["{size: 1TB, model: sata-ssd}"]
+    names = [f"client-{n}" for n in range(1, clients + 1)]
+    return "\n".join(
+        [
+            "name: large",
+            "kind: lab",
+            "network: {mtu: 9000}",
+            f"clients: [{', '.join(names)}]",
+            "hosts:",
+            *(f"  {one}: {{nic: {nic}}}" for one in (*names, "gateway-1")),
+            *(f"  store-{n}: {{nic: {nic}, disks: [{', '.join(disks)}]}}" for n in range(1, 6)),
+        ]
+    )
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_each_study_is_planned_at_full_scale_on_hosts_that_have_what_its_own_had(
     name: str, tmp_path: Path
 ) -> None:
-    disks = [*["{size: 1TB, model: spinning-7200}"] * 10, "{size: 1TB, model: sata-ssd}"]
-    stores = [f"  store-{n}: {{nic: 40Gbit, disks: [{', '.join(disks)}]}}\n" for n in range(1, 6)]
     path = tmp_path / "large.yaml"
-    path.write_text(LARGE + "".join(stores))
+    path.write_text(large(name))
     despite = ["sysctl"] if name == "swift-vs-rgw-read-2014" else []  # only real hosts have them
     chosen = prepare(name, "full", hardware=str(path), despite=despite)
     wanted = chosen.scale.variants or tuple(one.name for one in chosen.study.variants)
