@@ -31,7 +31,7 @@ check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy tests/support
+	MYPYPATH=tests/support $(BIN)/mypy tests/support tests/system
 	$(BIN)/lint-imports
 	for crate in $(CRATES); do (cd $$crate && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings) || exit; done
 

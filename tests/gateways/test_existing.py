@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from tcp_relay import relayed
-from tests.gateways.tls_proxy import authority, terminated
+from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
 from weighbridge.gateways.endpoint_program import run_with_endpoints

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tests.gateways.tls_proxy import authority
+from tls_proxy import authority
 from weighbridge.common.document import DocumentError
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError

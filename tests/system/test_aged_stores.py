@@ -94,7 +94,9 @@ def test_a_store_is_filled_and_churned_as_asked_and_twice_the_same(
         aged = aging.age(rgw, SUITE, order, prefix=prefix, log=log, on_progress=lambda _: None)
         there = listed(rgw, f"{prefix}a-")
         assert (len(there), sum(there.values())) == (aged.objects, aged.bytes)
-        assert aged.filled_bytes * room.replicas == pytest.approx(0.0005 * room.bytes, rel=0.2)
+        assert aged.filled_bytes * room.kept.times_kept == pytest.approx(
+            0.0005 * room.bytes, rel=0.2
+        )
         # 0.05 % of the disks is some hundred objects: a quarter of them went, twice, and new ones
         # have higher numbers.
         each = order.age.turnover(order.objects)
@@ -113,7 +115,7 @@ def test_a_fill_beyond_what_is_free_is_refused(rgw: Deployment) -> None:
     room = rgw.running_gateway.disk_space()
     assert room is not None
     assert 0 < room.free_bytes < room.bytes
-    much = SUITE.model_copy(update={"age": Age(fill=room.free_bytes // room.replicas)})
+    much = SUITE.model_copy(update={"age": Age(fill=int(room.free_bytes // room.kept.times_kept))})
     with pytest.raises(TargetError, match="in 3 replicas"):
         aging.order_of(much, room)
 

@@ -98,8 +98,8 @@ def attesting(
     backing: list[int] = []
     make = tempfile.mkstemp
 
-    def remembered(**where: str) -> tuple[int, str]:
-        descriptor, name = make(**where)
+    def remembered(dir: Path, prefix: str) -> tuple[int, str]:  # noqa: A002 - mkstemp's
+        descriptor, name = make(dir=dir, prefix=prefix)
         backing.append(os.dup(descriptor))
         return descriptor, name
 

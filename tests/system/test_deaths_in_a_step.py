@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from weighbridge.results.record.step import StepResult
+
 sys.path.insert(0, str(Path(__file__).parent))
 from deaths import Ended, compare, failures, failures_of, kill, left_behind, take_host
 
@@ -108,7 +110,7 @@ def test_a_step_in_which_a_daemon_died_is_not_valid_and_names_the_daemon_its_hos
     run: tuple[str, Ended],
 ) -> None:
     layout, ended = run
-    first = {}
+    first: dict[str, StepResult] = {}
     for step in ended.store.steps():
         first.setdefault(step.key.workload, step)
     for name, death in DEATHS[layout].items():

@@ -24,8 +24,8 @@ from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
 from deployed_layouts import deployed, endpoint
+
 from tls_proxy import authority
 
 pytestmark = pytest.mark.system
@@ -215,7 +215,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         backend: Endpoint = site.s3
         address, port = backend.url.removeprefix("http://").split(":")
         proxy = (
-            str(TESTS / "gateways" / "tls_proxy.py"),
+            str(TESTS / "support" / "tls_proxy.py"),
             str(certificate),
             "127.0.0.1",
             str(PORT),

@@ -18,14 +18,12 @@ from typing import Any, Self
 
 import pytest
 
+from command_lines import CommandLines
+from secret_search import find_secrets, secrets_in
 from weighbridge.environment import place
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sockets import Socket, held, open_sockets
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from command_lines import CommandLines
-from secret_search import find_secrets, secrets_in
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

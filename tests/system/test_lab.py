@@ -195,7 +195,11 @@ def test_a_spawned_program_talks_over_pipes_inside_the_hosts_limits(
         ["sh", "-c", "read x; echo got $x; echo err >&2; cat /proc/self/cgroup; exit 5"],
         stderr=tmp_path / "err",
     ) as program:
-        out, _ = program.communicate(b"word\n", timeout=20)
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(b"word\n")
+        program.stdin.close()
+        out = program.stdout.read()
     assert out.splitlines()[0] == b"got word"
     assert b"/weighbridge/labtest-shared-" in out
     assert program.returncode == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,10 @@ while True:
 """
 
 
+def listens(host: Host) -> bool:
+    return host.log_tail("sink.out")[-1:] == ["listens"]
+
+
 def test_the_rate_of_a_nic_holds_in_both_directions(
     limited: LabHosts, client: Host, store: Host
 ) -> None:
@@ -134,7 +139,7 @@ def test_the_rate_of_a_nic_holds_in_both_directions(
         (client, store),
     ):  # only the client's NIC is limited: what it sends, what it gets
         receiver.start([Service("sink", (PYTHON, "-c", RECEIVE))])
-        assert within(20, lambda at=receiver: at.log_tail("sink.out")[-1:] == ["listens"])
+        assert within(20, partial(listens, receiver))
         rate_bit_per_s = float(sender.run([PYTHON, "-c", SEND, receiver.address]).stdout)
         receiver.stop("sink")
         assert rate_bit_per_s < 200e6 * 1.15

@@ -15,6 +15,7 @@ from weighbridge.common.errors import CommandFailed, MissingPrerequisite, Servic
 from weighbridge.common.host import Host, ModelDiskCounters
 from weighbridge.environment import place
 from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.lab import LabHosts, leftovers, model_disks, start_lab
 from weighbridge.topologies.lab.cgroup import Cgroups
 
@@ -39,6 +40,7 @@ HARDWARE = Hardware.model_validate(
         },
     }
 )
+DISKS: tuple[Limited, ...] = ("disk",)
 READS = 30
 # A turn takes 8.3 ms, and a seek over a part of 1 GiB at least 0.8 ms.
 READ_AT_RANDOM = f"""
@@ -117,7 +119,7 @@ def assert_nothing_is_left(label: str, folder: Path) -> None:
 def test_written_data_are_read_back_with_and_without_the_models_time(hosts: LabHosts) -> None:
     store = hosts.hosts["store-1"]
     for index in (0, 2):
-        hosts.limit(("disk",))
+        hosts.limit(DISKS)
         store.run([PYTHON, "-c", WRITE_ALL, f"/dev/wb{index}"])
         counted = said(store, index)
         assert counted.flushes > 0
@@ -125,14 +127,14 @@ def test_written_data_are_read_back_with_and_without_the_models_time(hosts: LabH
         assert counted.cached_bytes == 0
         store.drop_kernel_caches()
         store.run([PYTHON, "-c", CHECK_ALL, f"/dev/wb{index}"])
-        hosts.unlimit(("disk",))
+        hosts.unlimit(DISKS)
         store.drop_kernel_caches()
         store.run([PYTHON, "-c", CHECK_ALL, f"/dev/wb{index}"])
 
 
 def test_a_file_system_survives_a_new_mount(hosts: LabHosts) -> None:
     store = hosts.hosts["store-1"]
-    hosts.limit(("disk",))
+    hosts.limit(DISKS)
     store.run(["mkfs.xfs", "-q", "/dev/wb2"], timeout_s=300)
     mount = "mkdir -p /run/x && mount /dev/wb2 /run/x"
     fill = "head -c 3000000 /dev/urandom >/run/x/a; sha1sum /run/x/a >/run/sum"
@@ -142,7 +144,7 @@ def test_a_file_system_survives_a_new_mount(hosts: LabHosts) -> None:
 
 def test_a_spinning_disk_takes_its_time_and_both_witnesses_count_the_same(hosts: LabHosts) -> None:
     store = hosts.hosts["store-1"]
-    hosts.limit(("disk",))
+    hosts.limit(DISKS)
     before, kernel_before = said(store, 0), store.counters().disks
     store.run([PYTHON, "-c", READ_AT_RANDOM, "/dev/wb0"], timeout_s=300)
     after, kernel = said(store, 0), store.counters().disks
@@ -168,7 +170,7 @@ def test_the_facts_say_the_model_and_its_figures(hosts: LabHosts) -> None:
 
 def test_nothing_is_left_when_hosts_close(label: str, folder: Path) -> None:
     with started(folder, place().state, label) as hosts:
-        hosts.limit(("disk",))
+        hosts.limit(DISKS)
         # Dirty pages of more than the disk could take within the time of a teardown.
         write = "import os; d = os.open('/dev/wb0', os.O_RDWR)\nfor n in range(400): "
         write += "os.pwrite(d, b'x' * 4096, n * 2_500_000 // 4096 * 4096)"
@@ -216,7 +218,7 @@ def test_a_killed_program_makes_io_errors_and_a_failed_check_and_no_hang(
         hosts.check()
         store = hosts.hosts["store-1"]
         (pid,) = Cgroups().pids(model_disks.group_of(label))
-        hosts.limit(("disk",))
+        hosts.limit(DISKS)
         read = ["dd", "if=/dev/wb0", "of=/dev/null", "bs=4096", "iflag=direct"]
         program = store.spawn(read, stderr=folder / "dd.err")
         assert within(30, lambda: said(store, 0).reads > 20)

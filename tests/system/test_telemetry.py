@@ -180,12 +180,11 @@ def test_a_disk_that_is_written_at_its_limit_is_seen_at_its_limit(
 ) -> None:
     host = lab.hosts["store-1"]
     argv = ["dd", "if=/dev/zero", "of=/dev/wb0", "bs=256k", "count=400", "oflag=direct"]
-    dd = host.spawn(argv, stderr=store.logs / "dd")
-    try:
-        use = step_use(recorded(lab, store), WINDOW_S)
-    finally:
-        dd.kill()
-        dd.communicate()
+    with host.spawn(argv, stderr=store.logs / "dd") as dd:
+        try:
+            use = step_use(recorded(lab, store), WINDOW_S)
+        finally:
+            dd.kill()
     found = of(use, "disk of store-1")
     assert found.share == pytest.approx(1.0, rel=0.1)
     assert found.limit == "10 MiB/s written"
@@ -195,16 +194,15 @@ def test_a_known_number_of_bytes_on_the_network_is_counted_on_both_of_its_ends(
     lab: LabHosts, store: RunStore, gateway: Host
 ) -> None:
     client = lab.hosts["client-1"]
-    sink = client.spawn([sys.executable, "-c", RECEIVE], stderr=store.logs / "sink")
-    try:
-        assert sink.stdout is not None
-        assert sink.stdout.readline() == b"listens\n"
-        gateway.start([Service("sender", (sys.executable, "-c", SEND, client.address))])
-        assert sink.stdout.readline() == b"connected\n"
-        telemetry = recorded(lab, store)
-    finally:
-        sink.kill()
-        sink.communicate()
+    with client.spawn([sys.executable, "-c", RECEIVE], stderr=store.logs / "sink") as sink:
+        try:
+            assert sink.stdout is not None
+            assert sink.stdout.readline() == b"listens\n"
+            gateway.start([Service("sender", (sys.executable, "-c", SEND, client.address))])
+            assert sink.stdout.readline() == b"connected\n"
+            telemetry = recorded(lab, store)
+        finally:
+            sink.kill()
     within = telemetry.within(WINDOW_S)
     span_s = sum(one.span_s for one in within if one.host == "gateway-1")
     sent = sum(one.sent_bytes or 0 for one in within if one.host == "gateway-1")

@@ -131,7 +131,7 @@ def said(parameters: list[Parameter], release: str) -> dict[str, Setting | None]
     return {parameter.option: alike(parameter.default_at(release)) for parameter in parameters}
 
 
-def ran(host: Host, module: str, *arguments: str, stdin: str | None = None) -> str:
+def ran(host: Host, module: str, *arguments: str, stdin: str = "") -> str:
     """What a shipped program prints on a host."""
     return host.run((*program.ship(host, module), *arguments), stdin=stdin).stdout
 
@@ -249,7 +249,7 @@ def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space:
     ]
     assert preflight_all(variants, hardware, place(), print) == {}
     # And they are really asked: a value that none of them takes is refused.
-    wrong = {
+    wrong: dict[str, dict[str, object]] = {
         "rgw": {"options.client.ms_async_op_threads": "many"},
         "swift": {"options.proxy.app:proxy-server.node_timeot": 3},
     }

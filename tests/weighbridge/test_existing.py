@@ -16,12 +16,10 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from tests.weighbridge import command_line
+from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.gateways.existing import leftover_buckets
 from weighbridge.results.record.store import RunStore
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
-from tls_proxy import authority, terminated
 
 pytestmark = pytest.mark.long
 

@@ -23,12 +23,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from fake_influx import FakeInflux
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
+from fake_influx import FakeInflux
 from secret_search import find_secrets, secrets_in
-
 from tests.weighbridge import command_line
 
 pytestmark = pytest.mark.long

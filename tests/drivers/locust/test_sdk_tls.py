@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
 from weighbridge.drivers.protocol import Setup
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "gateways"))
-from tls_proxy import authority, terminated
 
 
 @pytest.fixture(scope="module")
