@@ -4,7 +4,6 @@ export VENV
 # Tests start a thousand Python programs: each module is compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
-CRATES := drivers/engine gateways/apache/responder topologies/lab/vdisk
 ARGS ?=
 # Four test files at a time, the longest first; a file runs in one process, so its fixtures are created once.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
@@ -33,10 +32,10 @@ check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	MYPYPATH=tests/support $(BIN)/mypy tests/support tests/system
 	$(BIN)/lint-imports
-	for crate in $(CRATES); do (cd $$crate && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings) || exit; done
+	cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 rust: setup-test ## Rust tests of the engine, the FastCGI responder and the disks
-	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
+	cargo test --quiet --workspace
 
 unit: setup-test ## Tests that need no root and no cluster, without the slow ones
 	$(BIN)/pytest -q tests --ignore=tests/system -m "not long" $(AT_ONCE)
@@ -64,14 +63,14 @@ fuzz: setup-test ## Fuzz every parser with a new seed (SEED=N repeats a run; CAS
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; done=0; \
 	  export WEIGHBRIDGE_FUZZ_SEED=$$seed WEIGHBRIDGE_FUZZ_CASES=$${CASES:-100000}; \
 	  $(BIN)/pytest -q tests --ignore=tests/system -k fuzz -n 4 || done=1; \
-	  for crate in $(CRATES); do (cd $$crate && cargo test --quiet --test 'any_*') || done=1; done; \
+	  cargo test --quiet --workspace --test 'any_*' || done=1; \
 	  [ $$done = 0 ] || { echo "repeat with: make fuzz SEED=$$seed" >&2; exit 1; }
 
 lock: ## Update the versions and hashes of the Python packages that `make setup` installs
 	@scripts/lock.sh
 
 clean: ## Remove what was built (results in runs/ and the images stay)
-	rm -rf $(VENV) build *.egg-info $(addsuffix /target,$(CRATES)) drivers/engine/_native*.so
+	rm -rf $(VENV) build *.egg-info target drivers/engine/_native*.so
 	rm -rf gateways/apache/fastcgi_responder topologies/lab/vdisk_server .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help: ## This list

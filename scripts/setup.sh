@@ -119,9 +119,8 @@ responder=gateways/apache/responder
 vdisk=topologies/lab/vdisk
 lock=requirements.lock
 [ "$purpose" != test ] || lock=requirements-test.lock
-now=$(cat pyproject.toml "$lock" drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs \
-  drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/Cargo.lock $responder/src/*.rs \
-  $vdisk/Cargo.toml $vdisk/Cargo.lock $vdisk/src/*.rs | cksum)-$(pwd)
+now=$(cat pyproject.toml "$lock" Cargo.toml Cargo.lock drivers/engine/Cargo.toml drivers/engine/src/*.rs \
+  drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/src/*.rs $vdisk/Cargo.toml $vdisk/src/*.rs | cksum)-$(pwd)
 stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
 if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ]; then stale=yes; fi
@@ -130,7 +129,8 @@ if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_ser
 fetching=""
 if [ "$stale" = yes ]; then
   say "installing Python packages into $venv"
-  pip install --require-hashes --requirement "$lock" &
+  # Modules are compiled when they are first imported: most never are.
+  pip install --no-compile --require-hashes --requirement "$lock" &
   fetching=$!
 fi
 # shellcheck disable=SC2086
@@ -142,21 +142,18 @@ repair it, or put another first in PATH"
   fail "needs Rust >= $least_rust; this is $version ($(command -v rustc))"
 fi
 
-# The Rust parts take as long as the Python packages: all at once, with the flags that pip's build below uses, which
+# The Rust parts take longer than the Python packages: both at once, with the flags that pip's build below uses, which
 # then has little left to do. It says what is wrong if this fails.
 if [ "$stale" = yes ]; then
   say "building the engine, the FastCGI responder and the disks' program (a minute or two)"
+  python=$(cd "$venv" && pwd)/bin/python
   {
+    PYO3_PYTHON=$python PYTHON_SYS_EXECUTABLE=$python PYO3_BUILD_EXTENSION_MODULE=1 cargo rustc --quiet --release --lib \
+      --crate-type cdylib --features "python pyo3/extension-module" --manifest-path drivers/engine/Cargo.toml
     cargo build --quiet --release --manifest-path $vdisk/Cargo.toml
     cargo build --quiet --release --manifest-path $responder/Cargo.toml \
       --config 'build.rustflags=["-C", "target-feature=+crt-static"]'
-  } >/dev/null 2>&1 &
-  programs=$!
-  python=$(cd "$venv" && pwd)/bin/python
-  PYO3_PYTHON=$python PYTHON_SYS_EXECUTABLE=$python PYO3_BUILD_EXTENSION_MODULE=1 cargo rustc --quiet --release --lib \
-    --crate-type cdylib --features "python pyo3/extension-module" --manifest-path drivers/engine/Cargo.toml \
-    >/dev/null 2>&1 || true
-  wait "$programs" || true
+  } >/dev/null 2>&1 || true
 fi
 [ -z "$fetching" ] || wait "$fetching" || fail "Python packages could not be installed (see above)"
 
