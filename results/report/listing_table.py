@@ -57,10 +57,10 @@ def _sentence(one: CompleteListing) -> str:
     row = one.row
     after = f" after {one.deleted:.0%} of the objects were deleted" if one.deleted else ""
     names = "" if one.names is None else f" of {one.names:,} names"
+    p90 = "" if row.value("p90") is None else f" (p90 {_seconds(one, 'p90')} s)"
     text = (
         f"{row.layout}, {counted(row.workers, 'worker')}: a complete listing{names}{after} takes "
-        f"{_seconds(one, 'p50')} s (p90 {_seconds(one, 'p90')} s), "
-        f"{show_figure(one.pages_per_s)} pages/s"
+        f"{_seconds(one, 'p50')} s{p90}, {show_figure(one.pages_per_s)} pages/s"
     )
     if one.beside is not None:
         text += f"; a name takes {_times(one.beside)} what it took before"
