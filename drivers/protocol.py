@@ -131,7 +131,9 @@ class Prepare(Record):
     kind: Literal["prepare"] = "prepare"
     workload: Workload
     parallel: Annotated[int, Field(ge=1)] = 8
-    """Parallel writers."""
+    """Parallel writers at first; of many objects, more follow while the store gets faster."""
+    first_alone: bool = False
+    """Write only the first object of each bucket: the store gets the other names in another way."""
 
 
 class Step(Record):

@@ -182,6 +182,8 @@ class RunningGateway(ABC):
     rendered: tuple[Rendered, ...]
     profile_remark: str = ""
     """What to know about a profile of its daemons."""
+    takes_names: ClassVar[bool] = False
+    """Whether it can have names in its listings without objects: `put_names`."""
     uneven: tuple[str, ...] = ()
     """Why its storage hosts share reads unevenly, a sentence each: reads are then provisional."""
 
@@ -226,6 +228,15 @@ class RunningGateway(ABC):
     def kept_bytes(self) -> KeptBytes | None:
         """What it takes of its disks now; None where it is unknown. Raises TargetError."""
         return None
+
+    def put_names(self, container: str, names: Sequence[str], gone: Sequence[str]) -> str:
+        """Have `names`, of which the first is an empty object that exists, in the listing of a
+        container, except `gone`, which are in it as deleted. Returns in words how it was done.
+
+        Names that are there stay as they are. Raises TargetError if the container then lists
+        another number.
+        """
+        raise UsageError("this gateway takes no names without objects")
 
     def daemons(self) -> tuple[Daemon, ...]:
         """Its daemons, of which the memory can be read; empty where they are unknown."""

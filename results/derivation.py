@@ -11,6 +11,7 @@ from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.endpoint_use import endpoint_use
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
+from weighbridge.results.analysis.listing import complete_listings
 from weighbridge.results.analysis.reasons import Reason, reasons
 from weighbridge.results.analysis.remedy import Remedy, remedy
 from weighbridge.results.analysis.run_data import RunData
@@ -148,6 +149,7 @@ def _derive(data: RunData) -> Derived:
             overload=data.overload,
             cost=data.costs,
             signing=signing_costs(plan.suite, data.steps, data.visits, rows),
+            listings=complete_listings(plan.suite, rows),
         ),
     )
     return Derived(

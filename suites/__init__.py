@@ -3,6 +3,8 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
+from weighbridge.suites.listed import Listed
+from weighbridge.suites.listed_workloads import continues, deleted_indexes, remaining, whole
 from weighbridge.suites.operations import (
     OPERATIONS,
     PARTS,
@@ -54,6 +56,7 @@ __all__ = [
     "Every",
     "Further",
     "Layer",
+    "Listed",
     "Objects",
     "Operation",
     "Overload",
@@ -65,9 +68,13 @@ __all__ = [
     "Workload",
     "WorkloadSigning",
     "Zipf",
+    "continues",
+    "deleted_indexes",
     "kernel_alone",
     "parts_of",
+    "remaining",
     "signing_label",
     "signing_needs",
     "signing_words",
+    "whole",
 ]

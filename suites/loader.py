@@ -58,10 +58,18 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
 
 
 def _positions(document: Document) -> list[int]:
-    """The position of each workload in the document: a list of signings makes several of one."""
-    written = document.data["workloads"]
+    """The position of each workload in the document: a list of signings, or of shares that are
+    deleted, makes several of one.
+    """
     return [
         number
-        for number, one in enumerate(written)
-        for _ in (one["signing"] if isinstance(one.get("signing"), list) else (one,))
+        for number, one in enumerate(document.data["workloads"])
+        for _ in range(
+            _length(one.get("signing")) * _length((one.get("listed") or {}).get("deleted"))
+        )
     ]
+
+
+def _length(value: object) -> int:
+    """How many workloads this value makes of one."""
+    return len(value) if isinstance(value, list) else 1

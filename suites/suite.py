@@ -17,6 +17,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
 from weighbridge.suites.connections import connection_words
+from weighbridge.suites.listed_workloads import check_order, variants
 from weighbridge.suites.operations import PLAIN_OPERATIONS, TRAITS
 from weighbridge.suites.signing import SDK_DEFAULT, UNSIGNED, signing_label, signing_words
 from weighbridge.suites.workload import Name, Workload
@@ -195,7 +196,9 @@ class Suite(Record):
     @field_validator("workloads")
     @classmethod
     def _each_way(cls, value: tuple[Workload, ...]) -> tuple[Workload, ...]:
-        return tuple(one for workload in value for one in workload.variants())
+        return tuple(
+            one for workload in value for part in workload.variants() for one in variants(part)
+        )
 
     @field_validator("driver")
     @classmethod
@@ -224,6 +227,19 @@ class Suite(Record):
             unknown = [name for name in self.control if name not in names]
             if unknown:
                 raise ValueError(f"control: no workload {unknown[0]!r}")
+        check_order(self.workloads)
+        alone = [one.name for one in self.workloads if one.listed and one.listed.names_only]
+        if alone and self.cleanup != "with-deployment":
+            raise ValueError(
+                f"names_only of {', '.join(alone)}: names without objects are not deleted one by "
+                "one; say `cleanup: with-deployment`"
+            )
+        only_listed = [one.name for one in self.workloads if one.listed is not None]
+        if only_listed and self.users == "sdk":
+            raise ValueError(
+                f"listed of {', '.join(only_listed)}: SDK users do not know what was deleted; say "
+                "`users: engine`, or leave `listed` out"
+            )
         made = [one.name for one in self.workloads if one.connections != "keep-alive"]
         if made and self.users == "sdk":
             raise ValueError(

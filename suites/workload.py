@@ -10,6 +10,7 @@ from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_byte
 from weighbridge.common.record import Record
 from weighbridge.suites.cache_policy import CachePolicy, every
 from weighbridge.suites.connections import Connections
+from weighbridge.suites.listed import Listed
 from weighbridge.suites.operations import (
     MOST_PARTS,
     PARTS,
@@ -261,6 +262,8 @@ class Workload(Record):
     """
     listing: ListingOptions | None = None
     """For `list-all`, its pages: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
+    listed: Listed | None = None
+    """Nothing but listings is asked of its objects: `{names_only: true, deleted: [0%, 25%]}`."""
     delete_many: Annotated[int, Field(ge=1, le=1000)] = 100
     """For `delete-many`, how many objects of a container one request deletes."""
 
@@ -309,6 +312,8 @@ class Workload(Record):
                 f"delete-many deletes the objects that {', '.join(beside)} would need: make two "
                 "workloads of them"
             )
+        if self.listed is not None:
+            self.listed.check(asked, sizes, self.objects.per_container, self.listing)
         known = {"read-if-none-match", "read-if-match"} & asked
         if known and not self.objects.has_fixed_sizes:
             raise ValueError(

@@ -97,6 +97,8 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
         yield f"COSBench loads gateways over swift or s3, not {api}"
     if workload.objects.compressible is not None:
         yield "COSBench decides about the content of objects itself: leave out `compressible`"
+    if workload.listed is not None:
+        yield "COSBench does not delete a share of the objects first: leave out `listed`"
     if unknown := [one for one in asked if one == "head" or one not in PLAIN_OPERATIONS]:
         yield f"COSBench has no {', '.join(unknown)}"
     if "list" in asked and api == "s3":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Final, Literal, TypeVar
 
 import gevent
 
@@ -16,13 +16,41 @@ from weighbridge.drivers.locust.account import account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
-from weighbridge.suites import Workload
+from weighbridge.suites import Workload, deleted_indexes, whole
 
 Send = Callable[[Progress], None]
 Phase = Literal["prepare", "cleanup"]
+Numbers = TypeVar("Numbers", range, Sequence[int])
+"""Numbers of objects."""
 log = logging.getLogger(__name__)
 
 SEND_S = 0.4
+BATCH: Final = 2000
+"""Objects that are written, or deleted, before it is decided whether more workers would help."""
+MOST_PARALLEL: Final = 64
+WORTHWHILE: Final = 1.1
+"""Twice the workers must be so many times as fast to be kept."""
+
+
+class Pace:
+    """How many workers write or delete at once: twice as many after each batch that was faster."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._before, self._best_per_s = workers, 0.0
+        self._grows = workers < MOST_PARALLEL
+
+    def took(self, objects: int, seconds: float) -> None:
+        """A batch is done: decide about the next one."""
+        if not self._grows or objects < BATCH:
+            return
+        per_s = objects / max(seconds, 1e-9)
+        if per_s < WORTHWHILE * self._best_per_s:
+            self.workers, self._grows = self._before, False
+            return
+        self._best_per_s, self._before = per_s, self.workers
+        self.workers = min(2 * self.workers, MOST_PARALLEL)
+        self._grows = self.workers > self._before
 
 
 class PreparedObjects:
@@ -33,6 +61,7 @@ class PreparedObjects:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._complete: dict[str, Workload] = {}
+        """What was prepared last, by the workload that its buckets are named after."""
         self._account = account_at(setup)
         self._copies = 1 if setup.ring is None else len(setup.ring.table)
 
@@ -49,32 +78,56 @@ class PreparedObjects:
 
     def is_complete(self, workload: Workload) -> bool:
         """Whether all of its objects exist, as far as this driver's own work goes."""
-        known = self._complete.get(workload.name)
+        known = self._complete.get(whole(workload).name)
         return known is not None and same_objects(known, workload)
 
     def forget(self, workload: Workload) -> None:
         """A step may have deleted some of its objects."""
-        self._complete.pop(workload.name, None)
+        self._complete.pop(whole(workload).name, None)
 
     def prepare(self, command: Prepare, send: Send) -> Prepared:
-        """Make the buckets and the objects that the workload needs; raises DriverError unless all
-        exist.
+        """Make the buckets and the objects that the workload needs, and delete those that its steps
+        must not find; raises DriverError unless all is done.
         """
-        workload = command.workload
+        workload, all_of_it = command.workload, whole(command.workload)
         began_s = time.monotonic()
         count = workload.objects.count if workload.needs_objects else 0
+        gone = self._deleted_numbers(workload)
         if not self.is_complete(workload):
-            self.make_buckets(workload, send)
-            if count:
-                self.write(workload, range(count), command.parallel, send)
-            self._complete[workload.name] = workload
+            known = self._complete.pop(all_of_it.name, None)
+            before = [] if known is None else self._deleted_numbers(known)
+            if (
+                known is None
+                or not same_objects(whole(known), all_of_it)
+                or len(before) > len(gone)
+            ):
+                before = []
+                self.make_buckets(all_of_it, send)
+                written = workload.objects.containers if command.first_alone else count
+                self.write(all_of_it, range(written), command.parallel, send)
+            if not command.first_alone:
+                self.delete(all_of_it, gone[len(before) :], command.parallel, send)
+            self._complete[all_of_it.name] = workload
         size = workload.objects.size
         if isinstance(size, int):
-            written_bytes = count * size
+            written_bytes = (count - len(gone)) * size
         else:
-            text = workload.model_dump_json()
-            written_bytes = sum(object_sizes(text, self._setup.seed, 0, count))
-        return Prepared(objects=count, bytes=written_bytes, seconds=time.monotonic() - began_s)
+            sizes = object_sizes(all_of_it.model_dump_json(), self._setup.seed, 0, count)
+            written_bytes = sum(sizes) - sum(sizes[one] for one in gone)
+        return Prepared(
+            objects=count - len(gone), bytes=written_bytes, seconds=time.monotonic() - began_s
+        )
+
+    def _deleted_numbers(self, workload: Workload) -> list[int]:
+        """Numbers of the objects that the workload's steps must not find; a smaller share's are the
+        first of a larger one's.
+        """
+        containers = workload.objects.containers
+        return [
+            index * containers + container
+            for index in deleted_indexes(workload, self._setup.seed)
+            for container in range(containers)
+        ]
 
     def make_buckets(self, workload: Workload, send: Send) -> None:
         """Make the buckets of a workload."""
@@ -102,26 +155,21 @@ class PreparedObjects:
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:
         """Write a workload's objects by their numbers. Raises DriverError unless all exist."""
+
+        def start(group: NativeWorkerGroup, some: range, workers: int) -> None:
+            group.prepare(some.start, len(some), workers, some.step)
+
         if numbers:
-            first, stride = numbers.start, numbers.step
-            self._all(
-                "written",
-                workload,
-                len(numbers),
-                lambda group: group.prepare(first, len(numbers), parallel, stride),
-                send,
-            )
+            self._all("written", workload, numbers, parallel, start, send)
 
     def delete(self, workload: Workload, numbers: Sequence[int], parallel: int, send: Send) -> None:
         """Delete a workload's objects by their numbers. Raises DriverError unless all are gone."""
+
+        def start(group: NativeWorkerGroup, some: Sequence[int], workers: int) -> None:
+            group.delete_listed(some, workers)
+
         if numbers:
-            self._all(
-                "deleted",
-                workload,
-                len(numbers),
-                lambda group: group.delete_listed(numbers, parallel),
-                send,
-            )
+            self._all("deleted", workload, numbers, parallel, start, send)
 
     def delete_all(self, workload: Workload, parallel: int, send: Send) -> tuple[int, int]:
         """Delete a workload's objects, anything else in its buckets, and the buckets.
@@ -130,6 +178,7 @@ class PreparedObjects:
         """
         self._account.authenticate()
         self.forget(workload)
+        workload = whole(workload)
         deleted = failed = 0
         if workload.needs_objects:
             group = self._group(workload)
@@ -194,7 +243,7 @@ class PreparedObjects:
 
     def _buckets(self, workload: Workload) -> list[str]:
         return [
-            f"{self._setup.bucket_prefix}-{workload.name}-{index}"
+            f"{self._setup.bucket_prefix}-{whole(workload).name}-{index}"
             for index in range(workload.objects.containers)
         ]
 
@@ -205,21 +254,31 @@ class PreparedObjects:
         self,
         what: str,
         workload: Workload,
-        count: int,
-        start: Callable[[NativeWorkerGroup], None],
+        numbers: Numbers,
+        parallel: int,
+        start: Callable[[NativeWorkerGroup, Numbers, int], None],
         send: Send,
     ) -> None:
-        """Have a worker group write or delete `count` objects.
+        """Have a worker group write or delete objects by their numbers.
 
-        The engine tries each a bounded number of times, with growing pauses.
+        The engine tries each a bounded number of times, with growing pauses. Batch by batch the
+        number of workers doubles while that makes it faster.
         """
         phase: Phase = "prepare" if what == "written" else "cleanup"
-        group = self._group(workload)
+        group, count, done = self._group(workload), len(numbers), 0
+        pace = Pace(parallel)
         try:
-            start(group)
-            progress = self._follow(
-                group, lambda now: send(_progress(phase, now.done // self._copies, count, now))
-            )
+            while done < count:
+                some = numbers[done : done + BATCH]
+                began_s = time.monotonic()
+                start(group, some, pace.workers)
+                progress = self._follow(
+                    group, lambda now: send(_progress(phase, now.done // self._copies, count, now))
+                )
+                pace.took(len(some), time.monotonic() - began_s)
+                done += len(some)
+                if progress.done // self._copies < done:
+                    break
         finally:
             group.stop(0.0)
         done = progress.done // self._copies
@@ -257,7 +316,11 @@ def same_objects(one: Workload, other: Workload) -> bool:
     """Whether two workloads of a name need the same objects; steps of a search differ in rate and
     window.
     """
-    return (one.objects, one.operations) == (other.objects, other.operations)
+    return (one.objects, one.operations, one.listed) == (
+        other.objects,
+        other.operations,
+        other.listed,
+    )
 
 
 def _progress(phase: Phase, done: int, total: int, now: WorkerProgress) -> Progress:

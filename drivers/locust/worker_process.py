@@ -25,7 +25,7 @@ from weighbridge.drivers.locust.worker_group import (
     WorkerProgress,
 )
 from weighbridge.drivers.protocol import Setup
-from weighbridge.suites import Workload
+from weighbridge.suites import Workload, remaining
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,8 @@ class WorkerProcess:
         self._begin = command
         self._next = command.rank
         if self.setup.users == "engine":
-            self._group = NativeWorkerGroup(self.setup, account, command.workload, cpus)
+            found = remaining(command.workload)
+            self._group = NativeWorkerGroup(self.setup, account, found, cpus)
         else:
             from weighbridge.drivers.locust.sdk import SdkWorkerGroup  # noqa: PLC0415 - not wanted by engine users
 

@@ -21,6 +21,7 @@ from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.kept import kept_bytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
+from weighbridge.gateways.rgw.names import put_names
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
@@ -34,6 +35,8 @@ _KEPT = {
 
 class RunningRgw(RunningGateway):
     """A healthy cluster with its gateway verified."""
+
+    takes_names = True
 
     def __init__(
         self,
@@ -158,6 +161,10 @@ class RunningRgw(RunningGateway):
     def kept_bytes(self) -> KeptBytes | None:
         """What the OSDs say of themselves; None of other stores than BlueStore."""
         return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
+
+    def put_names(self, container: str, names: Sequence[str], gone: Sequence[str]) -> str:
+        """Entries in the bucket's index, copied from that of the first name."""
+        return put_names(self._gateways[0].host, container, names, gone)
 
     def daemons(self) -> tuple[Daemon, ...]:
         """See RunningGateway."""

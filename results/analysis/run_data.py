@@ -30,6 +30,7 @@ from weighbridge.results.doubt import Doubt, What
 from weighbridge.results.record import (
     BUSY,
     CONFIRMATION,
+    NAMES_ONLY,
     UNEVEN,
     Attested,
     ResolvedPlan,
@@ -45,8 +46,14 @@ from weighbridge.results.record import (
 )
 from weighbridge.results.record.kept import read_kept
 
-_DOUBTED: Final[Mapping[str, What]] = {BUSY: "machine busy", UNEVEN: "reads uneven"}
+_DOUBTED: Final[Mapping[str, What]] = {
+    BUSY: "machine busy",
+    UNEVEN: "reads uneven",
+    NAMES_ONLY: "names without objects",
+}
 """Doubts by the kind of a deployment's event."""
+_DoubtedAt = tuple[What, str, str | None, int]
+"""What is in doubt: layout, workload (None: all) and repeat."""
 
 
 class RunData:
@@ -222,22 +229,24 @@ class RunData:
 def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
     """The rows; provisional if most of their repeats had a deployment that started in doubt.
 
-    A busy machine affects all rows; storage hosts that do not share the reads, those of reads.
+    A busy machine affects all rows; storage hosts that do not share the reads, those of reads;
+    names without objects, those of their workload.
     """
-    found: dict[tuple[What, str, int], RunEvent] = {}
+    found: dict[_DoubtedAt, RunEvent] = {}
     for event in events:
         if event.kind in _DOUBTED and event.layout is not None and event.repeat is not None:
-            found[_DOUBTED[event.kind], event.layout, event.repeat] = event
+            found[_DOUBTED[event.kind], event.layout, event.workload, event.repeat] = event
     return tuple(_with_event_doubts(row, found) for row in rows)
 
 
-def _with_event_doubts(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
+def _with_event_doubts(row: Row, found: Mapping[_DoubtedAt, RunEvent]) -> Row:
     doubts = list(row.doubts)
     for what in dict.fromkeys(_DOUBTED.values()):
         events = [
             event
             for one in row.used
-            if (event := found.get((what, row.layout, one.repeat))) is not None
+            for workload in (None, row.workload)
+            if (event := found.get((what, row.layout, workload, one.repeat))) is not None
         ]
         touched = what != "reads uneven" or row.operation == "read"
         if touched and 2 * len(events) > len(row.used) and all(one.what != what for one in doubts):

@@ -208,10 +208,19 @@ class RunStore:
         *,
         layout: str | None = None,
         repeat: int | None = None,
+        workload: str | None = None,
         share: float | None = None,
     ) -> None:
         """Log an event in `events.jsonl`. Raises StoreError."""
-        event = RunEvent(at=_now(), kind=kind, text=text, layout=layout, repeat=repeat, share=share)
+        event = RunEvent(
+            at=_now(),
+            kind=kind,
+            text=text,
+            layout=layout,
+            repeat=repeat,
+            workload=workload,
+            share=share,
+        )
         append_line(self.folder / "events.jsonl", event.model_dump_json(exclude_none=True))
 
     def steps(self) -> tuple[StepResult, ...]:

@@ -22,6 +22,7 @@ from weighbridge.results.analysis.findings import (
     subjects,
 )
 from weighbridge.results.analysis.keeping import Costs
+from weighbridge.results.analysis.listing import CompleteListing
 from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
@@ -47,6 +48,12 @@ from weighbridge.results.report.keeping_table import (
     MEMORY_NUMBERS,
     kept_lines,
     memory_lines,
+)
+from weighbridge.results.report.listing_table import (
+    LISTING_HEAD,
+    LISTING_NUMBERS,
+    listing_lines,
+    listing_sentences,
 )
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
@@ -111,12 +118,14 @@ def report(
     overload: Sequence[OverloadKind] = (),
     cost: Costs = NO_COSTS,
     signing: Sequence[SigningCost] = (),
+    listings: Sequence[CompleteListing] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
     could do, `endpoints` what each of several endpoints served, `overload` goodput beyond capacity,
-    `cost` what objects cost to keep, `signing` what ways to sign cost.
+    `cost` what objects cost to keep, `signing` what ways to sign cost, `listings` complete
+    listings.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -195,6 +204,10 @@ def report(
         signing_numbers=SIGNING_NUMBERS,
         signing_lines=signing_lines(signing),
         signing_sentences=signing_sentences(signing),
+        listing_head=LISTING_HEAD,
+        listing_numbers=LISTING_NUMBERS,
+        listing_lines=listing_lines(listings),
+        listing_sentences=listing_sentences(listings),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

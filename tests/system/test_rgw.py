@@ -13,6 +13,7 @@ from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, large_object, unlimited, what_was_sent, witness
+from listed_names import check_listed_names
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -66,6 +67,12 @@ def test_a_gibibyte_comes_back_as_it_was_sent(rgw: Deployment, api: str) -> None
     assert (seen["length"], seen["got"]) == (GIB, GIB)
     assert seen["read"] == seen["sent"]
     assert seen.get("same_etag", True)
+
+
+def test_sdks_list_all_names_without_objects_and_after_deletes_the_others(
+    rgw: Deployment, tmp_path: Path
+) -> None:
+    check_listed_names(rgw, tmp_path, "entry in the bucket index")
 
 
 def test_settling_ends_the_garbage_collection_that_deletions_left(rgw: Deployment) -> None:

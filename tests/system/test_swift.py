@@ -15,6 +15,7 @@ from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, endpoint, large_object, unlimited, what_was_sent, witness
+from listed_names import check_listed_names
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -81,6 +82,12 @@ def test_a_gibibyte_comes_back_as_it_was_sent(swift: Deployment, api: str) -> No
     assert (seen["length"], seen["got"]) == (GIB, GIB)
     assert seen["read"] == seen["sent"]
     assert seen.get("same_etag", True)
+
+
+def test_sdks_list_all_names_without_objects_and_after_deletes_the_others(
+    swift: Deployment, tmp_path: Path
+) -> None:
+    check_listed_names(swift, tmp_path, "rows of container databases")
 
 
 def test_memcached_is_emptied_and_a_clients_token_stays_good(swift: Deployment) -> None:

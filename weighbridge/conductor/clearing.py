@@ -10,20 +10,28 @@ from weighbridge.conductor import aging
 from weighbridge.conductor.opening import prefix_of
 from weighbridge.conductor.plan import Plan
 from weighbridge.drivers.kind import KINDS
+from weighbridge.results.record.step import Pass
+from weighbridge.suites import Workload, whole
 from weighbridge.topologies.deployment import Deployment
 
 
 def buckets_of(plan: Plan, prefix: str) -> tuple[str, ...]:
     """All buckets that a run of this prefix may make on a gateway."""
     names = [
-        f"{prefix_of(prefix, way)}-{one.name}-{first + index}"
+        bucket
         for ways in plan.passes.values()
         for way in ways
-        for first in (KINDS.get_or_refuse(way.driver).first_bucket,)
         for one in way.workloads
-        for index in range(one.objects.containers)
+        for bucket in buckets_of_workload(prefix, way, one)
     ]
     return tuple(dict.fromkeys([*aging.buckets(plan.suite, prefix), *names]))
+
+
+def buckets_of_workload(prefix: str, way: Pass, workload: Workload) -> tuple[str, ...]:
+    """The buckets of a workload in a pass of a run with this prefix."""
+    first = KINDS.get_or_refuse(way.driver).first_bucket
+    stem = f"{prefix_of(prefix, way)}-{whole(workload).name}"
+    return tuple(f"{stem}-{first + index}" for index in range(workload.objects.containers))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
+from weighbridge.conductor.clearing import buckets_of_workload
 from weighbridge.conductor.opening import DriverSettings, opened
 from weighbridge.conductor.plan import Plan, StepTurn, Visit
 from weighbridge.conductor.step_runner import Display, StepRunner, gateway_fault
@@ -19,7 +20,7 @@ from weighbridge.results.analysis.find.searches import RateStep, Searches
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
-from weighbridge.suites import DEFAULT_DRIVER
+from weighbridge.suites import DEFAULT_DRIVER, continues
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned
 
@@ -131,17 +132,21 @@ class PassRunner:
         """Measure steps in turn.
 
         Each driver prepares a workload before its first step and cleans up after the last. If what
-        was written is deleted with the deployment, all are prepared first, and none is cleaned up.
+        was written is deleted with the deployment, all are prepared first, and none is cleaned up;
+        those that delete objects of others only after the steps of these.
         """
         suite = self.plan.suite
         leave = suite.cleanup == "with-deployment" and not self.planned.gateway.already_runs
         if leave:
             with self.deployment.unlimited():
-                self._prepare(drivers, turns)
+                self._prepare(drivers, [one for one in turns if not continues(one.workload)])
         for _, some in groupby(turns, key=lambda turn: turn.workload.name):
             these = list(some)
             if not leave:
                 self._prepare(drivers, these)
+            elif continues(these[0].workload):
+                with self.deployment.unlimited():
+                    self._prepare(drivers, these)
             begun: set[str] = set()
             for turn in these:
                 driver = turn.way.driver
@@ -164,7 +169,8 @@ class PassRunner:
             with self.estimate.doing("prepare", self.visit, work_of(turn.way, turn.workload)):
                 first = (self.visit.repeat, turn.way)
                 driver = drivers[turn.way.driver]
-                self.runner.prepare(self.deployment, driver, turn.workload, first)
+                buckets = buckets_of_workload(self.prefix, turn.way, turn.workload)
+                self.runner.prepare(self.deployment, driver, turn.workload, first, buckets)
 
     def _measure_turn(self, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
         self.at = turn

@@ -21,7 +21,7 @@ from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
 from weighbridge.results.analysis.find.judged_rate import SHORTEST_S
 from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.suites import TRAITS, Suite, Workload
+from weighbridge.suites import TRAITS, Suite, Workload, continues
 from weighbridge.topologies.hardware import Hardware
 
 WorkKind = Literal["start", "age", "prepare", "step", "search", "clean", "stop"]
@@ -35,6 +35,8 @@ DRIVER_S: Final = 1.5
 """Starting a driver, with what a pass does around it."""
 PREPARED_PER_S: Final = 200
 """Objects written, or deleted, per second, besides the time for their bytes."""
+NAMES_PER_S: Final = 10_000
+"""Names put into listings without objects per second."""
 PREPARED_BYTES_PER_S: Final = 100e6
 STEP_S: Final = 1.5
 """Caches, settling, cleaning and checking around a step that writes nothing."""
@@ -213,17 +215,17 @@ def _of_turns(
         work: WorkUnit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one))
         for work, one in pairs.items()
     }
-    if leaves:
-        return [*prepare.values(), *_steps(visit, turns, searched, leaves=True)]
-    found: list[WorkUnit] = []
+    first = [prepare[work] for work, one in pairs.items() if leaves and not continues(one)]
+    found = list(first)
     for _, some in groupby(turns, key=lambda turn: turn.workload.name):
         these = list(some)
         works = list(dict.fromkeys(work_of(turn.way, turn.workload) for turn in these))
-        found += [prepare[work] for work in works]
-        found += _steps(visit, these, searched, leaves=False)
+        found += [prepare[work] for work in works if prepare[work] not in first]
+        found += _steps(visit, these, searched, leaves=leaves)
         found += [
             WorkUnit("clean", visit, work, guess_s=0.1 + _objects(pairs[work]) / PREPARED_PER_S)
             for work in works
+            if not leaves
         ]
     return found
 
@@ -265,11 +267,16 @@ def _step(visit: Visit, turn: StepTurn, *, leaves: bool) -> WorkUnit:
 
 
 def _objects(workload: Workload) -> int:
+    """How many are written, or deleted of another workload's."""
+    if workload.listed is not None and workload.listed.of is not None:
+        return workload.listed.gone(workload.objects.per_container) * workload.objects.containers
     return workload.objects.count if workload.needs_objects else 0
 
 
 def _writing_s(workload: Workload) -> float:
     objects = _objects(workload)
+    if workload.listed is not None and workload.listed.names_only:
+        return objects / NAMES_PER_S
     return objects / PREPARED_PER_S + objects * workload.objects.mean_bytes / PREPARED_BYTES_PER_S
 
 

@@ -1,0 +1,74 @@
+"""What is listed: objects of which nothing but listings is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from weighbridge.common.quantities import parse_share
+from weighbridge.common.record import Record
+from weighbridge.suites.operations import ListingOptions, Operation
+
+LISTINGS: Final[frozenset[Operation]] = frozenset({"list", "list-all"})
+"""What may be asked of such objects."""
+MOST_DELETED: Final = 0.9
+
+Share = Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=MOST_DELETED)]
+
+
+class Listed(Record):
+    """Objects that are only listed: `{names_only: true, deleted: [0%, 25%]}`."""
+
+    names_only: bool = False
+    """Whether a store that can put names into its listings without objects gets only these, but for
+    the first of each container, and results say so: Ceph and Swift. Others get objects.
+    """
+    deleted: Share | Annotated[tuple[Share, ...], Field(min_length=1)] = 0.0
+    """Share of the objects of each container, drawn by the seed, that is deleted before its steps.
+    A list, ascending, stands for one workload each: all on the same objects, one after the other.
+    """
+    of: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")] | None = None
+    """The workload whose objects these are: of a list the first. None: they are its own."""
+
+    @model_validator(mode="after")
+    def _whole_percent(self) -> Listed:
+        shares = self.shares
+        if any(abs(100 * one - round(100 * one)) > 1e-9 for one in shares):
+            raise ValueError("deleted: shares are in whole per cent, such as 25%")
+        if list(shares) != sorted(set(shares)):
+            raise ValueError("deleted: what is deleted does not come back: list shares ascending")
+        return self
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """All shares that are deleted, ascending."""
+        return self.deleted if isinstance(self.deleted, tuple) else (self.deleted,)
+
+    def gone(self, per_container: int) -> int:
+        """How many objects of each container are deleted before its steps."""
+        return round(self.shares[0] * per_container)
+
+    def check(
+        self,
+        operations: Iterable[Operation],
+        sizes_bytes: tuple[int, int],
+        per_container: int,
+        listing: ListingOptions | None,
+    ) -> None:
+        """Raise ValueError if a workload cannot have it."""
+        if others := sorted(set(operations) - LISTINGS):
+            raise ValueError(
+                f"listed: {', '.join(others)} would miss objects: only {' and '.join(LISTINGS)} "
+                "may be asked of objects that are only listed"
+            )
+        if self.names_only and sizes_bytes != (0, 0):
+            raise ValueError("listed: names alone have no content: say `size: 0B`")
+        if per_container - round(self.shares[-1] * per_container) < 1:
+            raise ValueError("listed: no object of a container would be left")
+        if self.shares[-1] and listing is not None and (listing.prefix or listing.delimiter):
+            raise ValueError(
+                "listed: which names of a prefix are left after deletes is not counted: leave "
+                "`prefix` and `delimiter` out, or `deleted`"
+            )
