@@ -3,6 +3,8 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
+from weighbridge.suites.encryption import PLAIN, encryption_needs
+from weighbridge.suites.factors import ENCRYPTION, FACTORS, SIGNING, Factor
 from weighbridge.suites.operations import (
     OPERATIONS,
     PARTS,
@@ -40,10 +42,14 @@ from weighbridge.suites.workload import (
 
 __all__ = [
     "DEFAULT_DRIVER",
+    "ENCRYPTION",
+    "FACTORS",
     "HOST_LAYERS",
     "OPERATIONS",
     "PARTS",
+    "PLAIN",
     "PLAIN_OPERATIONS",
+    "SIGNING",
     "TRAITS",
     "UNSIGNED",
     "Age",
@@ -52,6 +58,7 @@ __all__ = [
     "CachePolicy",
     "DriverName",
     "Every",
+    "Factor",
     "Further",
     "Layer",
     "Objects",
@@ -65,6 +72,7 @@ __all__ = [
     "Workload",
     "WorkloadSigning",
     "Zipf",
+    "encryption_needs",
     "kernel_alone",
     "parts_of",
     "signing_label",

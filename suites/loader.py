@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.suites.factors import FACTORS
 from weighbridge.suites.operations import LARGEST_PUT_BYTES
 from weighbridge.suites.shipped_files import ShippedFiles
 from weighbridge.suites.suite import Suite
@@ -58,10 +60,10 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
 
 
 def _positions(document: Document) -> list[int]:
-    """The position of each workload in the document: a list of signings makes several of one."""
-    written = document.data["workloads"]
+    """The position of each workload in the document: lists of factors make several of one."""
+    written, keys = document.data["workloads"], [factor.key for factor in FACTORS]
     return [
         number
         for number, one in enumerate(written)
-        for _ in (one["signing"] if isinstance(one.get("signing"), list) else (one,))
+        for _ in range(prod(len(ways) for ways in map(one.get, keys) if isinstance(ways, list)))
     ]

@@ -5,24 +5,27 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import gevent
 
+from weighbridge.common.encryption import Encryption
 from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
-from weighbridge.drivers.locust.account import account_at
+from weighbridge.drivers.locust.account import AccountAnswer, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
-from weighbridge.suites import Workload
+from weighbridge.suites import PLAIN, Workload
 
 Send = Callable[[Progress], None]
 Phase = Literal["prepare", "cleanup"]
 log = logging.getLogger(__name__)
 
 SEND_S = 0.4
+SSE_S3: Final = "x-amz-server-side-encryption"
+"""The header by which a store says that it encrypted an object with its own key."""
 
 
 class PreparedObjects:
@@ -67,6 +70,7 @@ class PreparedObjects:
             self.make_buckets(workload, send)
             if count:
                 self.write(workload, range(count), command.parallel, send)
+            self._prove_encryption(workload, send, prepared=count > 0)
             self._complete[workload.name] = workload
         size = workload.objects.size
         if isinstance(size, int):
@@ -99,6 +103,26 @@ class PreparedObjects:
                 gevent.sleep(pause_s)
             else:
                 return
+
+    def _prove_encryption(self, workload: Workload, send: Send, *, prepared: bool) -> None:
+        """Raise DriverError unless the first object is encrypted as the workload asks; without a
+        prepared one, it is written for this and deleted.
+        """
+        encryption = workload.encrypted
+        if encryption == PLAIN:
+            return
+        if not prepared:
+            self.write(workload, range(1), 1, send)
+        name, bucket = object_name(0), self._buckets(workload)[0]
+        answer = self._account.head_object(bucket, name)
+        if not prepared:
+            self.delete(workload, (0,), 1, send)
+        if not _is_encrypted(answer, encryption):
+            raise DriverError(
+                f"{workload.name}: the store does not encrypt as asked ({encryption}): HEAD of an "
+                f"object without a key gets {answer}",
+                advice="Leave `encryption` out, or choose a store that has it.",
+            )
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:
         """Write a workload's objects by their numbers. Raises DriverError unless all exist."""
@@ -258,6 +282,12 @@ def same_objects(one: Workload, other: Workload) -> bool:
     window.
     """
     return (one.objects, one.operations) == (other.objects, other.operations)
+
+
+def _is_encrypted(answer: AccountAnswer, encryption: Encryption) -> bool:
+    if encryption == "sse-c":
+        return answer.status in (400, 403)
+    return answer.status == 200 and answer.headers.get(SSE_S3) == "AES256"
 
 
 def _progress(phase: Phase, done: int, total: int, now: WorkerProgress) -> Progress:

@@ -11,6 +11,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.endpoint_use import EndpointUse
+from weighbridge.results.analysis.factor_cost import FactorCost
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import (
     FigureCard,
@@ -26,7 +27,6 @@ from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
-from weighbridge.results.analysis.signing_cost import SigningCost
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
@@ -40,6 +40,7 @@ from weighbridge.results.report.endpoint_table import (
     ENDPOINT_NUMBERS,
     endpoint_lines,
 )
+from weighbridge.results.report.factor_table import FACTOR_NUMBERS, factor_sections
 from weighbridge.results.report.keeping_table import (
     KEPT_HEAD,
     KEPT_NUMBERS,
@@ -50,12 +51,6 @@ from weighbridge.results.report.keeping_table import (
 )
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
-from weighbridge.results.report.signing_table import (
-    SIGNING_HEAD,
-    SIGNING_NUMBERS,
-    signing_lines,
-    signing_sentences,
-)
 from weighbridge.results.report.staircase_section import StaircaseSection
 from weighbridge.results.report.study_section import STUDY_2014, StudySection, study_2014
 from weighbridge.results.report.tables import (
@@ -110,13 +105,13 @@ def report(
     endpoints: Sequence[EndpointUse] = (),
     overload: Sequence[OverloadKind] = (),
     cost: Costs = NO_COSTS,
-    signing: Sequence[SigningCost] = (),
+    factors: Sequence[FactorCost] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
     could do, `endpoints` what each of several endpoints served, `overload` goodput beyond capacity,
-    `cost` what objects cost to keep, `signing` what ways to sign cost.
+    `cost` what objects cost to keep, `factors` what ways to sign and to encrypt cost.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -191,10 +186,8 @@ def report(
         memory_head=MEMORY_HEAD,
         memory_numbers=MEMORY_NUMBERS,
         memory_lines=memory_lines(cost.memory),
-        signing_head=SIGNING_HEAD,
-        signing_numbers=SIGNING_NUMBERS,
-        signing_lines=signing_lines(signing),
-        signing_sentences=signing_sentences(signing),
+        factor_numbers=FACTOR_NUMBERS,
+        factor_sections=factor_sections(factors),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,
