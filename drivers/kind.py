@@ -24,6 +24,7 @@ from weighbridge.drivers.protocol import Ring, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import (
+    PLAIN,
     UNSIGNED,
     Api,
     DriverName,
@@ -143,7 +144,9 @@ class DriverKind(ABC):
     spreads: ClassVar[bool] = False
     """Whether its workers can use several endpoints of a gateway."""
     signs: ClassVar[bool] = False
-    """Whether it signs S3 requests as a workload's `signing` says."""
+    """Whether its S3 requests are signed as a workload's `signing` says, and ask for its
+    `encryption`.
+    """
     sized_at_start: ClassVar[bool] = False
     """Whether its programs size themselves by the CPUs that they find when they start, as Java:
     limits are then not lifted meanwhile.
@@ -180,15 +183,23 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
     that is not installed.
     """
     kind = KINDS.get_or_refuse(driver)
-    faults = kind.unfit(workload, api)
-    if workload.signed == UNSIGNED:
-        return faults
-    label = signing_label(workload.signed)
-    if api != "s3":
-        return (*faults, f"only S3 requests are signed: over {api} leave `signing` ({label}) out")
-    if not kind.signs:
-        name = kind.traits.label
-        return (*faults, f"{name} signs in its own way: leave `signing` ({label}) out")
+    faults, name = kind.unfit(workload, api), kind.traits.label
+    if workload.signed != UNSIGNED:
+        label = signing_label(workload.signed)
+        if api != "s3":
+            only = f"only S3 requests are signed: over {api} leave `signing` ({label}) out"
+            faults = (*faults, only)
+        elif not kind.signs:
+            faults = (*faults, f"{name} signs in its own way: leave `signing` ({label}) out")
+    if workload.encrypted != PLAIN:
+        label = workload.encrypted
+        if api != "s3":
+            only = (
+                f"only S3 requests ask for encryption: over {api} leave `encryption` ({label}) out"
+            )
+            faults = (*faults, only)
+        elif not kind.signs:
+            faults = (*faults, f"{name} asks for no encryption: leave `encryption` ({label}) out")
     return faults
 
 

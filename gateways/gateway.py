@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field, SecretStr
 
+from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
@@ -16,7 +17,6 @@ from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
-from weighbridge.common.signing import SignedWay
 from weighbridge.common.structure import Redundancy, Structure
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
@@ -329,8 +329,8 @@ class Gateway(ABC):
     def apis(self) -> tuple[ObjectApi, ...]:
         """The APIs it will serve."""
 
-    def s3_lacks(self) -> Mapping[SignedWay, str]:
-        """Ways to sign S3 requests that it is known to refuse, each with what it answers."""
+    def s3_lacks(self) -> Mapping[S3Way, str]:
+        """What of S3 requests it is known not to do, each with what it answers."""
         return {}
 
     @property

@@ -9,6 +9,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import agreements, sentences
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.endpoint_use import endpoint_use
+from weighbridge.results.analysis.factor_cost import factor_costs
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.listing import complete_listings
@@ -16,7 +17,6 @@ from weighbridge.results.analysis.reasons import Reason, reasons
 from weighbridge.results.analysis.remedy import Remedy, remedy
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import summary as host_sentences
-from weighbridge.results.analysis.signing_cost import signing_costs
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import source_of
@@ -34,6 +34,7 @@ from weighbridge.results.report.report import report
 from weighbridge.results.report.staircase_section import staircase_section
 from weighbridge.results.report.study_section import StudySection, study_section
 from weighbridge.results.report.tuning_page import tuning_page
+from weighbridge.suites import FACTORS
 
 WINNERS: Final = "winner"
 """Folder of a tuning's choice: one file for each configuration file, ready to paste."""
@@ -148,8 +149,12 @@ def _derive(data: RunData) -> Derived:
             endpoints=endpoint_use(data.steps.values()),
             overload=data.overload,
             cost=data.costs,
-            signing=signing_costs(plan.suite, data.steps, data.visits, rows),
             listings=complete_listings(plan.suite, rows),
+            factors=[
+                cost
+                for factor in FACTORS
+                for cost in factor_costs(factor, plan.suite, data.steps, data.visits, rows)
+            ],
         ),
     )
     return Derived(

@@ -3,6 +3,8 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
+from weighbridge.suites.encryption import PLAIN, encryption_needs
+from weighbridge.suites.factors import ENCRYPTION, FACTORS, SIGNING, Factor
 from weighbridge.suites.listed import Listed
 from weighbridge.suites.listed_workloads import continues, deleted_indexes, remaining, whole
 from weighbridge.suites.operations import (
@@ -42,10 +44,14 @@ from weighbridge.suites.workload import (
 
 __all__ = [
     "DEFAULT_DRIVER",
+    "ENCRYPTION",
+    "FACTORS",
     "HOST_LAYERS",
     "OPERATIONS",
     "PARTS",
+    "PLAIN",
     "PLAIN_OPERATIONS",
+    "SIGNING",
     "TRAITS",
     "UNSIGNED",
     "Age",
@@ -54,6 +60,7 @@ __all__ = [
     "CachePolicy",
     "DriverName",
     "Every",
+    "Factor",
     "Further",
     "Layer",
     "Listed",
@@ -70,6 +77,7 @@ __all__ = [
     "Zipf",
     "continues",
     "deleted_indexes",
+    "encryption_needs",
     "kernel_alone",
     "parts_of",
     "remaining",

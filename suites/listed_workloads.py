@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from weighbridge.suites.workload import LONGEST_NAME, Workload
+from weighbridge.suites.factors import LONGEST_NAME
+from weighbridge.suites.workload import Workload
 
 
 def variants(workload: Workload) -> tuple[Workload, ...]:

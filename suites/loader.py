@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.suites.factors import FACTORS
 from weighbridge.suites.operations import LARGEST_PUT_BYTES
 from weighbridge.suites.shipped_files import ShippedFiles
 from weighbridge.suites.suite import Suite
@@ -58,14 +60,16 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
 
 
 def _positions(document: Document) -> list[int]:
-    """The position of each workload in the document: a list of signings, or of shares that are
-    deleted, makes several of one.
+    """The position of each workload in the document: lists of factors, or of shares that are
+    deleted, make several of one.
     """
+    keys = [factor.key for factor in FACTORS]
     return [
         number
         for number, one in enumerate(document.data["workloads"])
         for _ in range(
-            _length(one.get("signing")) * _length((one.get("listed") or {}).get("deleted"))
+            prod(_length(one.get(key)) for key in keys)
+            * _length((one.get("listed") or {}).get("deleted"))
         )
     ]
 

@@ -17,6 +17,8 @@ from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
 from weighbridge.suites.connections import connection_words
+from weighbridge.suites.encryption import PLAIN, encryption_words
+from weighbridge.suites.factors import SIGNING, Factor
 from weighbridge.suites.listed_workloads import check_order, variants
 from weighbridge.suites.operations import PLAIN_OPERATIONS, TRAITS
 from weighbridge.suites.signing import SDK_DEFAULT, UNSIGNED, signing_label, signing_words
@@ -167,6 +169,19 @@ class Suite(Record):
             {one.name: signing_words(one.signed, self.users) for one in self.workloads}
         )
 
+    @property
+    def encryption_words(self) -> str:
+        """How S3 objects are encrypted, by workload where they differ; empty if none are."""
+        if all(one.encrypted == PLAIN for one in self.workloads):
+            return ""
+        return _by_workload({one.name: encryption_words(one.encrypted) for one in self.workloads})
+
+    def factor_label(self, factor: Factor, workload: Workload) -> str:
+        """A short name of a workload's way of a factor."""
+        if factor == SIGNING:
+            return self.signing_label(workload)
+        return factor.label(getattr(workload, factor.key))
+
     def changed(
         self,
         *,
@@ -251,6 +266,12 @@ class Suite(Record):
             raise ValueError(
                 f"compressible of {', '.join(stated)}: only the engine makes such content; say "
                 "`users: engine`, or leave `compressible` out"
+            )
+        encrypted = [one.name for one in self.workloads if one.encrypted != PLAIN]
+        if encrypted and self.users == "sdk":
+            raise ValueError(
+                f"encryption of {', '.join(encrypted)}: only the engine asks for it; say `users: "
+                "engine`, or leave `encryption` out"
             )
         engine = self.users == "engine"
         own = [

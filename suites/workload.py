@@ -6,10 +6,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from weighbridge.common.encryption import Encryption
 from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_bytes
 from weighbridge.common.record import Record
 from weighbridge.suites.cache_policy import CachePolicy, every
 from weighbridge.suites.connections import Connections
+from weighbridge.suites.encryption import PLAIN, SeveralEncryptions, unfit_encryption
+from weighbridge.suites.factors import FACTORS, each_way
 from weighbridge.suites.listed import Listed
 from weighbridge.suites.operations import (
     MOST_PARTS,
@@ -21,14 +24,8 @@ from weighbridge.suites.operations import (
     RangeOptions,
     sent_words,
 )
-from weighbridge.suites.signing import (
-    UNSIGNED,
-    SeveralSignings,
-    WorkloadSigning,
-    signing_label,
-)
+from weighbridge.suites.signing import UNSIGNED, SeveralSignings, WorkloadSigning
 
-LONGEST_NAME: Final = 40
 FIXED_SIGNING: Final[frozenset[Operation]] = frozenset({"copy", "delete-many", "write-multipart"})
 """Operations whose requests are not signed as `signing` says."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -253,6 +250,10 @@ class Workload(Record):
     """How S3 requests are signed: `{payload: trailer, checksum: crc64nvme}`; see `Signing`. A list
     stands for one workload each, named by them (`small-write-signed`).
     """
+    encryption: Encryption | SeveralEncryptions = PLAIN
+    """How a store encrypts S3 objects: `sse-c`, with a key that each request brings; `sse-s3`, with
+    its own; `none`, as it does unasked. A list stands for one workload each (`write-sse-c`).
+    """
 
     range: RangeOptions | None = None
     """For `read-range`, what it reads: `{bytes: 64KiB, at: random}`, or `start`, `sequential`."""
@@ -294,6 +295,8 @@ class Workload(Record):
                 f"signing: {', '.join(fixed)} is signed in a header, with an unsigned payload, and "
                 "in no other way: leave `signing` out, or use another workload for it"
             )
+        if why := unfit_encryption(self.encryption, self.signing, asked):
+            raise ValueError(why)
         if {"read-range", "write-multipart"} & asked and not sizes[0]:
             raise ValueError("read-range and write-multipart need objects of at least 1 byte")
         if self.multipart is not None and -(-sizes[1] // self.multipart.part) > MOST_PARTS:
@@ -338,22 +341,17 @@ class Workload(Record):
         """How its requests are signed; of several ways the first."""
         return self.signing[0] if isinstance(self.signing, tuple) else self.signing
 
+    @property
+    def encrypted(self) -> Encryption:
+        """How its objects are encrypted; of several ways the first."""
+        return self.encryption[0] if isinstance(self.encryption, tuple) else self.encryption
+
     def variants(self) -> tuple[Workload, ...]:
-        """A workload for each way of signing that it lists; itself if it lists none."""
-        if not isinstance(self.signing, tuple):
+        """A workload for each way to sign and to encrypt that it lists; itself if it lists none."""
+        ways = {one.key: getattr(self, one.key) for one in FACTORS}
+        if not any(isinstance(one, tuple) for one in ways.values()):
             return (self,)
-        given = self.model_dump()
-        names = {one: f"{self.name}-{signing_label(one)}" for one in self.signing}
-        too_long = [name for name in names.values() if len(name) > LONGEST_NAME]
-        if too_long:
-            raise ValueError(
-                f"signing: {', '.join(too_long)}: longer than {LONGEST_NAME} characters; choose a "
-                "shorter name for the workload"
-            )
-        return tuple(
-            Workload.model_validate({**given, "name": names[one], "signing": one})
-            for one in self.signing
-        )
+        return tuple(map(Workload.model_validate, each_way({**self.model_dump(), **ways})))
 
     @property
     def needs_objects(self) -> bool:

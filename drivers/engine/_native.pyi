@@ -45,7 +45,8 @@ class Engine:
     "unsigned"|"signed"|"chunks"|"trailer", "checksum": "crc32"|"crc64nvme"|null, "auth":
     "header"|"query"|"none"}; by default with UNSIGNED-PAYLOAD. Hashes and checksums are computed
     for each request on its I/O thread, within its latency: those of the head before it is sent,
-    others chunk by chunk.
+    others chunk by chunk. The workload's `encryption`, "none"|"sse-c"|"sse-s3", asks the store to
+    encrypt S3 objects; the key of SSE-C is the SHA-256 of `weighbridge sse-c SEED`.
 
     Answers are verified; what is wrong with one is its error. The length of a body (`short-body`,
     `wrong-content`), and every byte (`wrong-content`) of a seeded share of reads, the larger

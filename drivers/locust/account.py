@@ -232,6 +232,10 @@ class Account:
                 return
             last = names[-1]
 
+    def head_object(self, bucket: str, name: str) -> AccountAnswer:
+        """The answer to a HEAD of an object; it brings no key of a customer's."""
+        return self._ask("HEAD", f"/{bucket}/{quote(name)}")
+
     def delete_object(self, bucket: str, name: str) -> None:
         """Delete an object, if it exists."""
         answer = self._ask("DELETE", f"/{bucket}/{quote(name)}")

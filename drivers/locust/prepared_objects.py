@@ -9,14 +9,15 @@ from typing import Final, Literal, TypeVar
 
 import gevent
 
+from weighbridge.common.encryption import Encryption
 from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
-from weighbridge.drivers.locust.account import account_at
+from weighbridge.drivers.locust.account import AccountAnswer, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
-from weighbridge.suites import Workload, deleted_indexes, whole
+from weighbridge.suites import PLAIN, Workload, deleted_indexes, whole
 
 Send = Callable[[Progress], None]
 Phase = Literal["prepare", "cleanup"]
@@ -25,6 +26,8 @@ Numbers = TypeVar("Numbers", range, Sequence[int])
 log = logging.getLogger(__name__)
 
 SEND_S = 0.4
+SSE_S3: Final = "x-amz-server-side-encryption"
+"""The header by which a store says that it encrypted an object with its own key."""
 BATCH: Final = 2000
 """Objects that are written, or deleted, before it is decided whether more workers would help."""
 MOST_PARALLEL: Final = 64
@@ -105,6 +108,7 @@ class PreparedObjects:
                 self.make_buckets(all_of_it, send)
                 written = workload.objects.containers if command.first_alone else count
                 self.write(all_of_it, range(written), command.parallel, send)
+            self._prove_encryption(all_of_it, send, prepared=count > 0)
             if not command.first_alone:
                 self.delete(all_of_it, gone[len(before) :], command.parallel, send)
             self._complete[all_of_it.name] = workload
@@ -152,6 +156,26 @@ class PreparedObjects:
                 gevent.sleep(pause_s)
             else:
                 return
+
+    def _prove_encryption(self, workload: Workload, send: Send, *, prepared: bool) -> None:
+        """Raise DriverError unless the first object is encrypted as the workload asks; without a
+        prepared one, it is written for this and deleted.
+        """
+        encryption = workload.encrypted
+        if encryption == PLAIN:
+            return
+        if not prepared:
+            self.write(workload, range(1), 1, send)
+        name, bucket = object_name(0), self._buckets(workload)[0]
+        answer = self._account.head_object(bucket, name)
+        if not prepared:
+            self.delete(workload, (0,), 1, send)
+        if not _is_encrypted(answer, encryption):
+            raise DriverError(
+                f"{workload.name}: the store does not encrypt as asked ({encryption}): HEAD of an "
+                f"object without a key gets {answer}",
+                advice="Leave `encryption` out, or choose a store that has it.",
+            )
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:
         """Write a workload's objects by their numbers. Raises DriverError unless all exist."""
@@ -321,6 +345,12 @@ def same_objects(one: Workload, other: Workload) -> bool:
         other.operations,
         other.listed,
     )
+
+
+def _is_encrypted(answer: AccountAnswer, encryption: Encryption) -> bool:
+    if encryption == "sse-c":
+        return answer.status in (400, 403)
+    return answer.status == 200 and answer.headers.get(SSE_S3) == "AES256"
 
 
 def _progress(phase: Phase, done: int, total: int, now: WorkerProgress) -> Progress:

@@ -137,6 +137,8 @@ def _sections(
         "client": {
             "rgw_print_continue": rgw.print_continue and not native,
             "rgw_thread_pool_size": rgw.threads,
+            # Else requests with a customer's key are refused over plain HTTP (400).
+            "rgw_crypt_require_ssl": False,
             "rgw_max_concurrent_requests": rgw.max_concurrent_requests,
             "rgw_override_bucket_index_max_shards": rgw.index_shards,
             "rgw_dynamic_resharding": rgw.dynamic_resharding,

@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from weighbridge.common.encryption import S3Way
 from weighbridge.common.record import Record
-from weighbridge.common.signing import SignedWay
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 
@@ -26,14 +26,15 @@ class CephRelease(Record):
     """Whether its OSDs can store objects as files: FileStore was removed in 18."""
     mute: tuple[str, ...] = ()
     """Health checks of this release that say nothing about a store."""
-    s3_lacks: Mapping[SignedWay, str] = Field(default_factory=dict)
-    """Ways to sign S3 requests that its radosgw refuses, and how."""
+    s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
+    """What of S3 requests its radosgw refuses, and how."""
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
 
-_NO_TRAILERS: Final[Mapping[SignedWay, str]] = {
-    "trailers": "radosgw before 18 refuses checksums in trailers (400 XAmzContentSHA256Mismatch)"
+_BEFORE_18: Final[Mapping[S3Way, str]] = {
+    "trailers": "radosgw before 18 refuses checksums in trailers (400 XAmzContentSHA256Mismatch)",
+    "sse-s3": "radosgw before 17 does not know SSE-S3 (400 InvalidArgument)",
 }
 
 _PACKAGES = (
@@ -61,7 +62,7 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
-        s3_lacks=_NO_TRAILERS,
+        s3_lacks=_BEFORE_18,
         lacks=frozenset(
             {
                 "mon_allow_pool_size_one",
@@ -77,7 +78,7 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
-        s3_lacks=_NO_TRAILERS,
+        s3_lacks=_BEFORE_18,
     ),
     "ceph-18": CephRelease(
         image=RootImage(

@@ -7,8 +7,8 @@ from typing import Final
 
 from pydantic import Field
 
+from weighbridge.common.encryption import S3Way
 from weighbridge.common.record import Record
-from weighbridge.common.signing import SignedWay
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 
@@ -23,17 +23,19 @@ class SwiftRelease(Record):
     """A release of Swift as packaged by Debian."""
 
     image: RootImage
-    s3_lacks: Mapping[SignedWay, str] = Field(default_factory=dict)
-    """Ways to sign S3 requests that its s3api refuses, and how."""
+    s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
+    """What of S3 requests its s3api refuses or does not do, and how."""
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
 
-_ANONYMOUS: Final[Mapping[SignedWay, str]] = {
-    "anonymous requests": "s3api without ACLs takes no request without a signature (400)"
+_ALL: Final[Mapping[S3Way, str]] = {
+    "anonymous requests": "s3api without ACLs takes no request without a signature (400)",
+    "sse-c": "s3api answers 200 to SSE-C and stores objects plain, readable without the key",
+    "sse-s3": "s3api does not know SSE-S3 (501)",
 }
-_NO_CHUNKS: Final[Mapping[SignedWay, str]] = {
-    **_ANONYMOUS,
+_NO_CHUNKS: Final[Mapping[S3Way, str]] = {
+    **_ALL,
     "signed chunks": "this s3api does not know signed chunks (501)",
     "trailers": "this s3api does not know checksums in trailers (501)",
 }
@@ -72,7 +74,7 @@ RELEASES: dict[str, SwiftRelease] = {
             packages=_PACKAGES,
             version_packages=_VERSION_PACKAGES,
         ),
-        s3_lacks=_ANONYMOUS,
+        s3_lacks=_ALL,
     ),
     "swift-2.38": SwiftRelease(
         image=RootImage(
@@ -83,7 +85,7 @@ RELEASES: dict[str, SwiftRelease] = {
             # sid changes daily; a mirror's copy may be older than its own expiry date.
             options=('--aptopt=Acquire::Check-Valid-Until "false"',),
         ),
-        s3_lacks=_ANONYMOUS,
+        s3_lacks=_ALL,
     ),
 }
 """Releases of Swift by the name that layouts use."""

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import ClassVar
 
+from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.common.signing import SignedWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import program
 from weighbridge.gateways.file_grammar import FileGrammar
@@ -107,7 +107,7 @@ class Swift(Gateway):
         """Swift, and S3 with s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
 
-    def s3_lacks(self) -> Mapping[SignedWay, str]:
+    def s3_lacks(self) -> Mapping[S3Way, str]:
         """As its release's s3api."""
         return RELEASES[self.release].s3_lacks
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -31,7 +32,15 @@ from weighbridge.results.export.step_columns import (
 )
 from weighbridge.results.record.measurement import EndpointTally, Measurement, Tally
 from weighbridge.results.record.step import StepResult
-from weighbridge.suites import DEFAULT_DRIVER, Operation, Workload, parts_of
+from weighbridge.suites import (
+    DEFAULT_DRIVER,
+    ENCRYPTION,
+    SIGNING,
+    Factor,
+    Operation,
+    Workload,
+    parts_of,
+)
 
 
 @dataclass(frozen=True)
@@ -167,13 +176,13 @@ def _driver_cpu(line: StepLine) -> float | None:
     return measured.load.share if measured is not None and measured.load is not None else None
 
 
-def _signing(line: StepLine) -> str | None:
+def _factor(factor: Factor, line: StepLine) -> str | None:
     suite = line.data.plan.suite
     named = [one for one in suite.workloads if one.name == line.key.workload]
-    # Other drivers sign in their own way.
+    # Other drivers decide it themselves.
     if line.key.api != "s3" or line.key.driver != DEFAULT_DRIVER or not named:
         return None
-    return suite.signing_label(named[0])
+    return suite.factor_label(factor, named[0])
 
 
 STEPS: Final[TableSchema[StepLine]] = TableSchema(
@@ -306,7 +315,13 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
             "signing",
             "text",
             "How S3 requests were signed; empty for other APIs, and for drivers that decide it.",
-            _signing,
+            partial(_factor, SIGNING),
+        ),
+        DataColumn(
+            "encryption",
+            "text",
+            "How stores were asked to encrypt S3 objects; empty as for `signing`.",
+            partial(_factor, ENCRYPTION),
         ),
         attribute(
             "notes",

@@ -11,6 +11,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.endpoint_use import EndpointUse
+from weighbridge.results.analysis.factor_cost import FactorCost
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import (
     FigureCard,
@@ -27,7 +28,6 @@ from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
-from weighbridge.results.analysis.signing_cost import SigningCost
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
@@ -41,6 +41,7 @@ from weighbridge.results.report.endpoint_table import (
     ENDPOINT_NUMBERS,
     endpoint_lines,
 )
+from weighbridge.results.report.factor_table import FACTOR_NUMBERS, factor_sections
 from weighbridge.results.report.keeping_table import (
     KEPT_HEAD,
     KEPT_NUMBERS,
@@ -57,12 +58,6 @@ from weighbridge.results.report.listing_table import (
 )
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
-from weighbridge.results.report.signing_table import (
-    SIGNING_HEAD,
-    SIGNING_NUMBERS,
-    signing_lines,
-    signing_sentences,
-)
 from weighbridge.results.report.staircase_section import StaircaseSection
 from weighbridge.results.report.study_section import STUDY_2014, StudySection, study_2014
 from weighbridge.results.report.tables import (
@@ -117,15 +112,15 @@ def report(
     endpoints: Sequence[EndpointUse] = (),
     overload: Sequence[OverloadKind] = (),
     cost: Costs = NO_COSTS,
-    signing: Sequence[SigningCost] = (),
+    factors: Sequence[FactorCost] = (),
     listings: Sequence[CompleteListing] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
     could do, `endpoints` what each of several endpoints served, `overload` goodput beyond capacity,
-    `cost` what objects cost to keep, `signing` what ways to sign cost, `listings` complete
-    listings.
+    `cost` what objects cost to keep, `factors` what ways to sign and to encrypt cost, `listings`
+    complete listings.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -200,10 +195,8 @@ def report(
         memory_head=MEMORY_HEAD,
         memory_numbers=MEMORY_NUMBERS,
         memory_lines=memory_lines(cost.memory),
-        signing_head=SIGNING_HEAD,
-        signing_numbers=SIGNING_NUMBERS,
-        signing_lines=signing_lines(signing),
-        signing_sentences=signing_sentences(signing),
+        factor_numbers=FACTOR_NUMBERS,
+        factor_sections=factor_sections(factors),
         listing_head=LISTING_HEAD,
         listing_numbers=LISTING_NUMBERS,
         listing_lines=listing_lines(listings),

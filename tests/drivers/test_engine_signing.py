@@ -229,6 +229,47 @@ def test_anonymous_requests_have_nothing_of_a_signature(scripted: Make, bench: M
     assert one.body == _native.content(SEED, 1000, 0, 1000)
 
 
+@pytest.mark.parametrize("signing", [{}, {"payload": "chunks", "checksum": "crc32"}], ids=str)
+@pytest.mark.parametrize("operation", ["write", "read", "read-range", "head", "list", "delete"])
+@pytest.mark.parametrize("encryption", ["none", "sse-c", "sse-s3"])
+def test_what_asks_for_encryption_is_signed_and_goes_with_content(
+    scripted: Make, bench: Make, encryption: str, operation: str, signing: dict[str, Any]
+) -> None:
+    key = hashlib.sha256(f"weighbridge sse-c {SEED}".encode()).digest()
+    customer = {
+        "x-amz-server-side-encryption-customer-algorithm": "AES256",
+        "x-amz-server-side-encryption-customer-key": base64.b64encode(key).decode(),
+        "x-amz-server-side-encryption-customer-key-md5": base64.b64encode(
+            hashlib.md5(key, usedforsecurity=False).digest()
+        ).decode(),
+    }
+    wanted = {
+        "none": {},
+        "sse-c": {} if operation in ("list", "delete") else customer,
+        "sse-s3": {"x-amz-server-side-encryption": "AES256"} if operation == "write" else {},
+    }[encryption]
+    work = {"encryption": encryption, "range": {"bytes": 10, "at": "start"}}
+    [one] = asked(scripted, bench, signing, operations={operation: 1.0}, count=1, **work)
+    one.signed_by(signer())
+    asks = {name: one.headers[name] for name in one.headers if "encryption" in name}
+    assert asks == wanted
+
+
+@pytest.mark.parametrize(
+    ("work", "fault"),
+    [
+        ({"encryption": "sse-kms"}, "unknown variant"),
+        ({"encryption": "sse-c", "operations": {"copy": 1.0}}, "copy is sent without it only"),
+        ({"encryption": "sse-c", "signing": {"auth": "query"}}, "needs `auth: header`"),
+    ],
+)
+def test_encryption_that_cannot_be_asked_for_is_refused(
+    bench: Make, work: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(ValueError, match=fault):
+        bench(Served(1), shape(**work))
+
+
 @pytest.mark.parametrize(
     "signing",
     [
@@ -249,6 +290,8 @@ def test_signatures_that_do_not_exist_are_refused(bench: Make, signing: Any) -> 
 def test_other_apis_are_refused_signatures(bench: Make) -> None:
     with pytest.raises(ValueError, match="only S3 requests are signed"):
         bench(Served(1), shape(signing={"payload": "signed"}), api="swift")
+    with pytest.raises(ValueError, match="only S3 requests ask for it"):
+        bench(Served(1), shape(encryption="sse-c"), api="swift")
 
 
 def verifying(spoil: bool) -> Callable[[bytes], bytes]:

@@ -60,7 +60,10 @@ class Relay:
         far.close()
 
 
-def engine(order: dict[str, Any], port: int, signing: Any, prefix: str) -> _native.Engine:
+def engine(
+    order: dict[str, Any], port: int, signing: Any, prefix: str, **more: Any
+) -> _native.Engine:
+    """An engine of small writes; `more` replaces keys of its workload."""
     objects = {"size": SIZE, "containers": 1, "per_container": OBJECTS}
     workload = {
         "name": "w",
@@ -72,6 +75,7 @@ def engine(order: dict[str, Any], port: int, signing: Any, prefix: str) -> _nati
         "warmup": 0.0,
         "rate_per_s": None,
         "signing": signing,
+        **more,
     }
     config = {
         "api": "s3",
@@ -102,11 +106,13 @@ def ended(made: _native.Engine) -> dict[str, Any]:
         time.sleep(0.01)
 
 
-def main() -> None:
-    order = json.load(sys.stdin)
+def address(order: dict[str, Any]) -> tuple[str, int]:
     host, port = order["url"].removeprefix("http://").split(":")
-    relay = Relay(host, int(port))
-    client = boto3.client(
+    return host, int(port)
+
+
+def boto(order: dict[str, Any]) -> Any:
+    return boto3.client(
         "s3",
         endpoint_url=order["url"],
         aws_access_key_id=order["user"],
@@ -114,6 +120,11 @@ def main() -> None:
         region_name=order["region"],
         config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
     )
+
+
+def main() -> None:
+    order = json.load(sys.stdin)
+    relay, client = Relay(*address(order)), boto(order)
     seen = []
     for number, signing in enumerate(order["signings"]):
         prefix = f"wb-sign-{number}"

@@ -1,5 +1,5 @@
 """A real radosgw verifies what the engine signs, boto3 reads it back, and what was changed on its
-way is an error.
+way is an error. What is written with a customer's key lies encrypted in RADOS.
 """
 
 from __future__ import annotations
@@ -16,12 +16,26 @@ sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, endpoint, unlimited
 from signing_witness import OBJECTS, SEED, SIZE
 
+from weighbridge.common.host import Service
 from weighbridge.drivers.engine import _native
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.ports import await_ports
 
 pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 WITNESS = Path(__file__).with_name("signing_witness.py")
+ENCRYPTION = Path(__file__).with_name("encryption_witness.py")
+STUB_VAULT = Path(__file__).with_name("stub_vault.py")
+VAULT_PORT = 8200
+VAULT_OPTIONS = f"""
+  options:
+    client:
+      rgw_crypt_sse_s3_vault_addr: http://127.0.0.1:{VAULT_PORT}
+      rgw_crypt_sse_s3_vault_auth: agent
+      rgw_crypt_sse_s3_vault_prefix: /v1/transit
+      rgw_crypt_sse_s3_vault_secret_engine: transit
+"""
 SAID = {
     None: "UNSIGNED-PAYLOAD",
     "signed": hashlib.sha256(_native.content(SEED, SIZE, 0, SIZE)).hexdigest().upper(),
@@ -50,7 +64,7 @@ CHANGED: list[tuple[dict[str, Any], set[str]]] = [
 @pytest.mark.releases
 def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path: Path) -> None:
     def change(layout: str) -> str:
-        return layout.replace("release: ceph-16", "release: ceph-18")
+        return layout.replace("release: ceph-16", "release: ceph-18") + VAULT_OPTIONS
 
     with deployed("rgw-beast", tmp_path, change, change_hardware=unlimited) as rgw:
         order = json.loads(endpoint(rgw, "s3").model_dump_json())
@@ -62,6 +76,7 @@ def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path:
             timeout_s=60,
         )
         assert rgw.layout.release == "ceph-18"
+        encrypted(rgw)
     for (signing, errors), seen in zip(CHANGED, json.loads(done.stdout), strict=True):
         assert (seen["right"]["done"], seen["right"]["errors"]) == (OBJECTS, {}), signing
         assert seen["said"].startswith(SAID[signing.get("payload", signing.get("auth"))]), seen
@@ -70,3 +85,50 @@ def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path:
         assert seen["wrong"]["done"] == 0, signing
         assert seen["wrong"]["errors"], signing
         assert set(seen["wrong"]["errors"]) <= errors, (signing, seen["wrong"])
+
+
+def encrypted(rgw: Any) -> None:
+    """Have the engine write with a customer's key and with the store's, boto3 read it, and RADOS
+    show what is kept.
+    """
+    host = rgw.hosts["gateway-1"]
+    host.put("/root/stub_vault.py", STUB_VAULT.read_text())
+    vault = Service("vault", ("python3", "/root/stub_vault.py", str(VAULT_PORT)))
+    host.start([vault])
+    await_ports(rgw.client, [Daemon(host, vault, VAULT_PORT)], print)
+    done = rgw.client.run(
+        [sys.executable, str(ENCRYPTION)],
+        stdin=endpoint(rgw, "s3").model_dump_json(),
+        env={"PYTHONPATH": str(ROOT)},
+        timeout_s=60,
+    )
+    seen = json.loads(done.stdout)
+    assert (seen["written"]["done"], seen["written"]["errors"]) == (OBJECTS, {})
+    assert seen["same"] == OBJECTS
+    assert (seen["without"], seen["with another"]) == ("InvalidArgument", "InvalidArgument")
+    assert seen["errors"] == {
+        one: {} for one in ("read", "read-range", "head", "write", "write-multipart")
+    }
+    assert seen["large same"]
+    assert seen["large without"] == "InvalidArgument"
+    plain = hashlib.sha256(_native.content(SEED, SIZE, 0, SIZE)).hexdigest()
+    assert kept(rgw, "wb-sign-0-w-0") == (SIZE, plain)
+    size, sha256 = kept(rgw, "wb-sse-w-0")
+    assert size == SIZE
+    assert sha256 != plain
+    own = seen["sse-s3"]
+    assert (own["written"]["done"], own["written"]["errors"]) == (OBJECTS, {})
+    assert (own["same"], own["said"]) == (True, "AES256")
+    size, sha256 = kept(rgw, "wb-sse3-w-0")
+    assert size == SIZE
+    assert sha256 != plain
+
+
+def kept(rgw: Any, bucket: str) -> tuple[int, str]:
+    """Length and SHA-256 of what RADOS has of the first object of a bucket."""
+    host = rgw.hosts["gateway-1"]
+    stats = json.loads(host.run(["radosgw-admin", "bucket", "stats", "--bucket", bucket]).stdout)
+    name, pool = f"{stats['marker']}_object-0000000000", "default.rgw.buckets.data"
+    command = 'rados -p "$1" get "$2" /tmp/kept && stat -c %s /tmp/kept && sha256sum /tmp/kept'
+    length, sha256, _ = host.run(["sh", "-c", command, "sh", pool, name]).stdout.split()
+    return int(length), sha256

@@ -17,7 +17,7 @@ from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.run_lock import Holder
 from weighbridge.resumption import ResumableRun
 from weighbridge.selection import hardware_named, layout_named
-from weighbridge.suites import Suite, signing_needs
+from weighbridge.suites import Suite, encryption_needs, signing_needs
 from weighbridge.suites.loader import load, shipped
 from weighbridge.topologies import images, loader
 from weighbridge.topologies.deployment import StateFolders
@@ -31,9 +31,14 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def takes(one: loader.Planned, suite: Suite) -> bool:
-    """Whether a layout takes S3 requests that are signed as a suite's."""
+    """Whether a layout takes S3 requests as a suite's."""
     ways = {
-        way for workload in suite.workloads for way in signing_needs(workload.signed, tls=False)
+        way
+        for workload in suite.workloads
+        for way in (
+            *signing_needs(workload.signed, tls=False),
+            *encryption_needs(workload.encrypted),
+        )
     }
     return "s3" not in suite.api or ways.isdisjoint(one.gateway.s3_lacks())
 

@@ -22,7 +22,7 @@ from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.suites import Suite, Workload, signing_needs
+from weighbridge.suites import Suite, Workload, encryption_needs, signing_needs
 from weighbridge.suites.workload import REPEATED_AFTER_BYTES
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
@@ -249,20 +249,26 @@ def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
         )
 
 
-def _refuse_signing(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError when a layout does not take requests that are signed as a workload's."""
+def _refuse_s3_ways(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError when a layout does not take requests that are signed as a workload's, or
+    does not encrypt as they ask.
+    """
     faults = [
         f"{workload.name}: {one.layout.name} ({one.layout.release}): {lacked[way]}"
         for one in planned
         if "s3" in suite.api and (lacked := one.gateway.s3_lacks())
         for workload in suite.workloads
-        for way in signing_needs(workload.signed, tls=one.gateway.own_ca)
+        for way in (
+            *signing_needs(workload.signed, tls=one.gateway.own_ca),
+            *encryption_needs(workload.encrypted),
+        )
         if way in lacked
     ]
     if faults:
         raise UsageError(
             "\n".join(faults),
-            advice="Leave that `signing` out, or choose another release; see docs/signing.md.",
+            advice="Leave that `signing` or `encryption` out, or choose another release; see "
+            "docs/signing.md and docs/keeping.md.",
         )
 
 
@@ -304,7 +310,7 @@ def make_plan(
         )
     _refuse_lone_drivers(suite, planned)
     _refuse_repeated_content(suite, planned)
-    _refuse_signing(suite, planned)
+    _refuse_s3_ways(suite, planned)
     unfit = aging.unfit(suite, planned)
     if unfit:
         raise UsageError(

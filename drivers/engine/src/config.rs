@@ -1,5 +1,6 @@
 //! The configuration of an engine.
 
+use crate::encryption::Encryption;
 use crate::ring::Ring;
 use crate::signing::Signing;
 use crate::workload::{Operation, Workload, share};
@@ -176,6 +177,9 @@ impl Config {
         }
         if config.api != Api::S3 && config.workload.signing != Signing::default() {
             return Err("signing: only S3 requests are signed".into());
+        }
+        if config.api != Api::S3 && config.workload.encryption != Encryption::None {
+            return Err("encryption: only S3 requests ask for it".into());
         }
         config.least_in_all = config.workload.least_in_all();
         config.verify = config.verify.max(config.workload.verify);

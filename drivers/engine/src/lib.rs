@@ -4,7 +4,7 @@
 //! python                       what _native.pyi declares; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, ring, sign, signing, dates, body, checksum,
+//!       request, ring, sign, signing, encryption, dates, body, checksum,
 //!       answer, list, http, link, content, digests, picker, job, source,
 //!       endpoints, recorder -> records, histograms
 //!   null                       a small S3 and Swift server that stores no bodies
@@ -19,6 +19,7 @@ pub mod connections;
 pub mod content;
 pub mod dates;
 pub mod digests;
+pub mod encryption;
 pub mod endpoints;
 pub mod engine;
 pub mod flow;

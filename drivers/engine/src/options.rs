@@ -1,7 +1,8 @@
 //! Options of the operations that have any.
 
+use crate::encryption::Encryption;
 use crate::operation::Operation;
-use crate::signing::Signing;
+use crate::signing::{Auth, Signing};
 use crate::workload::Workload;
 use serde::Deserialize;
 
@@ -87,6 +88,16 @@ impl Workload {
             && self.signing != Signing::default()
         {
             return Err(format!("signing: {} is signed in one way only", one.word()));
+        }
+        if self.encryption != Encryption::None {
+            // A copy needs two keys, and an encrypted object's ETag need not be its MD5.
+            let unknown = [Operation::Copy, Operation::ReadIfMatch, Operation::ReadIfNoneMatch];
+            if let Some(one) = unknown.into_iter().find(|&one| has(one)) {
+                return Err(format!("encryption: {} is sent without it only", one.word()));
+            }
+            if self.signing.auth != Auth::Header {
+                return Err("encryption: needs `auth: header`, which signs what asks for it".into());
+            }
         }
         let (smallest, largest) = self.objects.size.bounds();
         if has(Operation::ReadRange) {

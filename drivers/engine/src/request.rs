@@ -3,6 +3,7 @@
 use crate::body::{Framing, Said, sent_length};
 use crate::config::{Api, Config};
 use crate::content::Content;
+use crate::encryption::Asked;
 use crate::flow::Flow;
 use crate::options::Listing;
 use crate::picker::{Object, Part, Request};
@@ -10,8 +11,7 @@ use crate::ring::Ring;
 use crate::sign::{Signer, Told};
 use crate::signing::{Auth, Signing};
 use crate::workload::{Operation, WorkerId, put_number, put_object_name, put_written_name};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 mod bodies;
 mod queries;
@@ -22,6 +22,7 @@ pub struct HeadWriter {
     api: Api,
     signer: Signer,
     signing: Signing,
+    encryption: Asked,
     content: Arc<Content>,
     /// The query of a presigned URL.
     presigned: Vec<u8>,
@@ -75,6 +76,7 @@ impl HeadWriter {
                 &config.token,
             ),
             signing: config.workload.signing,
+            encryption: Asked::of(config.workload.encryption, config.seed),
             content: Content::of(config.seed, config.workload.objects.compressible),
             presigned: Vec::new(),
             is_virtual: config.is_virtual(),
@@ -176,8 +178,9 @@ impl HeadWriter {
             let (authority, path, query) = (&self.authority, &self.path, &self.query);
             let body = (request.operation == Operation::Write).then_some(request.size);
             let said = Said::of(&self.signing, body, &self.content);
-            let (signer, told) = (&mut self.signer, Told { copy_source: &source, ..said.told() });
-            signer.put_headers(out, method, authority, path, query, now.as_secs(), &told);
+            let encryption = self.encryption.fields_of(request);
+            let told = Told { copy_source: &source, encryption, ..said.told() };
+            self.signer.put_headers(out, method, authority, path, query, now.as_secs(), &told);
         }
         if self.ring.is_some() {
             // Swift's format: seconds and hundred-thousandths. A request older than the stored

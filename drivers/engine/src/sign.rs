@@ -7,6 +7,7 @@
 //! bottleneck instead of the gateway. RGW, Swift's s3api and `MinIO` accept it over plain HTTP.
 
 use crate::dates::date;
+use crate::encryption::Field;
 use crate::signing::Checksum;
 use ring::{digest, hmac};
 
@@ -29,11 +30,14 @@ pub struct Told<'a> {
     pub decoded_length: &'a [u8],
     /// Value of `x-amz-copy-source`; empty: nothing is copied.
     pub copy_source: &'a [u8],
+    /// Headers that ask for encryption, sorted by name.
+    pub encryption: &'a [Field],
 }
 
 impl Default for Told<'_> {
     fn default() -> Self {
-        Self { hash: UNSIGNED, checksum: None, decoded_length: b"", copy_source: b"" }
+        let (decoded_length, copy_source) = (&b""[..], &b""[..]);
+        Self { hash: UNSIGNED, checksum: None, decoded_length, copy_source, encryption: &[] }
     }
 }
 
@@ -103,7 +107,7 @@ impl Signer {
         }
         // Sorted by name; those without a value are not sent.
         let date = self.date;
-        let lines: [(&str, &[u8]); 9] = [
+        let lines: [(&str, &[u8]); 8] = [
             ("host", host),
             (summed, value),
             ("x-amz-content-sha256", told.hash),
@@ -112,9 +116,11 @@ impl Signer {
             ("x-amz-decoded-content-length", told.decoded_length),
             ("x-amz-sdk-checksum-algorithm", algorithm),
             ("x-amz-security-token", self.token.as_bytes()),
-            ("x-amz-trailer", trailer),
         ];
-        let sent = || lines.iter().filter(|(_, value)| !value.is_empty());
+        let encryption = told.encryption.iter().map(|(name, value)| (*name, value.as_slice()));
+        let last = [("x-amz-trailer", trailer)];
+        let all = lines.iter().copied().chain(encryption).chain(last.iter().copied());
+        let sent = || all.clone().filter(|(_, value)| !value.is_empty());
         let canonical = &mut self.canonical;
         canonical.clear();
         for part in [method.as_bytes(), b"\n", path, b"\n", query, b"\n"] {

@@ -1,6 +1,7 @@
 //! The workload of a suite, and the sizes, names and places of its objects.
 
 use crate::connections::Connections;
+use crate::encryption::Encryption;
 use crate::options::{Listing, Multipart, Range};
 use crate::random::{Random, hash, hash_text};
 use crate::signing::{self, Signing};
@@ -200,6 +201,9 @@ pub struct Workload {
     /// How S3 requests are signed.
     #[serde(default, deserialize_with = "signing::written")]
     pub signing: Signing,
+    /// How objects are encrypted over S3.
+    #[serde(default)]
+    pub encryption: Encryption,
     /// What `read-range` reads.
     #[serde(default)]
     pub range: Option<Range>,
@@ -255,15 +259,11 @@ impl Workload {
     pub fn check(&self) -> Result<(), String> {
         let fail = |what: String| Err(format!("workload {:?}: {what}", self.name));
         self.objects.size.check().or_else(fail)?;
-        if self.objects.containers == 0 || self.objects.per_container == 0 {
+        let (containers, each) = (self.objects.containers, self.objects.per_container);
+        if containers == 0 || each == 0 {
             return fail("containers and per_container must be at least 1".into());
         }
-        if self
-            .objects
-            .containers
-            .checked_mul(self.objects.per_container)
-            .is_none_or(|count| count > 1 << 40)
-        {
+        if containers.checked_mul(each).is_none_or(|count| count > 1 << 40) {
             return fail("more than 2^40 objects".into());
         }
         if self.operations.is_empty()

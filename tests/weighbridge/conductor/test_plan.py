@@ -9,7 +9,7 @@ from weighbridge.cli.compare import command
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.passes import left_out, passes_of
 from weighbridge.conductor.plan import Plan, control_of, make_plan
-from weighbridge.suites import Layer, Suite
+from weighbridge.suites import UNSIGNED, Layer, Suite
 
 
 def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(
@@ -249,6 +249,26 @@ def test_ways_to_sign_that_a_layout_is_known_to_refuse_are_refused(
     monkeypatch.setattr(gateway, "own_ca", True)
     with pytest.raises(UsageError, match="no trailers here"):
         make_plan(as_shipped, run.hardware, run.planned)
+
+
+def test_encryption_that_a_layout_or_driver_is_known_not_to_do_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = type(run.planned[1].gateway)
+    monkeypatch.setattr(gateway, "apis", lambda _: ("swift", "s3"))
+    plain = signed(run, UNSIGNED)
+    workload = {**plain.workloads[0].model_dump(), "encryption": "sse-c"}
+    suite = Suite.model_validate({**plain.model_dump(), "workloads": [workload]})
+    make_plan(suite, run.hardware, run.planned)
+    monkeypatch.setattr(gateway, "s3_lacks", lambda _: {"sse-c": "stored plain here"})
+    make_plan(plain, run.hardware, run.planned)
+    with pytest.raises(UsageError, match=r"swift-b \(.*\): stored plain here"):
+        make_plan(suite, run.hardware, run.planned)
+    swift = Suite.model_validate({**suite.model_dump(), "api": ["swift"]})
+    with pytest.raises(UsageError, match="only S3 requests ask for encryption: over swift"):
+        make_plan(swift, run.hardware, run.planned)
+    with pytest.raises(UsageError, match=r"COSBench asks for no encryption: leave `encryption`"):
+        passes_of(suite.changed(driver="cosbench"), ())
 
 
 def test_only_s3_is_signed_and_only_by_drivers_that_do_as_they_are_told(run: Run) -> None:

@@ -1,5 +1,5 @@
-"""What ways to sign requests cost the clients and the gateway: workloads that differ in nothing but
-`signing`, each beside the first of them.
+"""What ways to sign requests and to encrypt objects cost the clients and the gateway: workloads
+that differ in nothing but `signing`, or `encryption`, each beside the first of them.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import JudgedStep
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.statistics import Ratio, geometric_mean, ratio
-from weighbridge.suites import UNSIGNED, Suite, Workload
+from weighbridge.suites import Factor, Suite, Workload
 
 _Place = tuple[str, str, int, str]
 """Layout, driver, worker count and workload of S3 requests to gateways."""
 
 
-class SigningCost(Record):
-    """One way to sign at one step of a layout: geometric means of the repeats that count."""
+class FactorCost(Record):
+    """One way of a factor at one step of a layout: geometric means of the repeats that count."""
 
+    factor: str
+    """Its key in a workload."""
     layout: str
     driver: str
     workload: str
     workers: int
     label: str
-    """The way to sign."""
+    """The way to sign, or to encrypt."""
     beside: str
     """The way that it is compared with."""
     repeats: int
@@ -47,23 +49,28 @@ class SigningCost(Record):
     """Why it is provisional or not ranked."""
 
 
-def variant_groups(suite: Suite) -> tuple[tuple[Workload, ...], ...]:
-    """The workloads that differ in nothing but name and `signing`, in the suite's order."""
+def variant_groups(suite: Suite, factor: Factor) -> tuple[tuple[Workload, ...], ...]:
+    """The workloads that differ in nothing but name and a factor, in the suite's order."""
     groups: dict[str, list[Workload]] = {}
     for one in suite.workloads:
-        alike = one.model_copy(update={"name": "", "signing": UNSIGNED})
+        alike = one.model_copy(update={"name": "", factor.key: factor.usual})
         groups.setdefault(alike.model_dump_json(), []).append(one)
-    several = (group for group in groups.values() if len({str(one.signed) for one in group}) > 1)
+    several = (
+        group
+        for group in groups.values()
+        if len({str(getattr(one, factor.key)) for one in group}) > 1
+    )
     return tuple(tuple(group) for group in several)
 
 
-def signing_costs(
+def factor_costs(
+    factor: Factor,
     suite: Suite,
     steps: Mapping[StepKey, StepResult],
     visits: Mapping[StepKey, JudgedStep],
     rows: Sequence[Row],
-) -> tuple[SigningCost, ...]:
-    """What each way of signing costs, layout by layout; empty where there is only one way."""
+) -> tuple[FactorCost, ...]:
+    """What each way of a factor costs, layout by layout; empty where there is only one way."""
     keys: dict[_Place, list[StepKey]] = {}
     for key in steps:
         if key.api == "s3" and key.layer is None and key.rate_per_s is None:
@@ -73,8 +80,8 @@ def signing_costs(
     for row in rows:
         if row.api == "s3" and row.layer is None:
             lines.setdefault((row.layout, row.driver, row.workers, row.workload), []).append(row)
-    found: list[SigningCost] = []
-    for group in variant_groups(suite):
+    found: list[FactorCost] = []
+    for group in variant_groups(suite, factor):
         names = [one.name for one in group]
         places = dict.fromkeys(place[:3] for place in keys if place[3] in names)
         for layout, driver, workers in places:
@@ -84,13 +91,14 @@ def signing_costs(
                 cost = _Cost(keys.get(at, ()), steps, visits, lines.get(at, ()))
                 first = first or cost
                 found.append(
-                    SigningCost(
+                    FactorCost(
+                        factor=factor.key,
                         layout=layout,
                         driver=driver,
                         workload=one.name,
                         workers=workers,
-                        label=suite.signing_label(one),
-                        beside=suite.signing_label(group[0]),
+                        label=suite.factor_label(factor, one),
+                        beside=suite.factor_label(factor, group[0]),
                         repeats=cost.repeats,
                         client_us=_mean(cost.client_us),
                         gateway_us=_mean(cost.gateway_us),

@@ -1,4 +1,4 @@
-"""What ways to sign cost: grouped by workload, beside the first, per operation."""
+"""What ways to sign and to encrypt cost: grouped by workload, beside the first, per operation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Sequence
 import pytest
 
 from made_up import fake_measurement
-from weighbridge.results.analysis.signing_cost import SigningCost, signing_costs, variant_groups
+from weighbridge.results.analysis.factor_cost import FactorCost, factor_costs, variant_groups
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.analysis.steps.visit import JudgedStep
 from weighbridge.results.record.measurement import Load
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.report.signing_table import signing_lines, signing_sentences
-from weighbridge.suites import Suite
+from weighbridge.results.report.factor_table import (
+    factor_lines,
+    factor_sections,
+    factor_sentences,
+)
+from weighbridge.suites import ENCRYPTION, SIGNING, Suite
 
 SUITE = Suite.model_validate(
     {
@@ -40,7 +44,7 @@ SUITE = Suite.model_validate(
 FACTORS = {"write-unsigned": 1.0, "write-signed": 2.0, "write-chunks": 1.0}
 
 
-def costs(repeats: int, condemned: Sequence[str] = ()) -> tuple[SigningCost, ...]:
+def costs(repeats: int, condemned: Sequence[str] = ()) -> tuple[FactorCost, ...]:
     steps, visits, rows = {}, {}, []
     for name, factor in FACTORS.items():
         for repeat in range(repeats):
@@ -68,13 +72,35 @@ def costs(repeats: int, condemned: Sequence[str] = ()) -> tuple[SigningCost, ...
             valid=name not in condemned,
         )
         rows.append(row)
-    return signing_costs(SUITE, steps, visits, rows)
+    return factor_costs(SIGNING, SUITE, steps, visits, rows)
 
 
 def test_workloads_that_differ_in_nothing_else_belong_together() -> None:
-    assert [[one.name for one in group] for group in variant_groups(SUITE)] == [
+    assert [[one.name for one in group] for group in variant_groups(SUITE, SIGNING)] == [
         ["write-unsigned", "write-signed", "write-chunks"]
     ]
+
+
+def test_each_factor_has_its_own_groups_and_section() -> None:
+    given = SUITE.model_dump()
+    both = {**given["workloads"][0], "name": "w", "signing": [{}, {"payload": "signed"}]}
+    suite = Suite.model_validate(
+        {**given, "workloads": [{**both, "encryption": ["none", "sse-c"]}]}
+    )
+    assert [[one.name for one in group] for group in variant_groups(suite, SIGNING)] == [
+        ["w-unsigned-plain", "w-signed-plain"],
+        ["w-unsigned-sse-c", "w-signed-sse-c"],
+    ]
+    assert [[one.name for one in group] for group in variant_groups(suite, ENCRYPTION)] == [
+        ["w-unsigned-plain", "w-unsigned-sse-c"],
+        ["w-signed-plain", "w-signed-sse-c"],
+    ]
+    assert not variant_groups(SUITE, ENCRYPTION)
+    [section] = factor_sections(costs(5))
+    assert (section.key, section.head[3], len(section.lines)) == ("signing", "Signing", 3)
+    known = [one.model_copy(update={"factor": "encryption"}) for one in costs(5)]
+    assert [one.key for one in factor_sections((*known, *costs(5)))] == ["signing", "encryption"]
+    assert factor_sections(()) == ()
 
 
 def test_each_way_is_compared_with_the_first_per_operation() -> None:
@@ -89,12 +115,12 @@ def test_each_way_is_compared_with_the_first_per_operation() -> None:
     assert signed.gateway.value == pytest.approx(2)
     assert chunks.client is not None
     assert not chunks.client.shown
-    lines = signing_lines((first, signed, chunks))
+    lines = factor_lines((first, signed, chunks))
     assert [line[3] for line in lines] == ["unsigned", "signed", "chunks"]
     assert lines[0][5] == "1"
     assert [line[-1] for line in lines] == ["ranked"] * 3
     assert lines[1][5].startswith("2.00× (1.9")
-    sentences = signing_sentences((first, signed, chunks))
+    sentences = factor_sentences((first, signed, chunks))
     assert len(sentences) == 2
     start = (
         "write-signed on rgw, 4 workers, beside unsigned: client CPU for an operation is 2.00 times"
@@ -108,14 +134,14 @@ def test_one_repeat_has_no_interval_and_what_is_not_ranked_no_factor() -> None:
     _, signed, _ = costs(1)
     assert signed.client is not None
     assert signed.client.low is None
-    assert "one repeat: no interval" in signing_sentences([signed])[0]
-    few = signing_sentences(costs(3))[0]
+    assert "one repeat: no interval" in factor_sentences([signed])[0]
+    few = factor_sentences(costs(3))[0]
     assert "; 3 repeats are too few for a claim)" in few
     _, signed, chunks = costs(5, ["write-signed"])
     assert signed.client is signed.gateway is None
-    assert signing_lines([signed])[0][5] == "–"
-    assert signing_lines([signed])[0][-1] == "not ranked"
-    assert not signing_sentences([signed])
+    assert factor_lines([signed])[0][5] == "–"
+    assert factor_lines([signed])[0][-1] == "not ranked"
+    assert not factor_sentences([signed])
     assert chunks.client is not None
 
 
