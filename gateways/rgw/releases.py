@@ -34,7 +34,7 @@ class CephRelease(Record):
 
 _BEFORE_18: Final[Mapping[S3Way, str]] = {
     "trailers": "radosgw before 18 refuses checksums in trailers (400 XAmzContentSHA256Mismatch)",
-    "sse-s3": "radosgw before 17 does not know SSE-S3 (400 InvalidArgument)",
+    "sse-s3": "radosgw before 17 does not know SSE-S3: it answers 200 and stores objects plain",
 }
 
 _PACKAGES = (
