@@ -182,7 +182,7 @@ class RunningGateway(ABC):
     rendered: tuple[Rendered, ...]
     profile_remark: str = ""
     """What to know about a profile of its daemons."""
-    takes_names: ClassVar[bool] = False
+    takes_names: bool = False
     """Whether it can have names in its listings without objects: `put_names`."""
     uneven: tuple[str, ...] = ()
     """Why its storage hosts share reads unevenly, a sentence each: reads are then provisional."""

@@ -28,6 +28,9 @@ class CephRelease(Record):
     """Health checks of this release that say nothing about a store."""
     s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
     """What of S3 requests its radosgw refuses, and how."""
+    counts_anew: bool = True
+    """Whether `radosgw-admin bucket check --fix` counts what is in a bucket's index: 14's does not.
+    """
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
@@ -49,6 +52,7 @@ _VERSION_PACKAGES = ("ceph-common", "radosgw", "ceph-base")
 
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
+        counts_anew=False,
         image=RootImage(
             name="ceph-14",
             suite="bullseye",

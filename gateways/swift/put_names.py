@@ -49,6 +49,8 @@ def put(broker: Any, order: dict[str, Any], first: str, then: str) -> int:
 
 def main() -> None:
     """See the module."""
+    # Importing eventlet's resolver fails on hosts without name servers.
+    os.environ["EVENTLET_NO_GREENDNS"] = "yes"
     from swift.common.ring import Ring  # type: ignore[import-not-found]  # noqa: PLC0415 - installed only on the hosts where this runs
     from swift.common.utils import (  # type: ignore[import-not-found]  # noqa: PLC0415 - likewise
         Timestamp,

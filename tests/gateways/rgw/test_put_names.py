@@ -92,6 +92,12 @@ def test_shards_are_in_their_order_and_complete() -> None:
             shard_objects(wrong, "b1")
 
 
+def test_a_release_that_does_not_count_anew_gets_objects(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    assert stage.rgw().takes_names
+    assert not stage.rgw(release="ceph-14").takes_names
+
+
 @pytest.mark.parametrize(
     ("count", "counted", "fault"),
     [
