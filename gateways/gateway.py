@@ -322,6 +322,10 @@ class Gateway(ABC):
         """Ways to sign S3 requests that it is known to refuse, each with what it answers."""
         return {}
 
+    def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
+        """Operations of suites that it is known not to do over an API, each with what it does."""
+        return {}
+
     @property
     def own_ca(self) -> bool:
         """Whether clients must be given a CA's certificate to verify it (`Endpoint.ca_file`)."""

@@ -27,6 +27,10 @@ Operation = Literal[
     "delete-many",
     "write-multipart",
     "list-all",
+    "write-if-none-match",
+    "rewrite-if-none-match",
+    "update-metadata",
+    "tag",
     "write-part",
     "list-page",
 ]
@@ -39,7 +43,8 @@ of their requests that is a part or a page: `write-part` and `list-page` are in 
 class OperationTraits:
     """What is known of an operation.
 
-    `sent` is by API; `{...}` in it are the options of the workload, in words.
+    `sent` is by API; `{...}` in it are the options of the workload, in words. An API that is not in
+    it has no such requests.
     """
 
     noun: str
@@ -52,6 +57,8 @@ class OperationTraits:
     makes: bool = False
     """Whether each makes a new object."""
     deletes: bool = False
+    one_signing: bool = False
+    """Whether it is signed in a header, with an unsigned payload, and in no other way."""
     part_of: Operation | None = None
     """The operation whose requests it counts."""
 
@@ -86,11 +93,13 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         {"s3": "PUT, x-amz-copy-source", "swift": "PUT, X-Copy-From"},
         picks=True,
         makes=True,
+        one_signing=True,
     ),
     "delete-many": OperationTraits(
         "deletes of many",
         {"s3": "POST ?delete of {many}", "swift": "POST ?bulk-delete of {many}"},
         deletes=True,
+        one_signing=True,
     ),
     "write-multipart": OperationTraits(
         "writes in parts",
@@ -100,6 +109,7 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         },
         moves_bodies=True,
         makes=True,
+        one_signing=True,
     ),
     "list-all": OperationTraits(
         "complete listings",
@@ -108,6 +118,24 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
             "swift": "GET ?{page}, and with each marker until a page is empty",
         },
     ),
+    "write-if-none-match": OperationTraits(
+        "writes if new", _both("PUT, If-None-Match: *"), moves_bodies=True, makes=True
+    ),
+    "rewrite-if-none-match": OperationTraits(
+        "refused writes",
+        _both("PUT of an object that exists, If-None-Match: *, until 412"),
+        picks=True,
+    ),
+    "update-metadata": OperationTraits(
+        "updates of metadata",
+        {
+            "s3": "PUT, x-amz-copy-source: itself, x-amz-metadata-directive: REPLACE",
+            "swift": "POST, X-Object-Meta-Weighbridge",
+        },
+        picks=True,
+        one_signing=True,
+    ),
+    "tag": OperationTraits("taggings", {"s3": "PUT ?tagging"}, picks=True, one_signing=True),
     "write-part": OperationTraits(
         "parts",
         {"s3": "PUT ?partNumber of {part}", "swift": "PUT of a segment of {part}"},

@@ -36,6 +36,13 @@ _NO_TRAILERS: Final[Mapping[SignedWay, str]] = {
     "trailers": "radosgw before 18 refuses checksums in trailers (400 XAmzContentSHA256Mismatch)"
 }
 
+_OVERWRITES: Final = "radosgw ignores If-None-Match over the Swift API, and overwrites the object"
+SWIFT_LACKS: Final[Mapping[str, str]] = {
+    "write-if-none-match": _OVERWRITES,
+    "rewrite-if-none-match": _OVERWRITES,
+}
+"""Operations that its Swift API does not do, and what it does instead: see docs/capabilities.md."""
+
 _PACKAGES = (
     *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados"),
     # CephFS is no gateway, but a layer that Ceph studies measured beside RADOS.

@@ -31,7 +31,7 @@ from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, GRAMMAR
-from weighbridge.gateways.rgw.releases import RELEASES
+from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
@@ -110,6 +110,10 @@ class Rgw(Gateway):
     def s3_lacks(self) -> Mapping[SignedWay, str]:
         """As its release."""
         return RELEASES[self.release].s3_lacks
+
+    def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
+        """The same in all releases so far."""
+        return SWIFT_LACKS if api == "swift" else {}
 
     @property
     def own_ca(self) -> bool:

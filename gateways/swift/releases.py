@@ -25,6 +25,8 @@ class SwiftRelease(Record):
     image: RootImage
     s3_lacks: Mapping[SignedWay, str] = Field(default_factory=dict)
     """Ways to sign S3 requests that its s3api refuses, and how."""
+    s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
+    """Operations of suites that its s3api does not do, and what it answers."""
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
@@ -36,6 +38,15 @@ _NO_CHUNKS: Final[Mapping[SignedWay, str]] = {
     **_ANONYMOUS,
     "signed chunks": "this s3api does not know signed chunks (501)",
     "trailers": "this s3api does not know checksums in trailers (501)",
+}
+
+_NO_TAGS: Final = {"tag": "s3api has no tags of objects (501)"}
+_NO_CONDITIONS: Final = {
+    **_NO_TAGS,
+    **dict.fromkeys(
+        ("write-if-none-match", "rewrite-if-none-match"),
+        "this s3api refuses writes with If-None-Match (501)",
+    ),
 }
 
 _VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
@@ -54,6 +65,7 @@ RELEASES: dict[str, SwiftRelease] = {
         ),
         lacks=frozenset({"etag_validate_pct"}),
         s3_lacks=_NO_CHUNKS,
+        s3_lacks_operations=_NO_CONDITIONS,
     ),
     "swift-2.30": SwiftRelease(
         image=RootImage(
@@ -64,6 +76,7 @@ RELEASES: dict[str, SwiftRelease] = {
         ),
         lacks=frozenset({"etag_validate_pct"}),
         s3_lacks=_NO_CHUNKS,
+        s3_lacks_operations=_NO_CONDITIONS,
     ),
     "swift-2.35": SwiftRelease(
         image=RootImage(
@@ -73,6 +86,7 @@ RELEASES: dict[str, SwiftRelease] = {
             version_packages=_VERSION_PACKAGES,
         ),
         s3_lacks=_ANONYMOUS,
+        s3_lacks_operations=_NO_CONDITIONS,
     ),
     "swift-2.38": SwiftRelease(
         image=RootImage(
@@ -84,6 +98,7 @@ RELEASES: dict[str, SwiftRelease] = {
             options=('--aptopt=Acquire::Check-Valid-Until "false"',),
         ),
         s3_lacks=_ANONYMOUS,
+        s3_lacks_operations=_NO_TAGS,
     ),
 }
 """Releases of Swift by the name that layouts use."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.drivers.conftest import Bench, serving, shape, until
-from tests.drivers.good_answers import GOOD, REQUESTS, of_api, workload_of
+from tests.drivers.good_answers import GOOD, REQUESTS, SENT, of_api, workload_of
 from weighbridge.suites import TRAITS, Operation
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "what-is-sent.md"
@@ -47,6 +47,15 @@ ABOUT: Final[dict[Operation, str]] = {
     "last, `list-page` each page. S3 says whether there is more; over Swift only an empty page is "
     "the last, since Ceph’s may be shorter than asked for. Names must go on, and all that exist "
     "must come: else it is `bad-list`.",
+    "write-if-none-match": "A new object if there is none. There is none, so it must be taken, and "
+    "checked like a write. Over radosgw’s Swift API, which ignores the condition, and s3api before "
+    "2.38, which refuses it, it is refused before the start; so is the next one.",
+    "rewrite-if-none-match": "A prepared object is sent once more, and must not be replaced: the "
+    "answer must be 412, before the body is sent or after it. A success is `ignored-condition`. "
+    "No bytes are counted.",
+    "update-metadata": "Another value of one key of a prepared object’s metadata. S3 replaces the "
+    "object by a copy of itself: its `ETag` must stay that of the content.",
+    "tag": "Another tag of a prepared object, instead of any that it has. Only S3 has them.",
 }
 HEAD: Final = """\
 # What is sent
@@ -129,6 +138,8 @@ def page() -> str:
     for operation, about in ABOUT.items():
         parts.append(f"## {operation}\n\n{about}\n")
         for api, name in NAMES.items():
+            if (operation, api) not in SENT:
+                continue
             requests = "\n\n\n".join(sent_by(operation, api))
             parts.append(f"Over {name}:\n\n```http\n{requests}\n```\n")
     return "\n".join(parts)

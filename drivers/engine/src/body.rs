@@ -83,6 +83,7 @@ impl Said {
             checksum: self.checksum.as_ref().map(|(kind, value)| (*kind, value.as_bytes())),
             decoded_length: &self.decoded_length,
             copy_source: b"",
+            metadata: b"",
         }
     }
 }

@@ -82,8 +82,11 @@ impl Workload {
                 return Err(format!("{} is a part of another operation", part.word()));
             }
         }
-        let fixed = [Operation::Copy, Operation::DeleteMany, Operation::WriteMultipart];
-        if let Some(one) = fixed.into_iter().find(|&one| has(one))
+        let is_fixed = |one: &Operation| {
+            matches!(one, Operation::Copy | Operation::DeleteMany | Operation::WriteMultipart)
+                || one.notes()
+        };
+        if let Some(one) = self.operations.keys().find(|&one| is_fixed(one))
             && self.signing != Signing::default()
         {
             return Err(format!("signing: {} is signed in one way only", one.word()));
@@ -102,9 +105,10 @@ impl Workload {
             if part == 0 || smallest == 0 || parts(largest, part) > MOST_PARTS {
                 return Err(format!("an object has 1 to {MOST_PARTS} parts of at least 1 byte"));
             }
-            if has(Operation::Write) || has(Operation::Copy) {
+            let others = |one: &Operation| one.writes() && *one != Operation::WriteMultipart;
+            if self.operations.keys().any(others) {
                 return Err(
-                    "write-multipart beside write or copy: how an object is deleted depends on \
+                    "write-multipart beside other writes: how an object is deleted depends on \
                      how it was written"
                         .into(),
                 );

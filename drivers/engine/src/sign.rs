@@ -29,11 +29,19 @@ pub struct Told<'a> {
     pub decoded_length: &'a [u8],
     /// Value of `x-amz-copy-source`; empty: nothing is copied.
     pub copy_source: &'a [u8],
+    /// Value of the metadata that replaces what an object has; empty: none does.
+    pub metadata: &'a [u8],
 }
 
 impl Default for Told<'_> {
     fn default() -> Self {
-        Self { hash: UNSIGNED, checksum: None, decoded_length: b"", copy_source: b"" }
+        Self {
+            hash: UNSIGNED,
+            checksum: None,
+            decoded_length: b"",
+            copy_source: b"",
+            metadata: b"",
+        }
     }
 }
 
@@ -103,13 +111,16 @@ impl Signer {
         }
         // Sorted by name; those without a value are not sent.
         let date = self.date;
-        let lines: [(&str, &[u8]); 9] = [
+        let directive: &[u8] = if told.metadata.is_empty() { b"" } else { b"REPLACE" };
+        let lines: [(&str, &[u8]); 11] = [
             ("host", host),
             (summed, value),
             ("x-amz-content-sha256", told.hash),
             ("x-amz-copy-source", told.copy_source),
             ("x-amz-date", &date),
             ("x-amz-decoded-content-length", told.decoded_length),
+            ("x-amz-meta-weighbridge", told.metadata),
+            ("x-amz-metadata-directive", directive),
             ("x-amz-sdk-checksum-algorithm", algorithm),
             ("x-amz-security-token", self.token.as_bytes()),
             ("x-amz-trailer", trailer),

@@ -285,7 +285,7 @@ impl Worker {
         self.out.extend_from_slice(context.head_writer.body());
         self.to_send = self.out.len() as u64;
         let (mut span, mut framing) = (0..0, None);
-        if request.operation == Operation::Write {
+        if request.operation.puts() {
             (span, framing) = (0..request.size, context.head_writer.framing());
             self.to_send += sent_length(signing, request.size);
         } else if request.body_bytes() > 0 {
