@@ -104,8 +104,8 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
     "write-multipart": OperationTraits(
         "writes in parts",
         {
-            "s3": "POST ?uploads, PUT ?partNumber of {part} one after the other, POST ?uploadId",
-            "swift": "PUT of segments of {part} one after the other, PUT ?multipart-manifest=put",
+            "s3": "POST ?uploads, PUT ?partNumber of {part} {order}, POST ?uploadId",
+            "swift": "PUT of segments of {part} {order}, PUT ?multipart-manifest=put",
         },
         moves_bodies=True,
         makes=True,
@@ -181,9 +181,17 @@ class RangeOptions(Record):
 
 
 class MultipartOptions(Record):
-    """Length of the parts of `write-multipart`: `{part: 8MiB}`."""
+    """The parts of `write-multipart`: `{part: 8MiB, at_once: 4}`."""
 
     part: Annotated[Bytes, Field(ge=SMALLEST_PART_BYTES, le=LARGEST_PUT_BYTES)]
+    """Length of a part, in bytes."""
+    at_once: Annotated[int, Field(ge=1, le=64)] = 1
+    """How many a worker sends at the same time, each over a connection of its own."""
+
+    @property
+    def order(self) -> str:
+        """How many are sent at the same time, in words."""
+        return "one after the other" if self.at_once == 1 else f"{self.at_once} at once"
 
 
 class ListingOptions(Record):
@@ -228,6 +236,7 @@ def sent_words(
         .format(
             range=f"{show_bytes(part_range.bytes)}, {at[part_range.at]}" if part_range else "",
             part=show_bytes(multipart.part) if multipart else "",
+            order=multipart.order if multipart else "",
             page="&".join(page),
             many=f"{delete_many} objects",
         )

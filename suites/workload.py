@@ -254,8 +254,8 @@ class Workload(Record):
     range: RangeOptions | None = None
     """For `read-range`, what it reads: `{bytes: 64KiB, at: random}`, or `start`, `sequential`."""
     multipart: MultipartOptions | None = None
-    """For `write-multipart`, the length of its parts: `{part: 8MiB}`. A worker sends them one after
-    the other, as it has one request outstanding.
+    """For `write-multipart`, its parts: `{part: 8MiB, at_once: 4}`. By default a worker sends them
+    one after the other, as it has one request outstanding.
     """
     listing: ListingOptions | None = None
     """For `list-all`, its pages: `{page: 1000, prefix: object-00}`; None: pages of 1000."""

@@ -59,8 +59,9 @@ class Engine:
     several objects must have deleted each (`not-deleted`), and a copy, an upload or a deletion of
     several must say what was done (`bad-result`).
 
-    An upload in parts and a complete listing are several requests, one after the other. They are
-    one operation, whose latency is from the first to the last; each part and each page is counted
+    An upload in parts and a complete listing are several requests, one after the other, unless
+    `multipart` has `at_once`: then so many parts are outstanding at the same time. They are one
+    operation, whose latency is from the first to the last; each part and each page is counted
     beside it (`write-part`, `list-page`). After a failure the operation is not continued.
     """
 

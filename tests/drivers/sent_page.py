@@ -36,10 +36,12 @@ ABOUT: Final[dict[Operation, str]] = {
     "delete-many": "Key `delete_many` (100) prepared objects of one container by one request. The "
     "answer must say that each was deleted: errors in a 200 are `not-deleted`; a success that says "
     "nothing, as of a Swift proxy without `bulk`, is `bad-result`.",
-    "write-multipart": "A new object in parts of key `multipart: {part: 8MiB}`, one after the "
-    "other: a worker has one request outstanding. Results have two rows: `write-multipart` is the "
-    "object from the first request to the last, `write-part` each part. An error in the 200 of the "
-    "last request is `error-body`. An upload that fails is not continued: its parts "
+    "write-multipart": "A new object in parts: key `multipart: {part: 8MiB, at_once: 4}`. Without "
+    "`at_once` a worker sends them one after the other, as it has one request outstanding; with "
+    "it, over so many connections, each of which takes the next part as soon as its last is done. "
+    "Results have two rows: `write-multipart` is the object from the first request to the last, "
+    "`write-part` each part. An error in the 200 of the last request is `error-body`. An upload "
+    "that fails ends with the parts of it that are outstanding: its parts "
     "stay until its container is deleted. Over Swift it is a static large object, deleted with its "
     "segments.",
     "list-all": "A complete container, page by page: key `listing: {page: 1000, prefix: …, "

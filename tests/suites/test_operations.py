@@ -36,6 +36,7 @@ MULTIPART = {"multipart": {"part": "8MiB"}}
         (["list"], {"listing": {"page": 10}}, "`listing` is for list-all"),
         (["read-range"], {**RANGE, "objects": {"size": "0B"}}, "at least 1 byte"),
         (["write-multipart"], {"multipart": {"part": "1MiB"}}, "5242880"),
+        (["write-multipart"], {"multipart": {"part": "8MiB", "at_once": 65}}, "64"),
         (
             ["write-multipart"],
             {**MULTIPART, "objects": {"size": "8GiB"}},
@@ -74,6 +75,8 @@ def test_each_operation_has_words_for_both_apis() -> None:
     assert some.sent("read", "rados") == ""
     words = {some.sent(one, api) for one in TRAITS for api in TRAITS[one].sent}
     assert all(words)
+    at_once = workload(["write-multipart"], multipart={"part": "8MiB", "at_once": 4})
+    assert "PUT ?partNumber of 8 MiB 4 at once," in at_once.sent("write-multipart", "s3")
     assert {one for one in TRAITS if set(TRAITS[one].sent) != {"s3", "swift"}} == {"tag"}
     paged = {"page": 5, "prefix": "object-1", "delimiter": "-"}
     assert workload(["list-all"], listing=paged).sent("list-page", "s3") == (

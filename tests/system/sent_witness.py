@@ -30,7 +30,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     "copy": {},
     "list-all": {"listing": {"page": 7, "prefix": "object-"}},
     "delete-many": {"delete_many": 10},
-    "write-multipart": {"multipart": {"part": 5 << 20}},
+    "write-multipart": {"multipart": {"part": 5 << 20, "at_once": 2}},
     "write-if-none-match": {},
     "rewrite-if-none-match": {},
     "update-metadata": {"pick": "sequential"},

@@ -9,6 +9,8 @@ use serde::Deserialize;
 pub const MOST_KEYS: u64 = 1000;
 /// Most parts of an object: as many as a manifest of Swift's may name by default.
 pub const MOST_PARTS: u64 = 1000;
+/// Most parts that a worker sends at the same time.
+pub const MOST_AT_ONCE: u64 = 64;
 
 /// Which part of an object `read-range` reads.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
@@ -38,6 +40,13 @@ pub enum At {
 pub struct Multipart {
     /// Length of a part.
     pub part: u64,
+    /// How many are sent at the same time, each over a connection of its own.
+    #[serde(default = "one")]
+    pub at_once: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// What `list-all` lists.
@@ -99,11 +108,14 @@ impl Workload {
             }
         }
         if has(Operation::WriteMultipart) {
-            let Some(Multipart { part }) = self.multipart else {
+            let Some(Multipart { part, at_once }) = self.multipart else {
                 return Err("write-multipart needs a `multipart`".into());
             };
             if part == 0 || smallest == 0 || parts(largest, part) > MOST_PARTS {
                 return Err(format!("an object has 1 to {MOST_PARTS} parts of at least 1 byte"));
+            }
+            if !(1..=MOST_AT_ONCE).contains(&at_once) {
+                return Err(format!("at_once: {at_once} is not 1 to {MOST_AT_ONCE}"));
             }
             let others = |one: &Operation| one.writes() && *one != Operation::WriteMultipart;
             if self.operations.keys().any(others) {
