@@ -333,6 +333,10 @@ class Gateway(ABC):
         """What of S3 requests it is known not to do, each with what it answers."""
         return {}
 
+    def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
+        """Operations of suites that it is known not to do over an API, each with what it does."""
+        return {}
+
     @property
     def own_ca(self) -> bool:
         """Whether clients must be given a CA's certificate to verify it (`Endpoint.ca_file`)."""

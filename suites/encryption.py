@@ -17,9 +17,18 @@ PLAIN: Final[Encryption] = "none"
 SeveralEncryptions = Annotated[tuple[Encryption, ...], Field(min_length=1, max_length=3)]
 
 _PLAIN_ONLY: Final[frozenset[Operation]] = frozenset(
-    ("copy", "read-if-match", "read-if-none-match")
+    (
+        "copy",
+        "read-if-match",
+        "read-if-none-match",
+        "rewrite-if-none-match",
+        "update-metadata",
+        "write-if-none-match",
+    )
 )
-"""A copy needs two keys, and an encrypted object's ETag need not be the MD5 that is known."""
+"""A copy, such as one onto itself, needs two keys; an encrypted object's ETag need not be the MD5 that
+is known; conditional writes with a key were not tried.
+"""
 
 _WORDS: Final[dict[Encryption, str]] = {
     PLAIN: "not asked for",

@@ -27,6 +27,10 @@ Operation = Literal[
     "delete-many",
     "write-multipart",
     "list-all",
+    "write-if-none-match",
+    "rewrite-if-none-match",
+    "update-metadata",
+    "tag",
     "write-part",
     "list-page",
 ]
@@ -39,7 +43,8 @@ of their requests that is a part or a page: `write-part` and `list-page` are in 
 class OperationTraits:
     """What is known of an operation.
 
-    `sent` is by API; `{...}` in it are the options of the workload, in words.
+    `sent` is by API; `{...}` in it are the options of the workload, in words. An API that is not in
+    it has no such requests.
     """
 
     noun: str
@@ -52,6 +57,8 @@ class OperationTraits:
     makes: bool = False
     """Whether each makes a new object."""
     deletes: bool = False
+    one_signing: bool = False
+    """Whether it is signed in a header, with an unsigned payload, and in no other way."""
     part_of: Operation | None = None
     """The operation whose requests it counts."""
 
@@ -86,20 +93,23 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         {"s3": "PUT, x-amz-copy-source", "swift": "PUT, X-Copy-From"},
         picks=True,
         makes=True,
+        one_signing=True,
     ),
     "delete-many": OperationTraits(
         "deletes of many",
         {"s3": "POST ?delete of {many}", "swift": "POST ?bulk-delete of {many}"},
         deletes=True,
+        one_signing=True,
     ),
     "write-multipart": OperationTraits(
         "writes in parts",
         {
-            "s3": "POST ?uploads, PUT ?partNumber of {part} one after the other, POST ?uploadId",
-            "swift": "PUT of segments of {part} one after the other, PUT ?multipart-manifest=put",
+            "s3": "POST ?uploads, PUT ?partNumber of {part} {order}, POST ?uploadId",
+            "swift": "PUT of segments of {part} {order}, PUT ?multipart-manifest=put",
         },
         moves_bodies=True,
         makes=True,
+        one_signing=True,
     ),
     "list-all": OperationTraits(
         "complete listings",
@@ -108,6 +118,24 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
             "swift": "GET ?{page}, and with each marker until a page is empty",
         },
     ),
+    "write-if-none-match": OperationTraits(
+        "writes if new", _both("PUT, If-None-Match: *"), moves_bodies=True, makes=True
+    ),
+    "rewrite-if-none-match": OperationTraits(
+        "refused writes",
+        _both("PUT of an object that exists, If-None-Match: *, until 412"),
+        picks=True,
+    ),
+    "update-metadata": OperationTraits(
+        "updates of metadata",
+        {
+            "s3": "PUT, x-amz-copy-source: itself, x-amz-metadata-directive: REPLACE",
+            "swift": "POST, X-Object-Meta-Weighbridge",
+        },
+        picks=True,
+        one_signing=True,
+    ),
+    "tag": OperationTraits("taggings", {"s3": "PUT ?tagging"}, picks=True, one_signing=True),
     "write-part": OperationTraits(
         "parts",
         {"s3": "PUT ?partNumber of {part}", "swift": "PUT of a segment of {part}"},
@@ -153,9 +181,17 @@ class RangeOptions(Record):
 
 
 class MultipartOptions(Record):
-    """Length of the parts of `write-multipart`: `{part: 8MiB}`."""
+    """The parts of `write-multipart`: `{part: 8MiB, at_once: 4}`."""
 
     part: Annotated[Bytes, Field(ge=SMALLEST_PART_BYTES, le=LARGEST_PUT_BYTES)]
+    """Length of a part, in bytes."""
+    at_once: Annotated[int, Field(ge=1, le=64)] = 1
+    """How many a worker sends at the same time, each over a connection of its own."""
+
+    @property
+    def order(self) -> str:
+        """How many are sent at the same time, in words."""
+        return "one after the other" if self.at_once == 1 else f"{self.at_once} at once"
 
 
 class ListingOptions(Record):
@@ -200,6 +236,7 @@ def sent_words(
         .format(
             range=f"{show_bytes(part_range.bytes)}, {at[part_range.at]}" if part_range else "",
             part=show_bytes(multipart.part) if multipart else "",
+            order=multipart.order if multipart else "",
             page="&".join(page),
             many=f"{delete_many} objects",
         )

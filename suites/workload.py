@@ -26,8 +26,6 @@ from weighbridge.suites.operations import (
 )
 from weighbridge.suites.signing import UNSIGNED, SeveralSignings, WorkloadSigning
 
-FIXED_SIGNING: Final[frozenset[Operation]] = frozenset({"copy", "delete-many", "write-multipart"})
-"""Operations whose requests are not signed as `signing` says."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""
 
@@ -258,8 +256,8 @@ class Workload(Record):
     range: RangeOptions | None = None
     """For `read-range`, what it reads: `{bytes: 64KiB, at: random}`, or `start`, `sequential`."""
     multipart: MultipartOptions | None = None
-    """For `write-multipart`, the length of its parts: `{part: 8MiB}`. A worker sends them one after
-    the other, as it has one request outstanding.
+    """For `write-multipart`, its parts: `{part: 8MiB, at_once: 4}`. By default a worker sends them
+    one after the other, as it has one request outstanding.
     """
     listing: ListingOptions | None = None
     """For `list-all`, its pages: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
@@ -290,7 +288,8 @@ class Workload(Record):
                 example = "{bytes: 64KiB, at: random}" if key == "range" else "{part: 8MiB}"
                 raise ValueError(f"{operation} needs `{key}: {example}`")
         several = self.signing if isinstance(self.signing, tuple) else (self.signing,)
-        if (fixed := sorted(FIXED_SIGNING & asked)) and any(one != UNSIGNED for one in several):
+        fixed = sorted(one for one in asked if TRAITS[one].one_signing)
+        if fixed and any(one != UNSIGNED for one in several):
             raise ValueError(
                 f"signing: {', '.join(fixed)} is signed in a header, with an unsigned payload, and "
                 "in no other way: leave `signing` out, or use another workload for it"
@@ -304,10 +303,11 @@ class Workload(Record):
                 f"an object of {show_bytes(sizes[1])} would have more than {MOST_PARTS} parts, "
                 "which Swift's manifests cannot have: take larger ones"
             )
-        if "write-multipart" in asked and {"write", "copy"} & asked:
+        others = sorted(one for one in asked - {"write-multipart"} if TRAITS[one].makes)
+        if "write-multipart" in asked and others:
             raise ValueError(
-                "write-multipart beside write or copy: how an object is deleted depends on how it "
-                "was written; make two workloads of them"
+                f"write-multipart beside {', '.join(others)}: how an object is deleted depends on "
+                "how it was written; make two workloads of them"
             )
         beside = [one for one in self.operations if TRAITS[one].picks or one == "delete"]
         if "delete-many" in asked and beside:

@@ -55,12 +55,14 @@ class Engine:
     1 MiB. A listing is parsed and has no more keys than requested, and no fewer than there are
     prepared objects, unless the workload deletes them (`bad-list`). A success with an `<Error>` as
     its body is an error (`error-body`). A range must be the one requested (`ignored-range`,
-    `wrong-range`); an object that has not changed is not sent (`ignored-condition`); a request for
+    `wrong-range`); an object that has not changed is not sent, and one that exists is not taken if
+    that is the condition (`ignored-condition`); a request for
     several objects must have deleted each (`not-deleted`), and a copy, an upload or a deletion of
     several must say what was done (`bad-result`).
 
-    An upload in parts and a complete listing are several requests, one after the other. They are
-    one operation, whose latency is from the first to the last; each part and each page is counted
+    An upload in parts and a complete listing are several requests, one after the other, unless
+    `multipart` has `at_once`: then so many parts are outstanding at the same time. They are one
+    operation, whose latency is from the first to the last; each part and each page is counted
     beside it (`write-part`, `list-page`). After a failure the operation is not continued.
     """
 

@@ -40,6 +40,13 @@ _BEFORE_18: Final[Mapping[S3Way, str]] = {
     "sse-s3": "radosgw before 17 does not know SSE-S3: it answers 200 and stores objects plain",
 }
 
+_OVERWRITES: Final = "radosgw ignores If-None-Match over the Swift API, and overwrites the object"
+SWIFT_LACKS: Final[Mapping[str, str]] = {
+    "write-if-none-match": _OVERWRITES,
+    "rewrite-if-none-match": _OVERWRITES,
+}
+"""Operations that its Swift API does not do, and what it does instead: see docs/capabilities.md."""
+
 _PACKAGES = (
     *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados"),
     # CephFS is no gateway, but a layer that Ceph studies measured beside RADOS.

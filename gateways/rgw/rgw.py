@@ -31,7 +31,7 @@ from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, GRAMMAR
-from weighbridge.gateways.rgw.releases import RELEASES
+from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 _VAULT: Final = "rgw_crypt_sse_s3_vault_addr"
@@ -117,6 +117,10 @@ class Rgw(Gateway):
         lacks = RELEASES[self.release].s3_lacks
         named = any(_VAULT in section for section in self.settings.options.values())
         return lacks if named or "sse-s3" in lacks else {**lacks, "sse-s3": _NO_VAULT}
+
+    def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
+        """The same in all releases so far."""
+        return SWIFT_LACKS if api == "swift" else {}
 
     @property
     def own_ca(self) -> bool:

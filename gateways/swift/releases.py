@@ -25,6 +25,8 @@ class SwiftRelease(Record):
     image: RootImage
     s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
     """What of S3 requests its s3api refuses or does not do, and how."""
+    s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
+    """Operations of suites that its s3api does not do, and what it answers."""
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
@@ -38,6 +40,15 @@ _NO_CHUNKS: Final[Mapping[S3Way, str]] = {
     **_ALL,
     "signed chunks": "this s3api does not know signed chunks (501)",
     "trailers": "this s3api does not know checksums in trailers (501)",
+}
+
+_NO_TAGS: Final = {"tag": "s3api has no tags of objects (501)"}
+_NO_CONDITIONS: Final = {
+    **_NO_TAGS,
+    **dict.fromkeys(
+        ("write-if-none-match", "rewrite-if-none-match"),
+        "this s3api refuses writes with If-None-Match (501)",
+    ),
 }
 
 _VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
@@ -56,6 +67,7 @@ RELEASES: dict[str, SwiftRelease] = {
         ),
         lacks=frozenset({"etag_validate_pct"}),
         s3_lacks=_NO_CHUNKS,
+        s3_lacks_operations=_NO_CONDITIONS,
     ),
     "swift-2.30": SwiftRelease(
         image=RootImage(
@@ -66,6 +78,7 @@ RELEASES: dict[str, SwiftRelease] = {
         ),
         lacks=frozenset({"etag_validate_pct"}),
         s3_lacks=_NO_CHUNKS,
+        s3_lacks_operations=_NO_CONDITIONS,
     ),
     "swift-2.35": SwiftRelease(
         image=RootImage(
@@ -75,6 +88,7 @@ RELEASES: dict[str, SwiftRelease] = {
             version_packages=_VERSION_PACKAGES,
         ),
         s3_lacks=_ALL,
+        s3_lacks_operations=_NO_CONDITIONS,
     ),
     "swift-2.38": SwiftRelease(
         image=RootImage(
@@ -86,6 +100,7 @@ RELEASES: dict[str, SwiftRelease] = {
             options=('--aptopt=Acquire::Check-Valid-Until "false"',),
         ),
         s3_lacks=_ALL,
+        s3_lacks_operations=_NO_TAGS,
     ),
 }
 """Releases of Swift by the name that layouts use."""

@@ -111,6 +111,10 @@ class Swift(Gateway):
         """As its release's s3api."""
         return RELEASES[self.release].s3_lacks
 
+    def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
+        """As its release's s3api; the Swift API has all."""
+        return RELEASES[self.release].s3_lacks_operations if api == "s3" else {}
+
     @property
     def own_ca(self) -> bool:
         """See Gateway."""

@@ -30,6 +30,10 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "delete-many": {"delete_many": 3, "per_container": 9},
     "write-multipart": {"multipart": {"part": PART}},
     "list-all": {"listing": {"page": 5, "prefix": "object-", "delimiter": ""}},
+    "write-if-none-match": {},
+    "rewrite-if-none-match": {},
+    "update-metadata": {},
+    "tag": {},
 }
 """The keys of a workload of each operation."""
 REQUESTS: Final = {"write-multipart": {"s3": 5, "swift": 4}, "list-all": {"s3": 2, "swift": 3}}
@@ -132,8 +136,20 @@ GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
     "delete-many": _delete_many,
     "write-multipart": _multipart,
     "list-all": _list_all,
+    "write-if-none-match": lambda _api, _head: answer("201 Created", b"", f"ETag: {MD5}"),
+    "rewrite-if-none-match": lambda _api, _head: answer("412 Precondition Failed", b"exists"),
+    "update-metadata": lambda api, head: (
+        answer("202 Accepted", b"ok") if api == "swift" else _copy(api, head)
+    ),
+    "tag": lambda _api, _head: answer("200 OK"),
 }
 """The right answer to a request of an operation, by API and head."""
+LACKED: Final = {("tag", "swift")}
+"""Operations that an API does not have."""
+SENT: Final = [
+    (name, api) for name in SHAPES for api in ("s3", "swift") if (name, api) not in LACKED
+]
+"""Every operation over every API that has it."""
 
 
 def of_api(api: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.drivers.conftest import Bench, serving, shape, until
-from tests.drivers.good_answers import GOOD, REQUESTS, of_api, workload_of
+from tests.drivers.good_answers import GOOD, REQUESTS, SENT, of_api, workload_of
 from weighbridge.suites import TRAITS, Operation
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "what-is-sent.md"
@@ -36,10 +36,12 @@ ABOUT: Final[dict[Operation, str]] = {
     "delete-many": "Key `delete_many` (100) prepared objects of one container by one request. The "
     "answer must say that each was deleted: errors in a 200 are `not-deleted`; a success that says "
     "nothing, as of a Swift proxy without `bulk`, is `bad-result`.",
-    "write-multipart": "A new object in parts of key `multipart: {part: 8MiB}`, one after the "
-    "other: a worker has one request outstanding. Results have two rows: `write-multipart` is the "
-    "object from the first request to the last, `write-part` each part. An error in the 200 of the "
-    "last request is `error-body`. An upload that fails is not continued: its parts "
+    "write-multipart": "A new object in parts: key `multipart: {part: 8MiB, at_once: 4}`. Without "
+    "`at_once` a worker sends them one after the other, as it has one request outstanding; with "
+    "it, over so many connections, each of which takes the next part as soon as its last is done. "
+    "Results have two rows: `write-multipart` is the object from the first request to the last, "
+    "`write-part` each part. An error in the 200 of the last request is `error-body`. An upload "
+    "that fails ends with the parts of it that are outstanding: its parts "
     "stay until its container is deleted. Over Swift it is a static large object, deleted with its "
     "segments.",
     "list-all": "A complete container, page by page: key `listing: {page: 1000, prefix: …, "
@@ -47,6 +49,15 @@ ABOUT: Final[dict[Operation, str]] = {
     "last, `list-page` each page. S3 says whether there is more; over Swift only an empty page is "
     "the last, since Ceph’s may be shorter than asked for. Names must go on, and all that exist "
     "must come: else it is `bad-list`.",
+    "write-if-none-match": "A new object if there is none. There is none, so it must be taken, and "
+    "checked like a write. Over radosgw’s Swift API, which ignores the condition, and s3api before "
+    "2.38, which refuses it, it is refused before the start; so is the next one.",
+    "rewrite-if-none-match": "A prepared object is sent once more, and must not be replaced: the "
+    "answer must be 412, before the body is sent or after it. A success is `ignored-condition`. "
+    "No bytes are counted.",
+    "update-metadata": "Another value of one key of a prepared object’s metadata. S3 replaces the "
+    "object by a copy of itself: its `ETag` must stay that of the content.",
+    "tag": "Another tag of a prepared object, instead of any that it has. Only S3 has them.",
 }
 HEAD: Final = """\
 # What is sent
@@ -129,6 +140,8 @@ def page() -> str:
     for operation, about in ABOUT.items():
         parts.append(f"## {operation}\n\n{about}\n")
         for api, name in NAMES.items():
+            if (operation, api) not in SENT:
+                continue
             requests = "\n\n\n".join(sent_by(operation, api))
             parts.append(f"Over {name}:\n\n```http\n{requests}\n```\n")
     return "\n".join(parts)

@@ -22,7 +22,8 @@ import pytest
 import swiftclient
 from botocore.config import Config
 
-from tests.drivers.conftest import NULL_TARGET, SEED, Served
+from tests.drivers.conftest import NULL_TARGET, SEED, Served, until
+from tests.drivers.good_answers import SENT, of_api, workload_of
 from weighbridge.drivers.engine import _native
 
 Make = Callable[..., Any]
@@ -87,7 +88,7 @@ def test_s3_errors_are_those_of_s3(null: Make) -> None:
         (lambda: client.get_object(Bucket="none", Key="o"), (404, "NoSuchBucket")),
         (lambda: client.put_object(Bucket="none", Key="o", Body=b""), (404, "NoSuchBucket")),
         (lambda: client.delete_bucket(Bucket="b"), (409, "BucketNotEmpty")),
-        (lambda: client.create_multipart_upload(Bucket="b", Key="o"), (501, "NotImplemented")),
+        (lambda: client.get_object_tagging(Bucket="b", Key="o"), (501, "NotImplemented")),
     ]
     for call, wanted in calls:
         with pytest.raises(botocore.exceptions.ClientError) as error:
@@ -141,6 +142,76 @@ def test_swiftclient_gets_what_it_put(null: Make) -> None:
     with pytest.raises(swiftclient.ClientException) as error:
         connection.delete_object("c", "o ü")
     assert error.value.http_status == 404
+    connection.close()
+
+
+@pytest.mark.parametrize(("operation", "api"), SENT)
+def test_it_answers_every_operation_of_the_engine(
+    null: Make, bench: Make, operation: str, api: str
+) -> None:
+    served = null()
+    connection = swift(served)
+    if api == "swift":
+        connection.put_container("wb-w-0")
+    else:
+        s3(served).create_bucket(Bucket="wb-w-0")
+    reached = {**of_api(api), "token": connection.get_auth()[1]} if api == "swift" else {}
+    engine = bench(served, workload_of(operation, verify=True), **reached)
+    engine.prepare()
+    prepared = engine.progress["done"]
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] >= prepared + 3, "operations")
+    engine.engine.stop(5.0)
+    engine.engine.delete("written", 2)
+    assert engine.finish()["errors"] == {}
+    connection.close()
+
+
+def test_boto3_gets_parts_copies_and_the_objects_of_uploads(null: Make) -> None:
+    client = s3(null())
+    client.create_bucket(Bucket="b")
+    body = random.Random(3).randbytes(60_000)
+    etag = client.put_object(Bucket="b", Key="o", Body=body)["ETag"]
+    got = client.get_object(Bucket="b", Key="o", Range="bytes=100-299")
+    assert (got["Body"].read(), got["ContentRange"]) == (body[100:300], "bytes 100-299/60000")
+    assert client.get_object(Bucket="b", Key="o", IfMatch=etag)["ETag"] == etag
+    refused: list[tuple[Callable[[], Any], int]] = [
+        (lambda: client.get_object(Bucket="b", Key="o", Range="bytes=60000-"), 416),
+        (lambda: client.get_object(Bucket="b", Key="o", IfNoneMatch=etag), 304),
+        (lambda: client.get_object(Bucket="b", Key="o", IfMatch='"other"'), 412),
+        (lambda: client.put_object(Bucket="b", Key="o", IfNoneMatch="*", Body=b""), 412),
+        (lambda: client.copy_object(Bucket="b", Key="c", CopySource="b/none"), 404),
+    ]
+    for call, status in refused:
+        with pytest.raises(botocore.exceptions.ClientError) as error:
+            call()
+        assert code(error)[0] == status
+    client.copy_object(Bucket="b", Key="copy", CopySource="b/o")
+    assert client.get_object(Bucket="b", Key="copy")["Body"].read() == body
+    large = _native.content(SEED, 11 << 20, 0, 11 << 20)
+    client.upload_fileobj(io.BytesIO(large), "b", "large")
+    got = client.get_object(Bucket="b", Key="large")
+    assert (got["Body"].read(), got["ETag"][-3:]) == (large, '-2"')
+    keys = {"Objects": [{"Key": name} for name in ("o", "copy", "large")]}
+    deleted = client.delete_objects(Bucket="b", Delete=keys)["Deleted"]
+    assert [one["Key"] for one in deleted] == ["o", "copy", "large"]
+    client.delete_bucket(Bucket="b")
+
+
+def test_swiftclient_gets_the_object_of_its_segments_and_deletes_them_with_it(null: Make) -> None:
+    connection = swift(null())
+    connection.put_container("c")
+    etags = [connection.put_object("c", f"o/{at}", bytes([at]) * 1000) for at in range(3)]
+    manifest = [{"path": f"/c/o/{at}", "etag": etag} for at, etag in enumerate(etags)]
+    put = {"query_string": "multipart-manifest=put"}
+    connection.put_object("c", "o", json.dumps(manifest), **put)
+    assert connection.head_object("c", "o")["content-length"] == "3000"
+    with pytest.raises(swiftclient.ClientException) as error:
+        connection.put_object("c", "p", json.dumps([{"path": "/c/none"}]), **put)
+    assert error.value.http_status == 400
+    connection.post_object("c", "o", {"X-Object-Meta-A": "b"})
+    connection.delete_object("c", "o", query_string="multipart-manifest=delete")
+    connection.delete_container("c")
     connection.close()
 
 

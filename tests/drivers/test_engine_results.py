@@ -15,8 +15,10 @@ from tests.drivers.conftest import until
 from tests.drivers.good_answers import (
     BODY,
     GOOD,
+    MD5,
     PART,
     REQUESTS,
+    SENT,
     SIZE,
     TOKEN,
     answer,
@@ -30,10 +32,11 @@ from tests.drivers.good_answers import (
 
 Make = Callable[..., Any]
 Spoil = Callable[[bytes], bytes]
-NEW = tuple(name for name in GOOD if name not in ("read", "write", "delete", "list", "head"))
+NEW = [one for one in SENT if one[0] not in ("read", "write", "delete", "list", "head")]
 INTERNAL = b'<?xml version="1.0"?><Error><Code>InternalError</Code></Error>'
 RESULTS = [
     ("copy", "s3", 0),
+    ("update-metadata", "s3", 0),
     ("delete-many", "s3", 0),
     ("delete-many", "swift", 0),
     ("write-multipart", "s3", 0),
@@ -47,8 +50,7 @@ def body_of(sent: bytes) -> bytes:
     return sent.partition(b"\r\n\r\n")[2]
 
 
-@pytest.mark.parametrize("api", ["s3", "swift"])
-@pytest.mark.parametrize("operation", NEW)
+@pytest.mark.parametrize(("operation", "api"), NEW)
 def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
     scripted: Make, bench: Make, operation: str, api: str
 ) -> None:
@@ -67,7 +69,8 @@ def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
     assert engine.progress["errors"] == {}
     count = by[operation]["count"]
     assert count >= 3
-    moved = {"read-if-match": SIZE, "write-multipart": SIZE}.get(operation, 0)
+    moving = ("read-if-match", "write-multipart", "write-if-none-match")
+    moved = SIZE if operation in moving else 0
     if operation == "read-range":  # 400, 400 and 200 bytes of each object
         assert by[operation]["bytes"] == sum((PART, PART, 200)[at % 3] for at in range(count))
     elif operation != "list-all":
@@ -156,12 +159,13 @@ ANY = {
 
 
 @pytest.mark.parametrize("spoiler", ANY)
-@pytest.mark.parametrize("api", ["s3", "swift"])
-@pytest.mark.parametrize("operation", NEW)
+@pytest.mark.parametrize(("operation", "api"), NEW)
 def test_a_hostile_answer_to_any_request_is_a_failure_of_its_class(
     scripted: Make, bench: Make, operation: str, api: str, spoiler: str
 ) -> None:
     spoil, error = ANY[spoiler]
+    if (operation, spoiler) == ("rewrite-if-none-match", "precondition"):
+        spoil, error = (lambda _: answer("201 Created")), "ignored-condition"  # 412 is right
     last = REQUESTS.get(operation, {}).get(api, 1) - 1
     for at in dict.fromkeys((0, last)):
         tally, errors = failing(scripted, bench, operation, api, at, spoil)
@@ -240,6 +244,13 @@ FAULTS = [
     ("read-if-none-match", "swift", 0, lambda _: answer("200 OK"), "ignored-condition"),
     ("read-if-none-match", "s3", 0, lambda _: answer("204 No Content"), "http-204"),
     ("read-if-match", "s3", 0, lambda _: b"HTTP/1.1 304 N\r\n\r\n", "http-304"),
+    ("write-if-none-match", "s3", 0, rewritten(MD5.encode(), b"0" * 32), "wrong-etag"),
+    ("rewrite-if-none-match", "s3", 0, lambda _: answer("200 OK"), "ignored-condition"),
+    ("rewrite-if-none-match", "swift", 0, lambda _: answer("409 Conflict"), "http-409"),
+    ("rewrite-if-none-match", "swift", 0, lambda _: answer("304 N"), "http-304"),
+    ("update-metadata", "s3", 0, rewritten(MD5.encode(), b"0" * 32), "wrong-etag"),
+    ("update-metadata", "swift", 0, lambda _: answer("304 N"), "http-304"),
+    ("tag", "s3", 0, lambda _: answer("501 Not Implemented"), "http-501"),
     ("read-if-match", "s3", 0, lambda _: answer("206 P", BODY), "http-206"),
     ("read-if-match", "s3", 0, lambda _: answer("200 OK", BODY[:-1]), "short-body"),
     ("read-if-match", "s3", 0, lambda _: answer("200 OK", BODY[::-1]), "wrong-content"),

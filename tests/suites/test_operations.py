@@ -36,6 +36,7 @@ MULTIPART = {"multipart": {"part": "8MiB"}}
         (["list"], {"listing": {"page": 10}}, "`listing` is for list-all"),
         (["read-range"], {**RANGE, "objects": {"size": "0B"}}, "at least 1 byte"),
         (["write-multipart"], {"multipart": {"part": "1MiB"}}, "5242880"),
+        (["write-multipart"], {"multipart": {"part": "8MiB", "at_once": 65}}, "64"),
         (
             ["write-multipart"],
             {**MULTIPART, "objects": {"size": "8GiB"}},
@@ -43,6 +44,8 @@ MULTIPART = {"multipart": {"part": "8MiB"}}
         ),
         (["write-multipart", "write"], MULTIPART, "how an object is deleted"),
         (["write-multipart", "copy"], MULTIPART, "how an object is deleted"),
+        (["write-multipart", "write-if-none-match"], MULTIPART, "beside write-if-none-match"),
+        (["tag"], {"signing": {"payload": "signed"}}, "tag is signed in a header"),
         (["delete-many", "read"], {}, "delete-many deletes the objects that read would need"),
         (["delete-many", "delete"], {}, "delete-many deletes"),
         (["delete-many"], {"delete_many": 1001}, "1000"),
@@ -70,8 +73,11 @@ def test_each_operation_has_words_for_both_apis() -> None:
     assert some.sent("read-range", "s3") == "GET, Range: 64 KiB, any part"
     assert some.sent("list-page", "swift") == "GET ?limit=1000"
     assert some.sent("read", "rados") == ""
-    words = {some.sent(one, api) for one in TRAITS for api in ("s3", "swift")}
+    words = {some.sent(one, api) for one in TRAITS for api in TRAITS[one].sent}
     assert all(words)
+    at_once = workload(["write-multipart"], multipart={"part": "8MiB", "at_once": 4})
+    assert "PUT ?partNumber of 8 MiB 4 at once," in at_once.sent("write-multipart", "s3")
+    assert {one for one in TRAITS if set(TRAITS[one].sent) != {"s3", "swift"}} == {"tag"}
     paged = {"page": 5, "prefix": "object-1", "delimiter": "-"}
     assert workload(["list-all"], listing=paged).sent("list-page", "s3") == (
         "GET ?list-type=2&max-keys=5&prefix=object-1&delimiter=-"
@@ -98,7 +104,9 @@ def test_drivers_that_do_not_know_an_operation_refuse_it_with_a_sentence(operati
     options = {"read-range": RANGE, "write-multipart": MULTIPART}.get(operation, {})
     some = workload([operation], **options)
     for api in ("s3", "swift"):
-        assert KINDS["locust"].unfit(some, api) == ()
+        lacked = api not in TRAITS[operation].sent
+        said = (f"the {api} API has no {operation}",) if lacked else ()
+        assert KINDS["locust"].unfit(some, api) == said
         assert any(
             f"COSBench has no {operation}" in why for why in KINDS["cosbench"].unfit(some, api)
         )

@@ -1,7 +1,7 @@
 """What boto3 or python-swiftclient sees of what the engine did, as a program on the client host.
 
-stdin is JSON, an endpoint; prints for each operation of the engine its errors, and whether the SDK
-found what it must have left.
+stdin is JSON, an endpoint; prints for each operation of the engine over its API its errors, and
+whether the SDK found what it must have left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup
 from weighbridge.drivers.protocol import Setup
-from weighbridge.suites import Workload
+from weighbridge.suites import TRAITS, Workload
 
 SEED = 7
 SMALL, LARGE = 64 << 10, (12 << 20) + 5
@@ -30,7 +30,11 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     "copy": {},
     "list-all": {"listing": {"page": 7, "prefix": "object-"}},
     "delete-many": {"delete_many": 10},
-    "write-multipart": {"multipart": {"part": 5 << 20}},
+    "write-multipart": {"multipart": {"part": 5 << 20, "at_once": 2}},
+    "write-if-none-match": {},
+    "rewrite-if-none-match": {},
+    "update-metadata": {"pick": "sequential"},
+    "tag": {"pick": "sequential"},
 }
 OBJECTS = 20
 
@@ -64,7 +68,12 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
     progress = group.progress()
     seen: dict[str, Any] = {"errors": progress.errors, "last": progress.last_error}
     seen["rows"] = {tally.operation: tally.count for tally in group.snapshot().tallies}
-    if operation in ("copy", "write-multipart"):
+    if operation in ("update-metadata", "tag") and not progress.failed:
+        notes = [noted(sdk, bucket, object_name(index), operation) for index in range(2)]
+        bodies = [b"".join(sdk.read(bucket, object_name(at))) for at in range(2)]
+        seen["noted"] = notes
+        seen["same"] = bodies == [content(SEED, size, 0, size)] * 2
+    if operation in ("copy", "write-multipart", "write-if-none-match") and not progress.failed:
         names = [written_name(1, 0, 0, index) for index in range(2)]
         same = [b"".join(sdk.read(bucket, name)) == content(SEED, size, 0, size) for name in names]
         seen["same"] = all(same) and [sdk.head(bucket, name) for name in names] == [size, size]
@@ -79,6 +88,18 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
         account.delete_object(bucket, name)
     wait(lambda: account.delete_bucket(bucket))
     return seen
+
+
+def noted(sdk: Client, bucket: str, name: str, operation: str) -> str:
+    """The value that the engine noted last of an object, as the SDK reads it."""
+    if isinstance(sdk, SwiftClient):
+        found = sdk._connection.head_object(bucket, name)
+        return str(found.get("x-object-meta-weighbridge"))
+    client = sdk._client  # type: ignore[attr-defined]
+    if operation == "update-metadata":
+        return str(client.head_object(Bucket=bucket, Key=name)["Metadata"].get("weighbridge"))
+    tags = client.get_object_tagging(Bucket=bucket, Key=name)["TagSet"]
+    return str({one["Key"]: one["Value"] for one in tags}.get("weighbridge"))
 
 
 def wait(condition: Any) -> None:
@@ -96,7 +117,9 @@ def main() -> None:
     account.authenticate()
     sdk: Client
     sdk = S3Client(setup, account, 1) if setup.target.api == "s3" else SwiftClient(setup, account)
-    json.dump({name: one(setup, account, sdk, name) for name in WORKLOADS}, sys.stdout)
+    served = [name for name, traits in TRAITS.items() if setup.target.api in traits.sent]
+    names = [name for name in WORKLOADS if name in served]
+    json.dump({name: one(setup, account, sdk, name) for name in names}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def takes(one: loader.Planned, suite: Suite) -> bool:
-    """Whether a layout takes S3 requests as a suite's."""
+    """Whether a layout takes the requests of a suite, and S3 requests as it makes them."""
     ways = {
         way
         for workload in suite.workloads
@@ -40,7 +40,11 @@ def takes(one: loader.Planned, suite: Suite) -> bool:
             *encryption_needs(workload.encrypted),
         )
     }
-    return "s3" not in suite.api or ways.isdisjoint(one.gateway.s3_lacks())
+    if "s3" in suite.api and not ways.isdisjoint(one.gateway.s3_lacks()):
+        return False
+    asked = {operation for workload in suite.workloads for operation in workload.operations}
+    served = {*one.gateway.apis()} & {*suite.api}
+    return all(asked.isdisjoint(one.gateway.operations_lacked(api)) for api in served)
 
 
 def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip() -> None:

@@ -272,6 +272,26 @@ def _refuse_s3_ways(suite: Suite, planned: Sequence[Planned]) -> None:
         )
 
 
+def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError when a layout is known not to do an operation of a workload."""
+    faults = [
+        f"{workload.name}: {one.layout.name} ({one.layout.release}) has no {operation} over {api}: "
+        f"{lacked[operation]}"
+        for one in planned
+        for api in one.gateway.apis()
+        if api in suite.api and (lacked := one.gateway.operations_lacked(api))
+        for workload in suite.workloads
+        for operation in workload.operations
+        if operation in lacked
+    ]
+    if faults:
+        raise UsageError(
+            "\n".join(faults),
+            advice="Leave that operation or API out, or choose another layout or release; see "
+            "docs/what-is-sent.md.",
+        )
+
+
 def make_plan(
     suite: Suite,
     hardware: Hardware,
@@ -311,6 +331,7 @@ def make_plan(
     _refuse_lone_drivers(suite, planned)
     _refuse_repeated_content(suite, planned)
     _refuse_s3_ways(suite, planned)
+    _refuse_lacking(suite, planned)
     unfit = aging.unfit(suite, planned)
     if unfit:
         raise UsageError(

@@ -177,7 +177,8 @@ impl Answer {
                     EXCERPT_BYTES
                 }
             }
-            Operation::Write | Operation::Head | Operation::ReadIfNoneMatch => EXCERPT_BYTES,
+            Operation::Head | Operation::ReadIfNoneMatch | Operation::Tag => EXCERPT_BYTES,
+            _ if operation.puts() => EXCERPT_BYTES,
             _ => RESULT_BYTES,
         };
         let before = self.received;

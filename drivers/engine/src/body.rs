@@ -84,6 +84,7 @@ impl Said {
             decoded_length: &self.decoded_length,
             copy_source: b"",
             encryption: &[],
+            metadata: b"",
         }
     }
 }

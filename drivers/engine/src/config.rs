@@ -175,6 +175,9 @@ impl Config {
         if let Some(other) = other.filter(|_| config.ring.is_some()) {
             return Err(format!("object servers have no {} operation", other.word()));
         }
+        if config.api != Api::S3 && config.workload.has(Operation::Tag) {
+            return Err("tag: only S3 has tags of objects".into());
+        }
         if config.api != Api::S3 && config.workload.signing != Signing::default() {
             return Err("signing: only S3 requests are signed".into());
         }

@@ -29,7 +29,7 @@ impl Digests {
     #[must_use]
     pub fn new(workload: &Workload, content: &Content) -> Self {
         let digests = Self { fixed: workload.objects.size.fixed(), known: Mutex::default() };
-        if workload.operations.keys().any(|one| one.writes() || one.names_content()) {
+        if workload.operations.keys().any(|one| one.needs_sum()) {
             for &size in &digests.fixed {
                 let _ = digests.of(content, size, false);
             }

@@ -120,7 +120,8 @@ impl Flow {
 }
 
 /// Part number `number` of an object.
-fn piece(request: &Request, config: &Config, number: u64) -> Part {
+#[must_use]
+pub fn piece(request: &Request, config: &Config, number: u64) -> Part {
     let part = config.workload.multipart.map_or(request.size, |multipart| multipart.part);
     let offset = (number - 1) * part;
     Part::Piece { number, offset, length: part.min(request.size - offset) }

@@ -17,6 +17,7 @@ pub mod checksum;
 pub mod config;
 pub mod connections;
 pub mod content;
+pub mod crew;
 pub mod dates;
 pub mod digests;
 pub mod encryption;

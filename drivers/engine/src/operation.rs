@@ -30,6 +30,14 @@ pub enum Operation {
     WriteMultipart,
     /// A complete listing, page by page: several requests.
     ListAll,
+    /// PUT of a new object unless it exists: it does not, so it is taken.
+    WriteIfNoneMatch,
+    /// PUT of a prepared object unless it exists: it does, so the answer is 412.
+    RewriteIfNoneMatch,
+    /// Another metadata value of a prepared object.
+    UpdateMetadata,
+    /// Another tag of a prepared object; S3 only.
+    Tag,
     /// A part of `WriteMultipart`; counted beside it, in no workload by itself.
     WritePart,
     /// A page of `ListAll`; counted beside it, in no workload by itself.
@@ -37,7 +45,7 @@ pub enum Operation {
 }
 
 /// The operations that a workload can have, in the order their weights are drawn.
-pub const OPERATIONS: [Operation; 12] = [
+pub const OPERATIONS: [Operation; 16] = [
     Operation::Read,
     Operation::Write,
     Operation::Delete,
@@ -50,6 +58,10 @@ pub const OPERATIONS: [Operation; 12] = [
     Operation::DeleteMany,
     Operation::WriteMultipart,
     Operation::ListAll,
+    Operation::WriteIfNoneMatch,
+    Operation::RewriteIfNoneMatch,
+    Operation::UpdateMetadata,
+    Operation::Tag,
 ];
 
 impl Operation {
@@ -68,7 +80,19 @@ impl Operation {
     /// Whether it makes a new object.
     #[must_use]
     pub fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::Copy | Self::WriteMultipart)
+        matches!(self, Self::Write | Self::WriteIfNoneMatch | Self::Copy | Self::WriteMultipart)
+    }
+
+    /// Whether it is a PUT of a complete object.
+    #[must_use]
+    pub fn puts(self) -> bool {
+        matches!(self, Self::Write) || self.creates_only()
+    }
+
+    /// Whether it is a PUT that must not replace an object.
+    #[must_use]
+    pub fn creates_only(self) -> bool {
+        matches!(self, Self::WriteIfNoneMatch | Self::RewriteIfNoneMatch)
     }
 
     /// Whether it deletes objects.
@@ -80,13 +104,27 @@ impl Operation {
     /// Whether prepared objects must not be deleted beside it.
     #[must_use]
     pub fn picks(self) -> bool {
-        matches!(self, Self::Head | Self::ReadIfNoneMatch | Self::Copy) || self.reads()
+        matches!(self, Self::Head | Self::ReadIfNoneMatch | Self::Copy | Self::RewriteIfNoneMatch)
+            || self.reads()
+            || self.notes()
+    }
+
+    /// Whether it changes what is known of an object, but not its content.
+    #[must_use]
+    pub fn notes(self) -> bool {
+        matches!(self, Self::UpdateMetadata | Self::Tag)
     }
 
     /// Whether it names an object by the MD5 of its content.
     #[must_use]
     pub fn names_content(self) -> bool {
         matches!(self, Self::ReadIfNoneMatch | Self::ReadIfMatch)
+    }
+
+    /// Whether the MD5 of an object is needed before or after its request.
+    #[must_use]
+    pub fn needs_sum(self) -> bool {
+        self.writes() || self.names_content() || self == Self::UpdateMetadata
     }
 
     /// The operation that counts the requests of one that has several.
@@ -115,6 +153,10 @@ impl Operation {
             Self::DeleteMany => "delete-many",
             Self::WriteMultipart => "write-multipart",
             Self::ListAll => "list-all",
+            Self::WriteIfNoneMatch => "write-if-none-match",
+            Self::RewriteIfNoneMatch => "rewrite-if-none-match",
+            Self::UpdateMetadata => "update-metadata",
+            Self::Tag => "tag",
             Self::WritePart => "write-part",
             Self::ListPage => "list-page",
         }

@@ -10,6 +10,8 @@ use serde::Deserialize;
 pub const MOST_KEYS: u64 = 1000;
 /// Most parts of an object: as many as a manifest of Swift's may name by default.
 pub const MOST_PARTS: u64 = 1000;
+/// Most parts that a worker sends at the same time.
+pub const MOST_AT_ONCE: u64 = 64;
 
 /// Which part of an object `read-range` reads.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
@@ -39,6 +41,13 @@ pub enum At {
 pub struct Multipart {
     /// Length of a part.
     pub part: u64,
+    /// How many are sent at the same time, each over a connection of its own.
+    #[serde(default = "one")]
+    pub at_once: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// What `list-all` lists.
@@ -83,8 +92,11 @@ impl Workload {
                 return Err(format!("{} is a part of another operation", part.word()));
             }
         }
-        let fixed = [Operation::Copy, Operation::DeleteMany, Operation::WriteMultipart];
-        if let Some(one) = fixed.into_iter().find(|&one| has(one))
+        let is_fixed = |one: &Operation| {
+            matches!(one, Operation::Copy | Operation::DeleteMany | Operation::WriteMultipart)
+                || one.notes()
+        };
+        if let Some(one) = self.operations.keys().find(|&one| is_fixed(one))
             && self.signing != Signing::default()
         {
             return Err(format!("signing: {} is signed in one way only", one.word()));
@@ -107,15 +119,19 @@ impl Workload {
             }
         }
         if has(Operation::WriteMultipart) {
-            let Some(Multipart { part }) = self.multipart else {
+            let Some(Multipart { part, at_once }) = self.multipart else {
                 return Err("write-multipart needs a `multipart`".into());
             };
             if part == 0 || smallest == 0 || parts(largest, part) > MOST_PARTS {
                 return Err(format!("an object has 1 to {MOST_PARTS} parts of at least 1 byte"));
             }
-            if has(Operation::Write) || has(Operation::Copy) {
+            if !(1..=MOST_AT_ONCE).contains(&at_once) {
+                return Err(format!("at_once: {at_once} is not 1 to {MOST_AT_ONCE}"));
+            }
+            let others = |one: &Operation| one.writes() && *one != Operation::WriteMultipart;
+            if self.operations.keys().any(others) {
                 return Err(
-                    "write-multipart beside write or copy: how an object is deleted depends on \
+                    "write-multipart beside other writes: how an object is deleted depends on \
                      how it was written"
                         .into(),
                 );

@@ -37,6 +37,8 @@ pub enum Part {
     },
     /// So many objects, the named one and those after it.
     Several(u64),
+    /// What is noted of the object: a value.
+    Note(u64),
     /// The beginning of an upload in parts.
     Begin,
     /// A part of an upload.
@@ -89,7 +91,7 @@ impl Request {
     #[must_use]
     pub fn body_bytes(&self) -> u64 {
         match (self.operation, self.part) {
-            (Operation::Write, _) => self.size,
+            (operation, _) if operation.puts() => self.size,
             (_, Part::Piece { length, .. }) => length,
             _ => 0,
         }
@@ -299,9 +301,15 @@ impl Iterator for Picker {
                 Operation::Read
                 | Operation::Head
                 | Operation::ReadIfNoneMatch
-                | Operation::ReadIfMatch => {
+                | Operation::ReadIfMatch
+                | Operation::RewriteIfNoneMatch => {
                     let (container, index) = self.pick();
                     return Some(self.prepared(operation, container, index));
+                }
+                Operation::UpdateMetadata | Operation::Tag => {
+                    let (container, index) = self.pick();
+                    let part = Part::Note(self.random.below(1 << 32));
+                    return Some(Request { part, ..self.prepared(operation, container, index) });
                 }
                 Operation::ReadRange => return Some(self.range()),
                 Operation::List | Operation::ListAll | Operation::ListPage => {
@@ -313,6 +321,7 @@ impl Iterator for Picker {
                     return Some(request);
                 }
                 Operation::Write
+                | Operation::WriteIfNoneMatch
                 | Operation::Copy
                 | Operation::WriteMultipart
                 | Operation::WritePart => return Some(self.new_object(operation)),

@@ -3,6 +3,7 @@
 use crate::recorder::Recorder;
 use crate::request::HeadWriter;
 use crate::shared::{Command, Shared, lock};
+use crate::source::Source;
 use crate::sys::{Epoll, Ready, Timer, now_ns};
 use crate::worker::{NextStep, Worker};
 use std::cmp::Reverse;
@@ -39,10 +40,18 @@ pub struct Context<'a> {
     pub timeout_ns: u64,
     /// When the window was opened whose outstanding requests this thread has recorded.
     pub counted_ns: u64,
+    /// Slots of workers that are resumed next.
+    pub again: &'a mut Vec<usize>,
     slot: usize,
 }
 
 impl Context<'_> {
+    /// The slot of the driven worker.
+    #[must_use]
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
     /// The epoll token of the connection number `serial` of the driven worker.
     #[must_use]
     pub fn token(&self, serial: u32) -> u64 {
@@ -169,6 +178,7 @@ impl Reactor {
             now: time,
             timeout_ns: self.timeout_ns,
             counted_ns: self.counted_ns,
+            again: &mut self.again,
             slot,
         };
         match act(&mut worker, &mut context) {
@@ -222,13 +232,11 @@ impl Reactor {
         for command in commands {
             match command {
                 Command::Add(source) => {
-                    let slot = self.free.pop().unwrap_or_else(|| {
-                        self.workers.push(None);
-                        self.pause_numbers.push(0);
-                        self.workers.len() - 1
-                    });
-                    self.workers[slot] = Some(Box::new(Worker::new(*source)));
-                    self.drive(recorder, time, slot, Worker::resume);
+                    for helper in self.helpers(&source) {
+                        *lock(&self.shared.running) += 1;
+                        self.add(recorder, time, helper);
+                    }
+                    self.add(recorder, time, *source);
                 }
                 Command::Remove(number) => {
                     let found = self.workers.iter().position(|worker| {
@@ -261,6 +269,25 @@ impl Reactor {
             }
         }
         true
+    }
+
+    fn add(&mut self, recorder: &mut Recorder, time: Duration, source: Source) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.workers.push(None);
+            self.pause_numbers.push(0);
+            self.workers.len() - 1
+        });
+        self.workers[slot] = Some(Box::new(Worker::new(source)));
+        self.drive(recorder, time, slot, Worker::resume);
+    }
+
+    /// Those that help a worker of a step.
+    fn helpers(&self, source: &Source) -> Vec<Source> {
+        let at_once =
+            self.shared.config.workload.multipart.map_or(1, |multipart| multipart.at_once);
+        let crew = source.crew();
+        let helper = |_| Some(Source::Helper { crew: crew.clone()?, id: source.id() });
+        (1..at_once).filter_map(helper).collect()
     }
 
     fn each(

@@ -1,6 +1,6 @@
 //! The heads of requests, in both APIs.
 
-use crate::body::{Framing, Said, sent_length};
+use crate::body::{Framing, Said};
 use crate::config::{Api, Config};
 use crate::content::Content;
 use crate::encryption::Asked;
@@ -15,6 +15,8 @@ use std::{sync::Arc, time::Duration};
 
 mod bodies;
 mod queries;
+
+use queries::metadata;
 
 /// Writes the heads of one engine's requests.
 #[derive(Debug)]
@@ -133,12 +135,14 @@ impl HeadWriter {
         let method = match request.part {
             Part::Finish if self.api != Api::S3 => "PUT",
             Part::Finish => "POST",
+            Part::Note(_) if self.api != Api::S3 => "POST",
             _ => method(request),
         };
         let mut server = if self.ring.is_some() { 0 } else { place as usize };
         self.put_path(request, id, server);
         self.body.clear();
-        if matches!(request.part, Part::Several(_) | Part::Finish) {
+        let is_tag = request.operation == Operation::Tag;
+        if is_tag || matches!(request.part, Part::Several(_) | Part::Finish) {
             self.put_body(request, id, flow);
         }
         self.put_query(request, flow);
@@ -171,16 +175,17 @@ impl HeadWriter {
         out.extend_from_slice(&self.authority);
         out.extend_from_slice(&self.common);
         if auth == Auth::Header {
-            let source = self.copy_source(request);
-            if matches!(self.query.as_slice(), b"uploads" | b"delete") {
+            let (copy_source, metadata) = (&self.copy_source(request, id), &metadata(request));
+            if matches!(self.query.as_slice(), b"uploads" | b"delete" | b"tagging") {
                 self.query.push(b'='); // as it is signed
             }
             let (authority, path, query) = (&self.authority, &self.path, &self.query);
-            let body = (request.operation == Operation::Write).then_some(request.size);
+            let body = request.operation.puts().then_some(request.size);
             let said = Said::of(&self.signing, body, &self.content);
             let encryption = self.encryption.fields_of(request);
-            let told = Told { copy_source: &source, encryption, ..said.told() };
-            self.signer.put_headers(out, method, authority, path, query, now.as_secs(), &told);
+            let told = Told { copy_source, metadata, encryption, ..said.told() };
+            let signer = &mut self.signer;
+            signer.put_headers(out, method, authority, path, query, now.as_secs(), &told);
         }
         if self.ring.is_some() {
             // Swift's format: seconds and hundred-thousandths. A request older than the stored
@@ -191,16 +196,7 @@ impl HeadWriter {
             put_number(out, u64::from(now.subsec_micros() / 10), 5);
             out.extend_from_slice(b"\r\n");
         }
-        if request.operation == Operation::Write {
-            if self.signing.is_framed() {
-                out.extend_from_slice(b"Content-Encoding: aws-chunked\r\n");
-            }
-            out.extend_from_slice(b"Content-Type: application/octet-stream\r\nContent-Length: ");
-            put_number(out, sent_length(&self.signing, request.size), 1);
-            out.extend_from_slice(b"\r\n");
-        } else if request.part != Part::Whole || request.operation.names_content() {
-            self.put_fields(out, request, flow);
-        }
+        self.put_fields(out, request, id, flow);
         out.extend_from_slice(b"\r\n");
         server
     }
@@ -252,8 +248,10 @@ impl HeadWriter {
 fn method(request: &Request) -> &'static str {
     match (request.operation, request.part) {
         (_, Part::Begin) | (Operation::DeleteMany, _) => "POST",
-        (Operation::Write | Operation::Copy | Operation::WritePart, _)
-        | (_, Part::Piece { .. }) => "PUT",
+        (Operation::Copy | Operation::WritePart, _) | (_, Part::Piece { .. } | Part::Note(_)) => {
+            "PUT"
+        }
+        (operation, _) if operation.puts() => "PUT",
         (Operation::Delete, _) => "DELETE",
         (Operation::Head, _) => "HEAD",
         _ => "GET",

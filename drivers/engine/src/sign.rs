@@ -32,12 +32,20 @@ pub struct Told<'a> {
     pub copy_source: &'a [u8],
     /// Headers that ask for encryption, sorted by name.
     pub encryption: &'a [Field],
+    /// Value of the metadata that replaces what an object has; empty: none does.
+    pub metadata: &'a [u8],
 }
 
 impl Default for Told<'_> {
     fn default() -> Self {
-        let (decoded_length, copy_source) = (&b""[..], &b""[..]);
-        Self { hash: UNSIGNED, checksum: None, decoded_length, copy_source, encryption: &[] }
+        Self {
+            hash: UNSIGNED,
+            checksum: None,
+            decoded_length: b"",
+            copy_source: b"",
+            metadata: b"",
+            encryption: &[],
+        }
     }
 }
 
@@ -107,13 +115,16 @@ impl Signer {
         }
         // Sorted by name; those without a value are not sent.
         let date = self.date;
-        let lines: [(&str, &[u8]); 8] = [
+        let directive: &[u8] = if told.metadata.is_empty() { b"" } else { b"REPLACE" };
+        let lines: [(&str, &[u8]); 10] = [
             ("host", host),
             (summed, value),
             ("x-amz-content-sha256", told.hash),
             ("x-amz-copy-source", told.copy_source),
             ("x-amz-date", &date),
             ("x-amz-decoded-content-length", told.decoded_length),
+            ("x-amz-meta-weighbridge", told.metadata),
+            ("x-amz-metadata-directive", directive),
             ("x-amz-sdk-checksum-algorithm", algorithm),
             ("x-amz-security-token", self.token.as_bytes()),
         ];

@@ -1,6 +1,7 @@
 //! The requests of a worker, and what follows from their failures.
 
 use crate::config::Config;
+use crate::crew::Crew;
 use crate::job::Job;
 use crate::picker::{Object, Picker, Request};
 use crate::random::{Random, hash, hash_text};
@@ -26,6 +27,13 @@ pub enum Source {
         item: Option<Item>,
         /// Number of this worker in the job.
         worker: u64,
+    },
+    /// Parts of the uploads of a step's worker.
+    Helper {
+        /// That worker and its helpers.
+        crew: Arc<Crew>,
+        /// That worker.
+        id: WorkerId,
     },
 }
 
@@ -53,6 +61,8 @@ pub struct Step {
     pub turn: u64,
     /// Writes that failed or whose deletion did: they may exist, so a clean-up must try.
     pub doubtful: Vec<u64>,
+    /// It and its helpers, if parts of an upload are sent at the same time.
+    pub crew: Option<Arc<Crew>>,
 }
 
 /// What a worker does after a failure.
@@ -72,7 +82,17 @@ impl Source {
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Step(step) => Some(step.picker.id().worker),
+            Self::Job { .. } | Self::Helper { .. } => None,
+        }
+    }
+
+    /// Those that send parts of the same uploads.
+    #[must_use]
+    pub fn crew(&self) -> Option<Arc<Crew>> {
+        match self {
+            Self::Step(step) => step.crew.clone(),
             Self::Job { .. } => None,
+            Self::Helper { crew, .. } => Some(Arc::clone(crew)),
         }
     }
 
@@ -82,6 +102,7 @@ impl Source {
         match self {
             Self::Step(step) => step.picker.id().worker,
             Self::Job { worker, .. } => *worker,
+            Self::Helper { id, .. } => id.worker,
         }
     }
 
@@ -91,6 +112,7 @@ impl Source {
         match self {
             Self::Step(step) => *step.picker.id(),
             Self::Job { item, .. } => item.as_ref().map_or(WorkerId::NONE, |item| item.id),
+            Self::Helper { id, .. } => *id,
         }
     }
 
@@ -103,6 +125,7 @@ impl Source {
                 replica(config.copies(), config.seed, &config.workload.name, id, step.turn, request)
             }
             Self::Job { item, .. } => item.as_ref().map_or(0, |item| item.replica),
+            Self::Helper { .. } => 0,
         }
     }
 
@@ -124,6 +147,7 @@ impl Source {
                 }
                 item.as_ref().map(|item| item.request)
             }
+            Self::Helper { .. } => None,
         }
     }
 
@@ -133,7 +157,7 @@ impl Source {
             Self::Step(step) => {
                 config.verify > 0.0 && (config.verify >= 1.0 || step.sample.unit() < config.verify)
             }
-            Self::Job { .. } => false,
+            Self::Job { .. } | Self::Helper { .. } => false,
         }
     }
 
@@ -163,6 +187,7 @@ impl Source {
                 job.abandon();
                 AfterFailure::GiveUp
             }
+            Self::Helper { .. } => AfterFailure::GoOn,
         }
     }
 
@@ -179,7 +204,7 @@ impl Source {
                 lock(written).extend(indices.map(|index| (id, index)));
             }
             Self::Job { job, item: Some(item), .. } => job.give_back(&item.request, item.id),
-            Self::Job { .. } => {}
+            Self::Job { .. } | Self::Helper { .. } => {}
         }
     }
 }
@@ -197,7 +222,9 @@ impl Step {
             repeat,
             worker,
         ]));
-        Self { picker, pace, sample, turn: 0, doubtful: Vec::new() }
+        let is_crew = config.workload.multipart.is_some_and(|multipart| multipart.at_once > 1);
+        let crew = is_crew.then(Arc::default);
+        Self { picker, pace, sample, turn: 0, doubtful: Vec::new(), crew }
     }
 
     /// The requests that were due before `closed_ns` and have not been sent: of each the operation,

@@ -1,5 +1,6 @@
 //! A worker: one connection with one request outstanding, as a state machine that an I/O thread
-//! drives. If there are several servers, it keeps a connection to each and uses one at a time.
+//! drives. If there are several servers, it keeps a connection to each and uses one at a time. If
+//! parts of an upload are sent at once, it has helpers that send some of them (`helping`).
 //!
 //! A failed request has no latency: it is counted, and its time is summed up. After a failure the
 //! worker pauses: 10 ms, and after each further failure to connect (or any further failure of a
@@ -23,6 +24,7 @@ use std::sync::atomic::Ordering;
 mod census;
 mod choosing;
 mod ending;
+mod helping;
 mod receiving;
 mod sending;
 
@@ -158,7 +160,13 @@ impl Worker {
     /// Records nothing from now on, and ends after the current request.
     pub fn leave(&mut self) -> NextStep {
         self.leaving = true;
-        if self.is_busy() { NextStep::Wait } else { NextStep::End }
+        let crew = self.source.crew().filter(|_| !self.is_helper());
+        // Between its parts an upload goes on, although this worker may wait for those of others.
+        let waits = crew.is_some() && self.flow.started_ns.is_some();
+        if let Some(crew) = crew {
+            crew.leave();
+        }
+        if self.is_busy() || waits { NextStep::Wait } else { NextStep::End }
     }
 
     /// Whether it was asked to leave, having completed a request.
@@ -169,6 +177,10 @@ impl Worker {
 
     /// Ends the worker; notes what it wrote and did not delete.
     pub fn settle(self, context: &mut Context<'_>) {
+        if let Some(crew) = self.source.crew().filter(|_| !self.is_helper()) {
+            crew.end();
+            context.again.extend(crew.wake());
+        }
         self.source.settle(self.request.as_ref(), &context.shared.written);
     }
 
@@ -248,6 +260,9 @@ impl Worker {
                 context.recorder.paused(operation, now - since_ns.max(moment.opened_ns));
             }
         }
+        if let Some(next_step) = self.request.is_none().then(|| self.join(context)).flatten() {
+            return next_step;
+        }
         if self.request.is_none() {
             self.request = self.next(context);
         }
@@ -265,6 +280,7 @@ impl Worker {
         } else {
             self.started_ns = u64::MAX; // set when it is about to be sent
         }
+        self.open(context, &request);
         let id = self.source.id();
         let place = self.place(context, &request);
         if request.operation.names_content() {
@@ -285,7 +301,7 @@ impl Worker {
         self.out.extend_from_slice(context.head_writer.body());
         self.to_send = self.out.len() as u64;
         let (mut span, mut framing) = (0..0, None);
-        if request.operation == Operation::Write {
+        if request.operation.puts() {
             (span, framing) = (0..request.size, context.head_writer.framing());
             self.to_send += sent_length(signing, request.size);
         } else if request.body_bytes() > 0 {
@@ -301,7 +317,8 @@ impl Worker {
             context.recorder.begun();
         }
         self.started_ns = self.started_ns.min(start);
-        if request.operation.part().is_some() && self.flow.started_ns.is_none() {
+        let begins = self.flow.started_ns.is_none() && !self.is_helper();
+        if begins && request.operation.part().is_some() {
             self.flow.started_ns = Some(self.started_ns);
         }
         self.first_byte_ns = 0;

@@ -9,7 +9,9 @@ from weighbridge.cli.compare import command
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.passes import left_out, passes_of
 from weighbridge.conductor.plan import Plan, control_of, make_plan
-from weighbridge.suites import UNSIGNED, Layer, Suite
+from weighbridge.gateways.rgw.releases import SWIFT_LACKS
+from weighbridge.gateways.swift.releases import RELEASES as SWIFT_RELEASES
+from weighbridge.suites import OPERATIONS, UNSIGNED, Layer, Suite
 
 
 def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(
@@ -269,6 +271,25 @@ def test_encryption_that_a_layout_or_driver_is_known_not_to_do_is_refused(
         make_plan(swift, run.hardware, run.planned)
     with pytest.raises(UsageError, match=r"COSBench asks for no encryption: leave `encryption`"):
         passes_of(suite.changed(driver="cosbench"), ())
+
+
+def test_operations_that_a_layout_is_known_not_to_do_are_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = type(run.planned[1].gateway)
+    make_plan(run.suite, run.hardware, run.planned)
+    monkeypatch.setattr(gateway, "operations_lacked", lambda _, api: {"read": f"ignored by {api}"})
+    with pytest.raises(
+        UsageError, match=r"swift-b \(.*\) has no read over swift: ignored by swift"
+    ):
+        make_plan(run.suite, run.hardware, run.planned)
+    monkeypatch.setattr(gateway, "operations_lacked", lambda _, api: {"tag": "refused"})
+    make_plan(run.suite, run.hardware, run.planned)
+
+
+def test_what_releases_are_said_to_lack_are_operations() -> None:
+    said = [SWIFT_LACKS, *(one.s3_lacks_operations for one in SWIFT_RELEASES.values())]
+    assert {name for one in said for name in one} <= set(OPERATIONS)
 
 
 def test_only_s3_is_signed_and_only_by_drivers_that_do_as_they_are_told(run: Run) -> None:

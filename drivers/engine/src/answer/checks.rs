@@ -27,6 +27,7 @@ impl Answer {
             Operation::Read | Operation::ReadIfMatch => status == 200,
             Operation::ReadRange => status == 206,
             Operation::ReadIfNoneMatch => status == 304,
+            Operation::RewriteIfNoneMatch => status == 412,
             _ => good || (gone_is_fine && status == 404),
         };
         let excerpt =
@@ -44,6 +45,9 @@ impl Answer {
                 Operation::ReadIfNoneMatch if status == 200 => {
                     (Failure::IgnoredCondition, "the object, or its ETag is not the MD5 of it")
                 }
+                Operation::RewriteIfNoneMatch if good => {
+                    (Failure::IgnoredCondition, "an object that exists was written again")
+                }
                 _ => return Err((Failure::Http(status), format!("{status}: {}", excerpt()))),
             };
             return Err((class, format!("{status}: {why}")));
@@ -58,8 +62,8 @@ impl Answer {
                     head.length.map_or("no length".into(), |length| format!("{length} bytes"));
                 Err((Failure::WrongLength, format!("{length} of an object of {}", request.size)))
             }
-            Operation::Write => check_sum(required, head.md5),
-            Operation::Copy => {
+            Operation::Write | Operation::WriteIfNoneMatch => check_sum(required, head.md5),
+            Operation::Copy | Operation::UpdateMetadata => {
                 let found =
                     if required.xml { results::copied(&self.excerpt) } else { Ok(head.md5) };
                 check_sum(required, found.map_err(bad_result)?)

@@ -19,8 +19,14 @@ pub struct RequestHead {
     pub login: (String, String),
     /// `Host`.
     pub host: String,
-    /// Whether it has a copy source, which is not supported.
-    pub has_copy_source: bool,
+    /// The object to copy, not decoded.
+    pub copy_source: String,
+    /// `Range`.
+    pub range: String,
+    /// `If-Match`.
+    pub if_match: String,
+    /// `If-None-Match`.
+    pub if_none_match: String,
 }
 
 impl RequestHead {
@@ -44,6 +50,8 @@ pub struct Answer {
     pub text: String,
     /// An object; its size is the `Content-Length`, also of an answer to HEAD.
     pub object: Option<Object>,
+    /// Where the part of the object begins that is sent, and its length; `None`: all of it.
+    pub span: Option<(u64, u64)>,
 }
 
 impl Answer {
@@ -52,7 +60,8 @@ impl Answer {
     }
 
     pub(super) fn with(status: u16, kind: &str, text: String) -> Self {
-        Self { status, headers: format!("Content-Type: {kind}\r\n"), text, object: None }
+        let headers = format!("Content-Type: {kind}\r\n");
+        Self { status, headers, text, ..Self::default() }
     }
 
     /// An error in the format of the requested API.
@@ -67,7 +76,7 @@ impl Answer {
         Self::with(status, "application/xml", text)
     }
 
-    fn listed(mut self, etag: &str, time: &str) -> Self {
+    pub(super) fn listed(mut self, etag: &str, time: &str) -> Self {
         let _ = write!(
             self.headers,
             "ETag: \"{etag}\"\r\nLast-Modified: {time}\r\n\
@@ -77,7 +86,7 @@ impl Answer {
     }
 }
 
-fn is_swift(path: &str) -> bool {
+pub(super) fn is_swift(path: &str) -> bool {
     path.starts_with("/v1/AUTH_") || path == "/auth/v1.0"
 }
 
@@ -147,6 +156,7 @@ impl Api {
         if name.is_empty() {
             return match method {
                 "GET" | "HEAD" => self.swift_account(head),
+                "POST" if has(head, "bulk-delete") => self.bulk_delete(head, size, first),
                 _ => Answer::error(head, 405, "Method Not Allowed"),
             };
         }
@@ -156,6 +166,11 @@ impl Api {
         let Some(container) = store.container(name) else {
             return Answer::error(head, 404, "Not Found");
         };
+        let special =
+            object.and_then(|object| self.swift_special(head, &container, object, size, first));
+        if let Some(answer) = special {
+            return answer;
+        }
         match (method, object) {
             ("GET", None) => {
                 let objects = read(&container);
@@ -182,7 +197,7 @@ impl Api {
                 Some(false) => Answer::error(head, 409, "Conflict"),
                 None => Answer::error(head, 404, "Not Found"),
             },
-            ("PUT", Some(object)) if !head.has_copy_source => {
+            ("PUT", Some(object)) => {
                 let made = store.object(size, first);
                 let answer = Answer::of(201).listed(&made.etag, &self.http_time);
                 write(&container).insert(object.into(), made);
@@ -241,20 +256,6 @@ impl Api {
         );
         let _ = write!(answer.headers, "X-Container-Object-Count: {count}\r\n");
         answer
-    }
-
-    pub(super) fn object(&self, head: &RequestHead, object: Option<Object>) -> Answer {
-        match object {
-            Some(object) => Answer {
-                object: Some(object.clone()),
-                ..Answer::of(200).listed(&object.etag, &self.http_time)
-            },
-            None => Answer::error(
-                head,
-                404,
-                if is_swift(&head.path) { "Not Found" } else { "NoSuchKey" },
-            ),
-        }
     }
 }
 

@@ -15,8 +15,14 @@ impl Api {
                 _ => Answer::error(head, 405, "MethodNotAllowed"),
             };
         }
+        let special = store
+            .container(name)
+            .and_then(|container| self.s3_special(head, &container, object, size, first));
+        if let Some(answer) = special {
+            return answer;
+        }
         if ["uploads", "uploadId", "delete", "acl", "tagging"].iter().any(|name| has(head, name))
-            || head.has_copy_source
+            || !head.copy_source.is_empty()
         {
             return Answer::error(head, 501, "NotImplemented");
         }
@@ -119,11 +125,11 @@ impl Api {
     }
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn xml(root: &str) -> String {
+pub(super) fn xml(root: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\
          <{root} xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"

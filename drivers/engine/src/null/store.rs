@@ -1,10 +1,12 @@
 //! Containers and objects of the null target.
 
 use crate::content::{Content, SINGLE_PIECE_BYTES};
+use crate::digests::{Sum, of_etag, part_sum};
 use crate::shared::lock;
 use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// One object.
@@ -16,6 +18,8 @@ pub struct Object {
     pub verbatim: Option<Arc<[u8]>>,
     /// MD5 of the body, or a fixed text that is not an MD5 where hashing would cost too much.
     pub etag: Arc<str>,
+    /// Container and name of the segments of a large object of Swift's.
+    pub segments: Option<Arc<[Box<str>]>>,
 }
 
 /// The objects of a container, by name.
@@ -30,6 +34,11 @@ pub struct Store {
     /// `ETag`s of the seed's content, by size.
     etags: Mutex<HashMap<u64, Arc<str>>>,
     opaque: Arc<str>,
+    /// MD5s of the seed's content that `etags` has not, by size; computed when they are asked for.
+    sums: Mutex<HashMap<u64, Sum>>,
+    /// Parts of uploads by number, by ID of the upload.
+    uploads: Mutex<HashMap<String, BTreeMap<usize, Object>>>,
+    begun: AtomicU64,
 }
 
 /// Locks for reading, ignoring poison.
@@ -50,6 +59,9 @@ impl Store {
             containers: RwLock::new(BTreeMap::new()),
             etags: Mutex::new(HashMap::new()),
             opaque: "not-computed-for-large-bodies".into(),
+            sums: Mutex::default(),
+            uploads: Mutex::default(),
+            begun: AtomicU64::new(0),
         }
     }
 
@@ -96,7 +108,48 @@ impl Store {
         } else {
             md5_of(first)
         };
-        Object { size, verbatim: (!known).then(|| first.into()), etag }
+        Object { size, verbatim: (!known).then(|| first.into()), etag, segments: None }
+    }
+
+    /// Whether a text, in quotes or not, is an object's `ETag`, or the MD5 of the seed's content.
+    pub fn has_etag(&self, object: &Object, text: &str) -> bool {
+        let text = text.trim_matches('"');
+        let is_opaque = object.verbatim.is_none() && object.etag == self.opaque;
+        let sum = of_etag(text.as_bytes()).filter(|_| is_opaque);
+        *object.etag == *text
+            || sum.is_some_and(|sum| {
+                let content = || part_sum(&self.content, object.size, 0, object.size);
+                *lock(&self.sums).entry(object.size).or_insert_with(content) == sum
+            })
+    }
+
+    /// Begins an upload in parts; returns its ID.
+    pub fn begin_upload(&self) -> String {
+        let id = format!("null-{}", self.begun.fetch_add(1, Ordering::Relaxed));
+        lock(&self.uploads).insert(id.clone(), BTreeMap::new());
+        id
+    }
+
+    /// Keeps a part; returns whether there is such an upload.
+    pub fn put_part(&self, upload: &str, number: usize, part: Object) -> bool {
+        lock(&self.uploads).get_mut(upload).map(|parts| parts.insert(number, part)).is_some()
+    }
+
+    /// Ends an upload; returns the object of all its parts.
+    pub fn end_upload(&self, upload: &str) -> Option<Object> {
+        let parts: Vec<Object> = lock(&self.uploads).remove(upload)?.into_values().collect();
+        Some(self.joined(&parts).unwrap_or_else(|| self.object(0, b"")))
+    }
+
+    /// The object of several parts; `None` without any. What follows the first 64 KiB of the first
+    /// is taken for the seed's content.
+    pub fn joined(&self, parts: &[Object]) -> Option<Object> {
+        let size = parts.iter().map(|part| part.size).sum();
+        let first = self.piece(parts.first()?, 0, SINGLE_PIECE_BYTES);
+        let known = self.content.holds(size, 0, first);
+        let etags: String = parts.iter().map(|part| &*part.etag).collect();
+        let etag = format!("{}-{}", md5_of(etags.as_bytes()), parts.len()).into();
+        Some(Object { size, verbatim: (!known).then(|| first.into()), etag, segments: None })
     }
 
     /// Bytes of an object from `offset` on, as many as are contiguous.

@@ -13,6 +13,13 @@ impl HeadWriter {
     /// Writes the body of a request that deletes several objects or ends an upload.
     pub(super) fn put_body(&mut self, request: &Request, id: &WorkerId, flow: &Flow) {
         match (request.part, self.api) {
+            (Part::Note(value), _) => {
+                let text = format!(
+                    "<Tagging {NAMESPACE}><TagSet><Tag><Key>weighbridge</Key><Value>{value}\
+                     </Value></Tag></TagSet></Tagging>"
+                );
+                self.body.extend_from_slice(text.as_bytes());
+            }
             (Part::Several(count), Api::S3) => {
                 let body = &mut self.body;
                 body.extend_from_slice(format!("<Delete {NAMESPACE}>").as_bytes());

@@ -1,6 +1,7 @@
 //! Queries of requests, and their headers that only some operations have.
 
 use super::{HeadWriter, put_name};
+use crate::body::sent_length;
 use crate::config::Api;
 use crate::flow::Flow;
 use crate::picker::{Object, Part, Request};
@@ -8,6 +9,8 @@ use crate::workload::{Operation, WorkerId, put_number};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
+
+const CONTENT: &[u8] = b"Content-Type: application/octet-stream\r\nContent-Length: ";
 
 impl HeadWriter {
     /// Writes the query of a request: its keys are sorted, as S3 signs them.
@@ -21,6 +24,7 @@ impl HeadWriter {
             (Operation::ListAll, _) => self.put_page(flow),
             (Operation::DeleteMany, _) if is_s3 => query.extend_from_slice(b"delete"),
             (Operation::DeleteMany, _) => query.extend_from_slice(b"bulk-delete"),
+            (Operation::Tag, _) => query.extend_from_slice(b"tagging"),
             (Operation::Delete, _)
                 if self.segments && matches!(request.object, Object::Written(_)) =>
             {
@@ -73,23 +77,46 @@ impl HeadWriter {
         }
     }
 
-    /// The bucket and name of the object that S3 copies; empty for other requests.
-    pub(super) fn copy_source(&self, request: &Request) -> Vec<u8> {
+    /// The bucket and name of the object that is copied, which replaces itself if it is only its
+    /// metadata that changes; empty for other requests.
+    pub(super) fn copy_source(&self, request: &Request, id: &WorkerId) -> Vec<u8> {
         let mut source = Vec::new();
-        if let Part::From { container, index } = request.part {
-            source.push(b'/');
-            source.extend_from_slice(&self.stem);
-            put_number(&mut source, container, 1);
-            source.push(b'/');
-            put_name(&mut source, Object::Prepared(index), &WorkerId::NONE);
-        }
+        let (container, object) = match request.part {
+            Part::From { container, index } => (container, Object::Prepared(index)),
+            Part::Note(_) if request.operation == Operation::UpdateMetadata => {
+                (request.container, request.object)
+            }
+            _ => return source,
+        };
+        source.push(b'/');
+        source.extend_from_slice(&self.stem);
+        put_number(&mut source, container, 1);
+        source.push(b'/');
+        put_name(&mut source, object, id);
         source
     }
 
-    /// Appends the headers of requests that are not for a complete object.
-    pub(super) fn put_fields(&self, out: &mut Vec<u8>, request: &Request, flow: &Flow) {
+    /// Appends the headers that depend on the operation.
+    pub(super) fn put_fields(
+        &self,
+        out: &mut Vec<u8>,
+        request: &Request,
+        id: &WorkerId,
+        flow: &Flow,
+    ) {
         match request.part {
-            Part::Whole => {
+            Part::Whole if request.operation.puts() => {
+                if request.operation.creates_only() {
+                    out.extend_from_slice(b"If-None-Match: *\r\n");
+                }
+                if self.signing.is_framed() {
+                    out.extend_from_slice(b"Content-Encoding: aws-chunked\r\n");
+                }
+                out.extend_from_slice(CONTENT);
+                put_number(out, sent_length(&self.signing, request.size), 1);
+                out.extend_from_slice(b"\r\n");
+            }
+            Part::Whole if request.operation.names_content() => {
                 let name: &[u8] = match request.operation {
                     Operation::ReadIfMatch => b"If-Match",
                     _ => b"If-None-Match",
@@ -113,25 +140,33 @@ impl HeadWriter {
             Part::From { .. } => {
                 if self.api != Api::S3 {
                     out.extend_from_slice(b"X-Copy-From: ");
-                    out.extend_from_slice(&self.copy_source(request));
+                    out.extend_from_slice(&self.copy_source(request, id));
                     out.extend_from_slice(b"\r\n");
                 }
                 out.extend_from_slice(b"Content-Length: 0\r\n");
             }
             Part::Begin => {
-                out.extend_from_slice(
-                    b"Content-Type: application/octet-stream\r\nContent-Length: 0\r\n",
-                );
+                out.extend_from_slice(CONTENT);
+                out.extend_from_slice(b"0\r\n");
             }
             Part::Piece { length, .. } => {
-                out.extend_from_slice(
-                    b"Content-Type: application/octet-stream\r\nContent-Length: ",
-                );
+                out.extend_from_slice(CONTENT);
                 put_number(out, length, 1);
                 out.extend_from_slice(b"\r\n");
             }
-            Part::Several(_) | Part::Finish => self.put_body_fields(out, request),
-            Part::Page(_) => {}
+            Part::Note(_) if request.operation != Operation::Tag => {
+                if self.api == Api::S3 {
+                    // It is a new object there, whose type would else be the default.
+                    out.extend_from_slice(CONTENT);
+                } else {
+                    out.extend_from_slice(b"X-Object-Meta-Weighbridge: ");
+                    out.extend_from_slice(&metadata(request));
+                    out.extend_from_slice(b"\r\nContent-Length: ");
+                }
+                out.extend_from_slice(b"0\r\n");
+            }
+            Part::Several(_) | Part::Finish | Part::Note(_) => self.put_body_fields(out, request),
+            Part::Whole | Part::Page(_) => {}
         }
     }
 
@@ -141,7 +176,7 @@ impl HeadWriter {
             (_, Part::Finish) => "application/json",
             _ => "text/plain",
         };
-        if self.api == Api::S3 && request.operation == Operation::DeleteMany {
+        if self.api == Api::S3 && request.part != Part::Finish {
             // Required there: boto3's checksum instead is refused by older stores.
             let md5 = STANDARD.encode(Md5::digest(&self.body));
             out.extend_from_slice(format!("Content-MD5: {md5}\r\n").as_bytes());
@@ -153,6 +188,15 @@ impl HeadWriter {
             format!("Content-Type: {kind}\r\nContent-Length: {length}\r\n").as_bytes(),
         );
     }
+}
+
+/// The value of the metadata that a request changes; empty for other requests.
+pub(super) fn metadata(request: &Request) -> Vec<u8> {
+    let mut value = Vec::new();
+    if let (Part::Note(number), Operation::UpdateMetadata) = (request.part, request.operation) {
+        put_number(&mut value, number, 1);
+    }
+    value
 }
 
 /// Appends text to a query, percent-encoded as it is signed.

@@ -12,21 +12,27 @@ impl Worker {
     /// Records the age of the outstanding request, and at a constant rate those of requests not
     /// sent, in the window from `opened_ns` to `closed_ns`.
     pub fn census(&self, recorder: &mut Recorder, opened_ns: u64, closed_ns: u64) {
-        let Source::Step(step) = &self.source else { return };
-        if self.leaving {
+        if !self.is_recorded() {
             return;
         }
         let busy = self.is_busy();
+        let mut outstanding = |operation, started_ns: u64| {
+            if started_ns < closed_ns {
+                let before_ns = opened_ns.saturating_sub(started_ns);
+                recorder.outstanding(operation, closed_ns - started_ns, before_ns);
+            }
+        };
+        if let Some(part) = self.request.as_ref().filter(|_| busy).and_then(counted_part) {
+            outstanding(part, self.started_ns);
+        }
+        let Source::Step(step) = &self.source else { return };
         match (&self.request, self.pause) {
-            (Some(request), _) if busy && self.started_ns < closed_ns => {
-                let mut outstanding = |operation, started_ns: u64| {
-                    let before_ns = opened_ns.saturating_sub(started_ns);
-                    recorder.outstanding(operation, closed_ns - started_ns, before_ns);
-                };
+            (Some(request), _) if busy => {
                 outstanding(request.operation, self.flow.started_ns.unwrap_or(self.started_ns));
-                if let Some(part) = counted_part(request) {
-                    outstanding(part, self.started_ns);
-                }
+            }
+            (None, None) if self.flow.started_ns.is_some() => {
+                // It waits for parts of its upload that its helpers send.
+                outstanding(Operation::WriteMultipart, self.flow.started_ns.unwrap_or(closed_ns));
             }
             (_, Some((since_ns, operation))) if !busy => {
                 recorder.paused(operation, closed_ns.saturating_sub(since_ns.max(opened_ns)));
@@ -41,8 +47,16 @@ impl Worker {
 
     /// The position in the window of an event of this worker; `None` if it is not recorded.
     pub(super) fn moment(&self, context: &Context<'_>, now: u64) -> Option<Moment> {
-        let counts = self.number().is_some() && !self.leaving;
-        counts.then(|| context.shared.window.moment(now)).flatten()
+        self.is_recorded().then(|| context.shared.window.moment(now)).flatten()
+    }
+
+    /// Whether it counts: in a step, and not after it was asked to leave.
+    fn is_recorded(&self) -> bool {
+        match &self.source {
+            Source::Step(_) => !self.leaving,
+            Source::Job { .. } => false,
+            Source::Helper { crew, .. } => !self.leaving && !crew.is_leaving(),
+        }
     }
 
     /// Records a request that ended outside of the window: between its closing and the census it

@@ -13,7 +13,7 @@ impl Worker {
             return self.source.replica(&context.shared.config, request);
         }
         self.asked += 1;
-        let job = self.number().is_none();
+        let job = self.number().is_none() && !self.is_helper();
         endpoints.choose(self.source.rank(), self.asked - 1, job) as u64
     }
 

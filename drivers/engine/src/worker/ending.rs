@@ -21,6 +21,15 @@ impl Worker {
         outcome: Outcome,
         now: u64,
     ) -> NextStep {
+        let outcome = match (request.part, outcome, self.source.crew()) {
+            (Part::Piece { number, .. }, Outcome::Etag(etag), Some(crew)) => {
+                self.part_succeeded(context, request, now);
+                self.failures = 0;
+                let is_last = crew.took(number, etag);
+                return self.go_on(context, &crew, is_last);
+            }
+            (_, outcome, _) => outcome,
+        };
         if self.flow.started_ns.is_none() {
             return self.succeed(context, request, now);
         }
@@ -65,7 +74,9 @@ impl Worker {
             Operation::ListAll => self.flow.bytes,
             Operation::List => self.answer.received(),
             operation if operation.reads() => self.answer.received(),
-            Operation::Write | Operation::WriteMultipart => request.size,
+            Operation::Write | Operation::WriteIfNoneMatch | Operation::WriteMultipart => {
+                request.size
+            }
             _ => 0,
         };
         let thread = &context.shared.threads[context.thread];
@@ -99,7 +110,6 @@ impl Worker {
         class: Failure,
         what: &str,
     ) -> NextStep {
-        let now = now_ns();
         let Some(request) = self.request else { return NextStep::End };
         context.shared.threads[context.thread].failed.fetch_add(1, Ordering::Relaxed);
         context.shared.count_error(
@@ -116,6 +126,20 @@ impl Worker {
         if !matches!(class, Failure::Http(_)) {
             self.link = None; // anything it would still receive belongs to no request
         }
+        match (request.part, self.source.crew()) {
+            (Part::Piece { .. }, Some(crew)) => self.part_failed(context, &crew, &request, class),
+            _ => self.fail_operation(context, &request, class),
+        }
+    }
+
+    /// Records that an operation failed, and pauses.
+    pub(super) fn fail_operation(
+        &mut self,
+        context: &mut Context<'_>,
+        request: &Request,
+        class: Failure,
+    ) -> NextStep {
+        let now = now_ns();
         self.phase = Phase::Idle;
         self.failures += 1;
         if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
@@ -124,7 +148,7 @@ impl Worker {
                 age_ns: now.saturating_sub(started_ns),
                 before_ns: opened_ns.saturating_sub(started_ns),
             };
-            if let Some(operation) = counted_part(&request) {
+            if let Some(operation) = counted_part(request) {
                 context.recorder.failure(operation, second, &failed(self.started_ns));
             }
             let started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
@@ -138,7 +162,7 @@ impl Worker {
         }
         self.flow.reset();
         self.pause = self.number().map(|_| (now, request.operation));
-        let doubled = match self.source.failed(&request, class) {
+        let doubled = match self.source.failed(request, class) {
             AfterFailure::GiveUp => return NextStep::End,
             AfterFailure::GoOn => 0,
             AfterFailure::BackOff => self.failures.saturating_sub(1).min(7),

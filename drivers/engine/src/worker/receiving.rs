@@ -80,7 +80,8 @@ impl Worker {
         let deleting = self.number().is_none() && request.operation == Operation::Delete;
         match self.answer.check(&request, &self.required(context, &request), deleting) {
             Err((class, what)) => self.fail(context, class, &what),
-            Ok(_) if early => {
+            // What is refused without a look at the body need not be sent completely.
+            Ok(_) if early && request.operation != Operation::RewriteIfNoneMatch => {
                 self.fail(context, Failure::Protocol, "a success before the complete body was sent")
             }
             Ok(outcome) => self.proceed(context, &request, outcome, now),
@@ -91,7 +92,10 @@ impl Worker {
         let Shared { config, content, digests, .. } = context.shared;
         let required = Required { xml: config.api == Api::S3, ..Required::default() };
         match request.operation {
-            Operation::Write | Operation::Copy => {
+            Operation::Write
+            | Operation::WriteIfNoneMatch
+            | Operation::Copy
+            | Operation::UpdateMetadata => {
                 Required { md5: digests.of(content, request.size, self.checks), ..required }
             }
             Operation::List => Required {

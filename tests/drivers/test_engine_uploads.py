@@ -1,0 +1,122 @@
+"""Uploads whose parts are sent at once: what is outstanding together, and what is counted of the
+parts and of the object.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tests.drivers.conftest import until
+from tests.drivers.good_answers import GOOD, PART, REQUESTS, SIZE, answer, of_api, workload_of
+
+Make = Callable[..., Any]
+
+
+class Gathered:
+    """Answers to uploads: parts only when as many as can be are there."""
+
+    def __init__(self, api: str, at_once: int) -> None:
+        self.api = api
+        self.together = threading.Barrier(at_once, timeout=10)
+
+    def answer(self, head: str) -> bytes:
+        if "PUT" in head and "multipart-manifest" not in head:
+            with suppress(threading.BrokenBarrierError):
+                self.together.wait()
+        return GOOD["write-multipart"](self.api, head)
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_parts_are_sent_at_once_and_the_object_takes_as_long_as_all_of_them(
+    scripted: Make, bench: Make, api: str
+) -> None:
+    gathered = Gathered(api, 3)
+
+    def slow(connection: socket.socket, head: bytes) -> bool:
+        time.sleep(0.005)
+        connection.sendall(gathered.answer(head.decode()))
+        return True
+
+    workload = workload_of("write-multipart", verify=True)
+    workload["multipart"] = {"part": PART, "at_once": 3}
+    served = scripted(slow)
+    engine = bench(served, workload, **of_api(api))
+    engine.start(1)
+    by = engine.window(lambda since: since["done"] >= 4)["by"]
+    assert engine.progress["errors"] == {}
+    requests = REQUESTS["write-multipart"][api]
+    count, parts = by["write-multipart"]["count"], by["write-part"]["count"]
+    # Those of the uploads that began before the window and that did not end in it.
+    assert 3 * (count - 1) <= parts <= 3 * (count + 2)
+    assert by["write-multipart"]["bytes"] == SIZE * count
+    assert by["write-multipart"]["min_us"] >= (requests - 2) * 5000
+    assert by["write-part"]["min_us"] >= 5000
+    assert by["write-multipart"]["outstanding_us"] < by["write-multipart"]["max_us"] * 3
+    gathered.together.abort()  # the last upload may be sent by fewer
+    assert engine.engine.stop(5.0) == 0
+    finishing = [head for head in served.asked if b"uploadId=" in head and b"POST" in head]
+    assert api == "swift" or len(finishing) >= count
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_an_upload_whose_part_fails_ends_when_its_other_parts_have(
+    scripted: Make, bench: Make, api: str
+) -> None:
+    second = "partNumber=2" if api == "s3" else "/00000002 "
+
+    def refusing(connection: socket.socket, head: bytes) -> bool:
+        text = head.decode()
+        refused = answer("503 Slow Down", b"busy")
+        connection.sendall(refused if second in text else GOOD["write-multipart"](api, text))
+        return True
+
+    workload = workload_of("write-multipart")
+    workload["multipart"] = {"part": PART, "at_once": 2}
+    engine = bench(scripted(refusing), workload, **of_api(api))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed"] >= 5, "failures")
+    engine.engine.remove_worker(0)
+    engine.finish()
+    engine.engine.close_window()
+    by = engine.snapshot()["by"]
+    assert set(engine.progress["errors"]) == {"http-503"}
+    assert by["write-multipart"]["count"] == 0
+    assert by["write-multipart"]["latency"] is None
+    objects, parts = (by[name]["errors"]["http-503"] for name in ("write-multipart", "write-part"))
+    assert 4 <= objects <= parts <= objects + 1
+    assert by["write-part"]["count"] >= objects
+
+
+def test_a_worker_that_is_taken_away_in_an_upload_ends_with_its_helpers(
+    scripted: Make, bench: Make
+) -> None:
+    release = threading.Event()
+
+    def held(connection: socket.socket, head: bytes) -> bool:
+        if b"partNumber" in head:
+            release.wait(10)
+        connection.sendall(GOOD["write-multipart"]("s3", head.decode()))
+        return True
+
+    workload = workload_of("write-multipart")
+    workload["multipart"] = {"part": PART, "at_once": 3}
+    served = scripted(held)
+    engine = bench(served, workload)
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: sum(b"partNumber" in head for head in served.asked) == 3, "three parts")
+    engine.engine.close_window()
+    by = engine.snapshot()["by"]
+    assert by["write-part"]["outstanding_us"] > 0 < by["write-multipart"]["outstanding_us"]
+    engine.engine.remove_worker(0)
+    release.set()
+    assert engine.finish()["done"] == 1
+    assert engine.engine.stop(5.0) == 0
