@@ -26,8 +26,8 @@ _PLAIN_ONLY: Final[frozenset[Operation]] = frozenset(
         "write-if-none-match",
     )
 )
-"""A copy, such as one onto itself, needs two keys; an encrypted object's ETag need not be the MD5 that
-is known; conditional writes with a key were not tried.
+"""A copy, such as one onto itself, needs two keys; an encrypted object's ETag need not be the MD5
+that is known; conditional writes with a key were not tried.
 """
 
 _WORDS: Final[dict[Encryption, str]] = {

@@ -183,7 +183,7 @@ impl HeadWriter {
             let body = request.operation.puts().then_some(request.size);
             let said = Said::of(&self.signing, body, &self.content);
             let encryption = self.encryption.fields_of(request);
-            let told = Told { copy_source, metadata, encryption, ..said.told() };
+            let told = Told { copy_source, encryption, metadata, ..said.told() };
             let signer = &mut self.signer;
             signer.put_headers(out, method, authority, path, query, now.as_secs(), &told);
         }
