@@ -37,7 +37,9 @@ class CephRelease(Record):
 
 _BEFORE_18: Final[Mapping[S3Way, str]] = {
     "trailers": "radosgw before 18 refuses checksums in trailers (400 XAmzContentSHA256Mismatch)",
-    "sse-s3": "radosgw before 17 does not know SSE-S3: it answers 200 and stores objects plain",
+    "sse-s3": (
+        "radosgw before 17 does not know SSE-S3: it answers 200, and HEAD says nothing of encryption"
+    ),
 }
 
 _OVERWRITES: Final = "radosgw ignores If-None-Match over the Swift API, and overwrites the object"
