@@ -38,7 +38,7 @@ class CephRelease(Record):
 _BEFORE_18: Final[Mapping[S3Way, str]] = {
     "trailers": "radosgw before 18 refuses checksums in trailers (400 XAmzContentSHA256Mismatch)",
     "sse-s3": (
-        "radosgw before 17 does not know SSE-S3: it answers 200, and HEAD says nothing of encryption"
+        "radosgw before 17 does not know SSE-S3: it answers 200, and HEAD says nothing of it"
     ),
 }
 
