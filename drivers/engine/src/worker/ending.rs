@@ -110,6 +110,8 @@ impl Worker {
         class: Failure,
         what: &str,
     ) -> NextStep {
+        // First of all: who sees it counted may close the window, and it ended before that.
+        let now = now_ns();
         let Some(request) = self.request else { return NextStep::End };
         context.shared.threads[context.thread].failed.fetch_add(1, Ordering::Relaxed);
         context.shared.count_error(
@@ -127,19 +129,21 @@ impl Worker {
             self.link = None; // anything it would still receive belongs to no request
         }
         match (request.part, self.source.crew()) {
-            (Part::Piece { .. }, Some(crew)) => self.part_failed(context, &crew, &request, class),
-            _ => self.fail_operation(context, &request, class),
+            (Part::Piece { .. }, Some(crew)) => {
+                self.part_failed(context, &crew, &request, class, now)
+            }
+            _ => self.fail_operation(context, &request, class, now),
         }
     }
 
-    /// Records that an operation failed, and pauses.
+    /// Records that an operation failed at `now`, and pauses.
     pub(super) fn fail_operation(
         &mut self,
         context: &mut Context<'_>,
         request: &Request,
         class: Failure,
+        now: u64,
     ) -> NextStep {
-        let now = now_ns();
         self.phase = Phase::Idle;
         self.failures += 1;
         if let Some(Moment { second, opened_ns }) = self.moment(context, now) {

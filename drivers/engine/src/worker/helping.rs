@@ -43,7 +43,7 @@ impl Worker {
         let request = Request { part: Part::Finish, ..request };
         self.request = Some(request);
         self.flow.etags = etags;
-        failed.map(|class| self.fail_operation(context, &request, class))
+        failed.map(|class| self.fail_operation(context, &request, class, now_ns()))
     }
 
     /// Begins an upload with its first part, and wakes the helpers.
@@ -69,15 +69,15 @@ impl Worker {
         self.begin(context)
     }
 
-    /// Records that a part failed. Its upload fails when no other part is outstanding.
+    /// Records that a part failed at `now`. Its upload fails when no other part is outstanding.
     pub(super) fn part_failed(
         &mut self,
         context: &mut Context<'_>,
         crew: &Crew,
         request: &Request,
         class: Failure,
+        now: u64,
     ) -> NextStep {
-        let now = now_ns();
         if let (Some(moment), Some(part)) = (self.moment(context, now), counted_part(request)) {
             let failed = Failed {
                 class,
