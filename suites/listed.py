@@ -67,6 +67,14 @@ class Listed(Record):
             raise ValueError("listed: names alone have no content: say `size: 0B`")
         if per_container - round(self.shares[-1] * per_container) < 1:
             raise ValueError("listed: no object of a container would be left")
+        counts = [round(share * per_container) for share in self.shares]
+        if len(set(counts)) < len(counts) or any(
+            share and not count for share, count in zip(self.shares, counts, strict=True)
+        ):
+            raise ValueError(
+                f"listed: shares of {per_container} objects are {', '.join(map(str, counts))}: "
+                "each must delete more than the one before"
+            )
         if self.shares[-1] and listing is not None and (listing.prefix or listing.delimiter):
             raise ValueError(
                 "listed: which names of a prefix are left after deletes is not counted: leave "

@@ -94,21 +94,23 @@ def put(shards: list[Index], names: list[str], gone: list[str]) -> int:
     """Have entries of `names` but for `gone`; returns how many there are then. Raises ValueError if
     the first one's is needed and not where RGW would have it.
     """
-    count, removed, found = len(shards), set(gone), 0
+    count, removed = len(shards), set(gone)
     mine: list[list[str]] = [[] for _ in shards]
     for name in names:
         mine[shard_of(name, count)].append(name)
     first, at = names[0], shard_of(names[0], count)
     template = shards[at].entries([first]).get(first)
-    for shard, own in zip(shards, mine):  # noqa: B905 - hosts have Python 3.9
-        there = shard.entries(own)
-        new = [one for one in own if one not in there and one not in removed]
+    known = [shard.entries(own) for shard, own in zip(shards, mine)]  # noqa: B905 - Python 3.9
+    # Those that are to be gone were there before: deletes leave something in a store.
+    filled = sum(map(len, known)) > 1
+    for shard, own, there in zip(shards, mine, known):  # noqa: B905 - hosts have Python 3.9
+        new = [one for one in own if one not in there and not (filled and one in removed)]
         if new and template is None:
             raise ValueError(f"no entry of {first} in shard {at} of {count}")
         shard.set({one: copied(template or b"", first, one) for one in new})
-        shard.remove([one for one in own if one in there and one in removed])
-        found += len(shard.entries(own))
-    return found
+    for shard, own, there in zip(shards, mine, known):  # noqa: B905 - likewise
+        shard.remove([one for one in own if one in removed and (one in there or not filled)])
+    return sum(len(shard.entries(own)) for shard, own in zip(shards, mine))  # noqa: B905 - likewise
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ def put(broker: Any, order: dict[str, Any], first: str, then: str) -> int:
     """Merge the rows of an order; returns how many objects the database lists then."""
     policy, names = broker.storage_policy_index, order["names"]
     todo = [(names, first, 0), (order["gone"], then, 1)]
-    if broker.get_info()["object_count"] >= len(names):
+    if broker.get_info()["object_count"] > 1:  # more than the object that was written
         todo = todo[1:]
     for some, at, deleted in todo:
         for start in range(0, len(some), BATCH):

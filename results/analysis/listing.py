@@ -53,7 +53,7 @@ def complete_listings(suite: Suite, rows: Sequence[Row]) -> tuple[CompleteListin
             deleted=0.0 if listed is None else listed.shares[0],
         )
         first = before.get((listed.of, one.place)) if listed is not None and listed.of else None
-        if first is not None:
+        if first is not None and not first.deleted:
             one = one.model_copy(update={"beside": _beside(one, first)})
         before[row.workload, one.place] = one
         found.append(one)

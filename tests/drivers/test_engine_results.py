@@ -355,6 +355,25 @@ def test_a_listing_whose_pages_never_hold_a_name_ends(scripted: Make, bench: Mak
     assert "pages without a name" in engine.progress["last_error"]
 
 
+@pytest.mark.parametrize(("given", "wrong"), [({}, False), ({"listed": {"deleted": 0.0}}, True)])
+def test_objects_that_are_only_listed_are_as_many_as_are_left(
+    scripted: Make, bench: Make, given: dict[str, Any], *, wrong: bool
+) -> None:
+    def one_too_many(connection: socket.socket, head: bytes) -> bool:
+        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
+        body = "\n".join(names(first, max(0, min(5, 11 - first)))).encode()
+        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
+        return True
+
+    workload = {**workload_of("list-all"), **given}
+    engine = bench(scripted(one_too_many), workload, **of_api("swift"))
+    engine.engine.add_worker(0, 1, 0)
+    which = "failed" if wrong else "done"
+    until(lambda: engine.progress[which] >= 2, which)
+    if wrong:
+        assert engine.progress["last_error"].endswith("11 keys or more where only 10 exist")
+
+
 def test_short_pages_do_not_end_a_listing(scripted: Make, bench: Make) -> None:
     """Pages of Ceph's Swift API are shorter than asked for: only an empty one is the last."""
 

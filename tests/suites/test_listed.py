@@ -99,6 +99,13 @@ def test_an_object_of_each_container_must_be_left() -> None:
         suite_of(few)
 
 
+@pytest.mark.parametrize("share", ["deleted: 10%", "deleted: [0%, 10%]", "deleted: [50%, 55%]"])
+def test_each_share_deletes_more_objects_than_the_one_before(share: str) -> None:
+    few = GOOD.replace("per_container: 200", "per_container: 4").replace(SHARES, share)
+    with pytest.raises(DocumentError, match="each must delete more than the one before"):
+        suite_of(few)
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [

@@ -95,6 +95,8 @@ pub struct Config {
     /// See [`Workload::least_in_all`].
     #[serde(skip)]
     pub least_in_all: u64,
+    /// See [`Workload::most_in_all`].
+    pub most_in_all: Option<u64>,
 }
 
 impl Config {
@@ -185,6 +187,7 @@ impl Config {
             return Err("encryption: only S3 requests ask for it".into());
         }
         config.least_in_all = config.workload.least_in_all();
+        config.most_in_all = config.workload.most_in_all();
         config.verify = config.verify.max(config.workload.verify);
         Ok(config)
     }

@@ -111,6 +111,9 @@ impl Flow {
         if !more && self.listed < least {
             return Err(format!("{} keys where at least {least} exist", self.listed));
         }
+        if let Some(most) = config.most_in_all.filter(|most| self.listed > *most) {
+            return Err(format!("{} keys or more where only {most} exist", self.listed));
+        }
         if names > 0 {
             self.last.clone_from(&page.last);
         }

@@ -4,6 +4,7 @@ use crate::encryption::Encryption;
 use crate::operation::Operation;
 use crate::signing::{Auth, Signing};
 use crate::workload::Workload;
+use crate::workload::put_object_name;
 use serde::Deserialize;
 
 /// Most keys of a request that deletes several objects, and of a page of a listing over S3.
@@ -75,6 +76,36 @@ pub fn parts(size: u64, bytes: u64) -> u64 {
 }
 
 impl Workload {
+    /// The fewest names in a complete listing.
+    #[must_use]
+    pub fn least_in_all(&self) -> u64 {
+        let usual = Listing::default();
+        let listing = self.listing.as_ref().unwrap_or(&usual);
+        if self.deletes_prepared() {
+            return 0;
+        }
+        if !listing.delimiter.is_empty() {
+            return 0;
+        }
+        if listing.prefix.is_empty() {
+            return self.objects.per_container;
+        }
+        let mut name = Vec::new();
+        let begins = |index: &u64| {
+            name.clear();
+            put_object_name(&mut name, *index);
+            name.starts_with(listing.prefix.as_bytes())
+        };
+        (0..self.objects.per_container).filter(begins).count() as u64
+    }
+
+    /// The most names in a complete listing; `None`: not known.
+    #[must_use]
+    pub fn most_in_all(&self) -> Option<u64> {
+        let known = self.listing.as_ref().is_none_or(|listing| listing.delimiter.is_empty());
+        (known && self.listed.is_some()).then(|| self.least_in_all())
+    }
+
     /// Whether it has the operation.
     #[must_use]
     pub fn has(&self, operation: Operation) -> bool {

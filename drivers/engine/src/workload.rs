@@ -213,6 +213,9 @@ pub struct Workload {
     /// What `list-all` lists.
     #[serde(default)]
     pub listing: Option<Listing>,
+    /// Objects of which nothing but listings is asked: nobody else adds to them.
+    #[serde(default)]
+    pub listed: Option<serde::de::IgnoredAny>,
     /// How many objects a `delete-many` deletes.
     #[serde(default)]
     pub delete_many: Option<u64>,
@@ -293,29 +296,6 @@ impl Workload {
     pub fn deletes_prepared(&self) -> bool {
         self.operations.keys().any(|one| one.deletes())
             && !self.operations.keys().any(|one| one.picks())
-    }
-
-    /// The fewest names in a complete listing.
-    #[must_use]
-    pub fn least_in_all(&self) -> u64 {
-        let usual = Listing::default();
-        let listing = self.listing.as_ref().unwrap_or(&usual);
-        if self.deletes_prepared() {
-            return 0;
-        }
-        if !listing.delimiter.is_empty() {
-            return 0;
-        }
-        if listing.prefix.is_empty() {
-            return self.objects.per_container;
-        }
-        let mut name = Vec::new();
-        let begins = |index: &u64| {
-            name.clear();
-            put_object_name(&mut name, *index);
-            name.starts_with(listing.prefix.as_bytes())
-        };
-        (0..self.objects.per_container).filter(begins).count() as u64
     }
 
     /// How many prepared objects there are.

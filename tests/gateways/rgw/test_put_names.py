@@ -66,6 +66,13 @@ def test_each_name_gets_one_entry_and_those_that_are_gone_lose_it(shards: int) -
     assert [len(shard.written) for shard in made] == written
 
 
+def test_names_that_are_gone_from_the_first_were_there_before() -> None:
+    made = index(11)
+    assert put(made, NAMES, NAMES[:100]) == 400
+    assert sorted(one for shard in made for one in shard.written) == NAMES[1:]
+    assert sorted(one for shard in made for one in shard.rows) == NAMES[100:]
+
+
 def test_without_an_entry_to_copy_nothing_is_put() -> None:
     with pytest.raises(ValueError, match="no entry of object-0000000000 in shard"):
         put([Shard() for _ in range(11)], NAMES, [])  # type: ignore[misc]  # a stub

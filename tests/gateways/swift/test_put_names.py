@@ -44,10 +44,13 @@ def test_names_are_merged_in_batches_once_and_what_is_gone_stays_as_deleted() ->
     assert broker.merges == [BATCH, 5]
     assert put(broker, {**order, "gone": NAMES[:10]}, "3", "4") == len(NAMES) - 10
     assert broker.merges == [BATCH, 5, 10]
-    assert broker.rows[NAMES[0]]["created_at"] == "4"
+    assert put(broker, {**order, "gone": NAMES[:20]}, "5", "6") == len(NAMES) - 20
+    assert broker.merges == [BATCH, 5, 10, 20]
+    assert put(broker, order, "7", "8") == len(NAMES) - 20
+    assert broker.rows[NAMES[0]]["created_at"] == "6"
     assert broker.rows[NAMES[0]]["deleted"] == 1
-    assert broker.rows[NAMES[10]] == {
-        "name": NAMES[10],
+    assert broker.rows[NAMES[20]] == {
+        "name": NAMES[20],
         "created_at": "1",
         "size": 0,
         "content_type": "application/octet-stream",

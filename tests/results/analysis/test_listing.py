@@ -75,6 +75,13 @@ def test_times_are_compared_by_name_with_those_before_the_deletes() -> None:
     assert listing_sentences([then])[0].endswith(") what it took before.")
 
 
+def test_listings_after_some_deletes_are_not_what_those_after_more_are_compared_with() -> None:
+    some = rows("list-all", [1000 * (1 + number / 100) for number in range(5)])
+    more = rows("list-all-50-deleted", [750 * (1 + number / 100) for number in range(5)])
+    _, then = found(some, more, listed={"deleted": ["25%", "50%"]})
+    assert (then.deleted, then.beside) == (0.5, None)
+
+
 def test_what_is_not_known_or_not_ranked_is_not_compared() -> None:
     before = rows("list-all", [1000.0])
     bound = rows("list-all-50-deleted", [500.0])
