@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,24 +183,24 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
     that is not installed.
     """
     kind = KINDS.get_or_refuse(driver)
-    faults, name = kind.unfit(workload, api), kind.traits.label
+    faults = [*kind.unfit(workload, api)]
+    for key, label, only, own in _asked_of_s3(workload):
+        leave = f"leave `{key}` ({label}) out"
+        if api != "s3":
+            faults.append(f"only S3 requests {only}: over {api} {leave}")
+        elif not kind.signs:
+            faults.append(f"{kind.traits.label} {own}: {leave}")
+    return tuple(faults)
+
+
+def _asked_of_s3(workload: Workload) -> Iterator[tuple[str, str, str, str]]:
+    """What a workload asks of S3 requests that not all drivers do: its key, its way, what requests
+    do, and what those drivers do instead.
+    """
     if workload.signed != UNSIGNED:
-        label = signing_label(workload.signed)
-        if api != "s3":
-            only = f"only S3 requests are signed: over {api} leave `signing` ({label}) out"
-            faults = (*faults, only)
-        elif not kind.signs:
-            faults = (*faults, f"{name} signs in its own way: leave `signing` ({label}) out")
+        yield "signing", signing_label(workload.signed), "are signed", "signs in its own way"
     if workload.encrypted != PLAIN:
-        label = workload.encrypted
-        if api != "s3":
-            only = (
-                f"only S3 requests ask for encryption: over {api} leave `encryption` ({label}) out"
-            )
-            faults = (*faults, only)
-        elif not kind.signs:
-            faults = (*faults, f"{name} asks for no encryption: leave `encryption` ({label}) out")
-    return faults
+        yield "encryption", workload.encrypted, "ask for encryption", "asks for no encryption"
 
 
 def loading(layer: Layer | Api) -> tuple[DriverName, ...]:

@@ -58,6 +58,11 @@ class Ratio(Record):
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
     @property
+    def open(self) -> bool:
+        """Whether there is an interval, and it includes 1: either side may be higher."""
+        return self.low is not None and self.high is not None and not self.shown
+
+    @property
     def claim(self) -> bool:
         """Whether this comparison alone may claim a difference: found, with enough repeats."""
         return self.shown and self.repeats >= REPEATS_FOR_A_CLAIM

@@ -38,7 +38,8 @@ from weighbridge.results.record.manifest import Sheet, State
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import Pass, StepResult
-from weighbridge.results.record.store import RunStore, StoreError
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.writing import StoreError
 from weighbridge.resumption import ResumableRun
 from weighbridge.screen.display import display_for
 from weighbridge.screen.influx_display import sending

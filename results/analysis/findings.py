@@ -136,7 +136,8 @@ def _brief(verdict: Verdict, faster: str, slower: str, measure: Ratio | None) ->
         return f"{faster}, {slower}: not comparable"
     if verdict == "too small to matter":
         return f"{faster} and {slower} within {percent(measure)}"
-    if measure.value < 1 + NEAR and verdict not in ("better", "worse"):
+    near = measure.value < 1 + NEAR or (verdict == "provisional" and measure.open)
+    if near and verdict not in ("better", "worse"):
         return (
             f"{faster}, {slower}: "
             f"{'provisional, ' * (verdict == 'provisional')}{undecided(measure)}"
@@ -171,7 +172,7 @@ def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | Non
 
     `rivals` are findings of pairs without the baseline. The first leads the second if their finding
     is significant, by the same test, threshold and noise floor as any other. With a doubt it is
-    provisional.
+    provisional, if its interval does not include 1.
     """
     scores = _scores(pairs)
     if len(scores) < 2:
@@ -187,12 +188,13 @@ def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | Non
     )
     if direct is None or direct.ratio is None or direct.faster != leader:
         return Lead(layout=None, excluded=excluded)
-    ahead = direct.verdict == "provisional" and direct.ratio.value >= 1 + NEAR
+    ratio = direct.ratio
+    ahead = direct.verdict == "provisional" and ratio.value >= 1 + NEAR and not ratio.open
     if not (direct.shown or ahead):
         return Lead(layout=None, excluded=excluded)
     return Lead(
         layout=leader,
-        margin=direct.ratio.value,
+        margin=ratio.value,
         repeats=min(best.repeats, second.repeats),
         doubts=direct.doubts,
         excluded=excluded,
@@ -376,18 +378,17 @@ def card_words(finding: Finding) -> CardWords:
     """The card of a finding over all worker counts."""
     if finding.ratio is None:
         why = doubt_words(graves(finding.doubts)) or "see the reasons below"
-        return CardWords(
-            figure=UNKNOWN,
-            text=f"{finding.faster}, {finding.slower}: not comparable",
-            detail=_short(why),
-        )
+        text = f"{finding.faster}, {finding.slower}: not comparable"
+        return CardWords(figure=UNKNOWN, text=text, detail=_short(why))
     ratio, figure = finding.ratio, show_ratio(finding.ratio.value)
     detail = f"n = {ratio.repeats}"
     if ratio.low is not None and ratio.high is not None:
         detail = f"95 % interval {show_ratio(ratio.low)} to {show_ratio(ratio.high)}, {detail}"
     text = f"{finding.faster} over {finding.slower}"
     if finding.verdict == "provisional":
-        text = f"provisional: {finding.faster} did {figure} what {finding.slower} did"
+        did = f" did {figure} what {finding.slower} did"
+        found = f" vs {finding.slower}: no difference found" if ratio.open else did
+        text = f"provisional: {finding.faster}{found}"
         detail = f"{detail}: {_short(_why(finding.doubts))}"
     elif finding.verdict in _CLAIMS_NOTHING:
         text = f"{finding.faster} vs {finding.slower}: {_CLAIMS_NOTHING[finding.verdict]}"

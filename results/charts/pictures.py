@@ -29,7 +29,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import LIGHT, Look, font_folder
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.panels import Figure
-from weighbridge.results.record.store import StoreError, make_folder, write_atomically
+from weighbridge.results.record.writing import StoreError, make_folder, write_atomically
 
 MOST: Final = 4
 """The most processes: each has its own engine, about 150 MB of memory."""

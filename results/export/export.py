@@ -11,7 +11,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.file import ExportFile, Produced
 from weighbridge.results.export.formats import OF_TUNINGS, format_of
-from weighbridge.results.record.store import make_folder, write_atomically
+from weighbridge.results.record.writing import make_folder, write_atomically
 
 EXPORTS: Final = "exports"
 

@@ -31,13 +31,7 @@ from weighbridge.results.record.reading import count_lines, is_line_start, read_
 from weighbridge.results.record.resolved import PlannedHost, PlannedLayout, ResolvedPlan
 from weighbridge.results.record.run_lock import Holder, lock_run_folder
 from weighbridge.results.record.step import Pass, StepKey, StepResult
-from weighbridge.results.record.store import (
-    RunStore,
-    StoreError,
-    TelemetryFile,
-    make_folder,
-    write_atomically,
-)
+from weighbridge.results.record.store import RunStore, TelemetryFile
 from weighbridge.results.record.telemetry import (
     EDGE_S,
     DiskLimit,
@@ -63,6 +57,7 @@ from weighbridge.results.record.trial import (
     TuningStore,
     Winner,
 )
+from weighbridge.results.record.writing import StoreError, make_folder, write_atomically
 
 __all__ = [
     "BUSY",

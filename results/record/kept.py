@@ -15,7 +15,7 @@ from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
 from weighbridge.results.record.reading import read_lines
 from weighbridge.results.record.step import Slug
-from weighbridge.results.record.store import append_line
+from weighbridge.results.record.writing import append_line
 from weighbridge.suites import Api, DriverName
 
 FILE: Final = "kept.jsonl"

@@ -17,7 +17,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.locks import open_lock
 from weighbridge.common.record import Record
 from weighbridge.results.record.reading import read_bounded
-from weighbridge.results.record.store import StoreError
+from weighbridge.results.record.writing import StoreError
 
 FILE: Final = "holders.jsonl"
 """In the run folder: a line for each process that wrote to it; the last is that of the latest."""

@@ -30,8 +30,8 @@ from typing import Final, Self
 from pydantic import BaseModel
 
 from weighbridge.common import safe_files
-from weighbridge.common.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
-from weighbridge.results.record.appending import append, write_all
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.record.appending import write_all
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.interval_log import interval_log
 from weighbridge.results.record.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
@@ -52,22 +52,10 @@ from weighbridge.results.record.telemetry import (
     Telemetry,
     TelemetryLine,
 )
+from weighbridge.results.record.writing import StoreError, append_line, write_atomically
 
 _WITHOUT_STEP: Final = "Remove the line to go on without its step."
 _WITHOUT_TELEMETRY: Final = "Move the file away to go on without this step's telemetry."
-
-
-class StoreError(WeighbridgeError):
-    """The run folder could not be written to (`path`). What was complete before stays readable."""
-
-    def __init__(self, path: Path, error: OSError) -> None:
-        self.path = path
-        full = error.errno in DISK_FULL
-        advice = f"Everything finished before is kept in {path.parent}."
-        super().__init__(
-            f"{path}: {'the disk is full' if full else 'cannot be written'} ({error.strerror})",
-            advice=f"{advice} Make room, or choose another folder with --out." if full else advice,
-        )
 
 
 class RunStore:
@@ -368,40 +356,6 @@ class TelemetryFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def make_folder(path: Path) -> Path:
-    """Create a folder and its parents if missing. Raises StoreError."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(path, error) from error
-    return path
-
-
-def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = None) -> None:
-    """Write a file atomically, replacing also a link of that name.
-
-    `folder`: the run folder, for a file deeper in it; folders between are created, and none may be
-    a link. Raises StoreError.
-    """
-    folder = folder or path.parent
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        safe_files.write(folder, path.relative_to(folder).as_posix(), data)
-    except OSError as error:
-        raise StoreError(path, error) from error
-
-
-def append_line(path: Path, line: str) -> None:
-    """Append a line, or several, in one write after the last complete one; synced to disk.
-
-    Raises StoreError.
-    """
-    try:
-        append(path, line.encode() + b"\n")
-    except OSError as error:
-        raise StoreError(path, error) from error
 
 
 def _now() -> str:

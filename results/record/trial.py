@@ -11,7 +11,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.results.record.reading import read_lines, read_record
 from weighbridge.results.record.step import Slug
-from weighbridge.results.record.store import StoreError, append_line, write_atomically
+from weighbridge.results.record.writing import StoreError, append_line, write_atomically
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Objective, Setting, Tuning
 

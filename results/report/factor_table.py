@@ -8,6 +8,7 @@ from typing import Final
 
 from weighbridge.results.analysis.factor_cost import FactorCost
 from weighbridge.results.figures import UNKNOWN, counted, show_figure
+from weighbridge.results.report.ratio_words import ratio_cell, ratio_times
 from weighbridge.results.statistics import Ratio
 
 FACTOR_NUMBERS: Final = (1, 4, 5, 6, 7, 8, 9)
@@ -84,7 +85,7 @@ def factor_sentences(found: Sequence[FactorCost]) -> tuple[str, ...]:
     return tuple(
         f"{one.workload} on {one.layout}, {counted(one.workers, 'worker')}, beside {one.beside}: "
         + ", ".join(
-            f"{who} CPU for an operation is {_times(known)}"
+            f"{who} CPU for an operation is {ratio_times(known)}"
             for who, known in (("client", one.client), ("gateway", one.gateway))
             if known is not None
         )
@@ -110,18 +111,7 @@ def _head(column: str) -> tuple[str, ...]:
     )
 
 
-def _times(known: Ratio) -> str:
-    if known.low is None or known.high is None:
-        return f"{known.value:.2f} times (one repeat: no interval)"
-    if not known.shown:
-        return f"{known.value:.2f} times (not significant, {known.low:.2f} to {known.high:.2f})"
-    few = "" if known.claim else f"; {known.repeats} repeats are too few for a claim"
-    return f"{known.value:.2f} times ({known.low:.2f} to {known.high:.2f}{few})"
-
-
 def _beside(one: FactorCost, known: Ratio | None) -> str:
     if known is None:
         return "1" if one.label == one.beside else UNKNOWN
-    if known.low is None or known.high is None:
-        return f"{known.value:.2f}×"
-    return f"{known.value:.2f}× ({known.low:.2f} to {known.high:.2f})"
+    return ratio_cell(known)

@@ -9,7 +9,7 @@ from weighbridge.results.analysis.listing import CompleteListing
 from weighbridge.results.doubt import Doubt, few
 from weighbridge.results.figures import UNKNOWN, counted, show_figure
 from weighbridge.results.metrics import MetricKey
-from weighbridge.results.statistics import Ratio
+from weighbridge.results.report.ratio_words import ratio_cell, ratio_times
 
 LISTING_HEAD: Final = (
     "Workload",
@@ -36,12 +36,12 @@ def listing_lines(found: Sequence[CompleteListing]) -> tuple[tuple[str, ...], ..
             one.row.layout,
             str(one.row.workers),
             UNKNOWN if one.names is None else f"{one.names:,}",
-            f"{one.deleted:.0%}",
+            _share(one),
             show_figure(one.pages_per_s),
             _seconds(one, "p50"),
             _seconds(one, "p90"),
             _by_name(one),
-            _beside(one.beside),
+            UNKNOWN if one.beside is None else ratio_cell(one.beside),
             _verdict(one),
         )
         for one in found
@@ -55,7 +55,7 @@ def listing_sentences(found: Sequence[CompleteListing]) -> tuple[str, ...]:
 
 def _sentence(one: CompleteListing) -> str:
     row = one.row
-    after = f" after {one.deleted:.0%} of the objects were deleted" if one.deleted else ""
+    after = f" after {_share(one)} of the objects were deleted" if one.deleted else ""
     names = "" if one.names is None else f" of {one.names:,} names"
     p90 = "" if row.value("p90") is None else f" (p90 {_seconds(one, 'p90')} s)"
     text = (
@@ -63,7 +63,7 @@ def _sentence(one: CompleteListing) -> str:
         f"{_seconds(one, 'p50')} s{p90}, {show_figure(one.pages_per_s)} pages/s"
     )
     if one.beside is not None:
-        text += f"; a name takes {_times(one.beside)} what it took before"
+        text += f"; a name takes {ratio_times(one.beside)} what it took before"
     # What each doubt is about stands in the table of results.
     whats = ", ".join(dict.fromkeys(doubt.what for doubt in _doubts(one)))
     if not row.ranked:
@@ -75,6 +75,10 @@ def _doubts(one: CompleteListing) -> tuple[Doubt, ...]:
     """Those of the row, and that about few repeats."""
     short = few(one.row.repeats)
     return one.row.doubts if short is None else (*one.row.doubts, short)
+
+
+def _share(one: CompleteListing) -> str:
+    return f"{100 * one.deleted:.0f} %"
 
 
 def _seconds(one: CompleteListing, metric: MetricKey) -> str:
@@ -89,23 +93,6 @@ def _by_name(one: CompleteListing) -> str:
     if figure.value is None or not one.names:
         return UNKNOWN
     return f"{'≥ ' * figure.at_least}{show_figure(figure.value * 1000 / one.names)}"
-
-
-def _times(known: Ratio) -> str:
-    if known.low is None or known.high is None:
-        return f"{known.value:.2f} times (one repeat: no interval)"
-    if not known.shown:
-        return f"{known.value:.2f} times (not significant, {known.low:.2f} to {known.high:.2f})"
-    few = "" if known.claim else f"; {known.repeats} repeats are too few for a claim"
-    return f"{known.value:.2f} times ({known.low:.2f} to {known.high:.2f}{few})"
-
-
-def _beside(known: Ratio | None) -> str:
-    if known is None:
-        return UNKNOWN
-    if known.low is None or known.high is None:
-        return f"{known.value:.2f}×"
-    return f"{known.value:.2f}× ({known.low:.2f} to {known.high:.2f})"
 
 
 def _verdict(one: CompleteListing) -> str:

@@ -259,7 +259,10 @@ def test_what_asks_for_encryption_is_signed_and_goes_with_content(
     ("work", "fault"),
     [
         ({"encryption": "sse-kms"}, "unknown variant"),
-        ({"encryption": "sse-c", "operations": {"copy": 1.0}}, "copy is sent without it only"),
+        *(
+            ({"encryption": "sse-c", "operations": {one: 1.0}}, f"{one} is sent without it only")
+            for one in ("copy", "read-if-match", "update-metadata", "write-if-none-match")
+        ),
         ({"encryption": "sse-c", "signing": {"auth": "query"}}, "needs `auth: header`"),
     ],
 )

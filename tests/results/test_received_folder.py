@@ -22,7 +22,8 @@ from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor, mark_comp
 from weighbridge.results.record import reading
 from weighbridge.results.record.profile import FOLDER
 from weighbridge.results.record.run_lock import lock_run_folder
-from weighbridge.results.record.store import RunStore, StoreError, write_atomically
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.writing import StoreError, write_atomically
 from weighbridge.results.slides.evidence import evidence
 
 WITHIN_S = 60

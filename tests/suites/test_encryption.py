@@ -6,24 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.document import Document, DocumentError
+from tests.suites.one_write import GOOD, suite_of
+from weighbridge.common.document import DocumentError
 from weighbridge.suites import PLAIN, Suite, encryption_needs, loader
 
-GOOD = """name: trial
-about: a
-api: [s3]
-workloads:
-  - name: write
-    objects: {size: 4KiB}
-    operations: {write: 1}
-    workers: [1]
-    runtime: 20s
-"""
 BOTH = "    encryption: [none, sse-c]\n    signing: [{}, {payload: signed}]\n"
-
-
-def suite_of(text: str) -> Suite:
-    return Document("trial.yaml", text).into(Suite)
 
 
 def test_objects_are_plain_by_default() -> None:
@@ -78,7 +65,13 @@ def test_what_cannot_be_encrypted_so_is_refused_with_its_place(text: str, fault:
     assert "trial.yaml:" in str(faults.value)
 
 
-@pytest.mark.parametrize("operation", ["copy", "read-if-match", "read-if-none-match"])
+PLAIN_ONLY = (
+    *("copy", "read-if-match", "read-if-none-match", "update-metadata"),
+    *("write-if-none-match", "rewrite-if-none-match"),
+)
+
+
+@pytest.mark.parametrize("operation", PLAIN_ONLY)
 def test_operations_whose_objects_stay_plain_are_refused(operation: str) -> None:
     text = GOOD.replace("write: 1", f"{operation}: 1")
     suite_of(text)

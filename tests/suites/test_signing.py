@@ -6,25 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.document import Document, DocumentError
+from tests.suites.one_write import GOOD, suite_of
+from weighbridge.common.document import DocumentError
 from weighbridge.common.signing import Signing
 from weighbridge.suites import UNSIGNED, Suite, loader, signing_needs
 
-GOOD = """name: trial
-about: a
-api: [s3]
-workloads:
-  - name: write
-    objects: {size: 4KiB}
-    operations: {write: 1}
-    workers: [1]
-    runtime: 20s
-"""
 LIST = "    signing: [{}, {payload: trailer, checksum: crc64nvme}, {auth: query}, {auth: none}]\n"
-
-
-def suite_of(text: str) -> Suite:
-    return Document("trial.yaml", text).into(Suite)
 
 
 def test_requests_are_signed_without_their_payload_by_default() -> None:

@@ -373,8 +373,7 @@ def interrupted(endpoint: dict[str, str]) -> None:
     sys.stdout.write("reading\n")
     sys.stdout.flush()
     sys.stdin.read()
-    got = len(s3.wire.buffer)
-    how = "whole"
+    got, how = len(s3.wire.buffer), "whole"
     while got < length:
         try:
             s3.wire.buffer = b""

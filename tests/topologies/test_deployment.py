@@ -15,7 +15,7 @@ from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
 from weighbridge.common.host import Host, Service
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.gateway import RunningGateway, Say
-from weighbridge.results.record.store import StoreError
+from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies import deployment as deployment_module
 from weighbridge.topologies.deployment import deploy, deployment_owners, running_deployments
 from weighbridge.topologies.fake import FakeHost

@@ -145,14 +145,10 @@ def test_entries_for_real_hosts_are_refused_for_lab_hosts(tmp_path: Path) -> Non
 
 
 def test_an_id_that_is_not_a_devices_path_is_refused(tmp_path: Path) -> None:
-    text = (
-        "name: bad\nkind: ssh\nhosts:\n  client-1: {address: 192.0.2.1, disks: [{id: "
-        "by-id/nvme-1}]}\n"
-    )
-    assert (
-        "'by-id/nvme-1' is not a device: write its path"
-        in faults_of(tmp_path / "bad.yaml", text)[4, 47]
-    )
+    text = "name: bad\nkind: ssh\nhosts:\n"
+    text += "  client-1: {address: 192.0.2.1, disks: [{id: by-id/nvme-1}]}\n"
+    found = faults_of(tmp_path / "bad.yaml", text)
+    assert "'by-id/nvme-1' is not a device: write its path" in found[4, 47]
 
 
 def test_a_key_that_is_missing_or_readable_by_others_is_refused_at_its_line(tmp_path: Path) -> None:

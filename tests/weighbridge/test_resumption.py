@@ -25,7 +25,8 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore, StoreError
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.writing import StoreError
 from weighbridge.run import Doing, resume
 from weighbridge.topologies import loader
 

@@ -64,7 +64,7 @@ def command(
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.environment import place, require
     from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, matrix_csv
-    from weighbridge.results.record.store import write_atomically
+    from weighbridge.results.record.writing import write_atomically
     from weighbridge.screen.terminal import console, print_line
 
     chosen = _chosen(api, only)

@@ -114,7 +114,7 @@ def _show_leads(a: ComparedRun, b: ComparedRun, despite: list[str], out: Path | 
         leads_csv,
     )
     from weighbridge.results.analysis.across_runs.runs_comparison import match
-    from weighbridge.results.record.store import make_folder, write_atomically
+    from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.screen.terminal import console, print_line
 
     guarded = guard(a, b, match(a, b), [*despite, *HARDWARE_FACTS])
@@ -191,7 +191,7 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     from weighbridge.results.analysis.across_runs.guard import differences_csv
     from weighbridge.results.charts.change_map import change_maps
     from weighbridge.results.export.effects import effects_csv
-    from weighbridge.results.record.store import make_folder, write_atomically
+    from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.results_output import draw
 
     make_folder(out)

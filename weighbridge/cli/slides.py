@@ -27,7 +27,8 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
     """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
     from weighbridge.common.errors import UsageError
     from weighbridge.results.charts.chart_theme import DARK, LIGHT
-    from weighbridge.results.record.store import RunStore, write_atomically
+    from weighbridge.results.record.store import RunStore
+    from weighbridge.results.record.writing import write_atomically
     from weighbridge.results.slides.evidence import evidence
     from weighbridge.results.slides.markdown import write_markdown
     from weighbridge.results.slides.powerpoint import powerpoint

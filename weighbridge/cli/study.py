@@ -102,7 +102,7 @@ def command(
     from weighbridge.environment import place
     from weighbridge.prepared_study import prepare
     from weighbridge.results.analysis.study.study import FILE, StudyRun
-    from weighbridge.results.record.store import write_atomically
+    from weighbridge.results.record.writing import write_atomically
     from weighbridge.results_output import show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line

@@ -32,7 +32,8 @@ from weighbridge.results.record.profile import (
     unresolved,
 )
 from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore, write_atomically
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.writing import write_atomically
 from weighbridge.topologies.deployment import Deployment
 
 LONGEST_S: Final = 30.0

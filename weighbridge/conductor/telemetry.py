@@ -21,7 +21,7 @@ from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore, StoreError, TelemetryFile
+from weighbridge.results.record.store import RunStore, TelemetryFile
 from weighbridge.results.record.telemetry import (
     EDGE_S,
     DiskLimit,
@@ -33,6 +33,7 @@ from weighbridge.results.record.telemetry import (
     Tail,
     TelemetryLine,
 )
+from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.quota import quota_of

@@ -96,6 +96,7 @@ pub struct Config {
     #[serde(skip)]
     pub least_in_all: u64,
     /// See [`Workload::most_in_all`].
+    #[serde(skip)]
     pub most_in_all: Option<u64>,
 }
 

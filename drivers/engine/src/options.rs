@@ -3,8 +3,7 @@
 use crate::encryption::Encryption;
 use crate::operation::Operation;
 use crate::signing::{Auth, Signing};
-use crate::workload::Workload;
-use crate::workload::put_object_name;
+use crate::workload::{Workload, put_object_name};
 use serde::Deserialize;
 
 /// Most keys of a request that deletes several objects, and of a page of a listing over S3.
@@ -81,10 +80,7 @@ impl Workload {
     pub fn least_in_all(&self) -> u64 {
         let usual = Listing::default();
         let listing = self.listing.as_ref().unwrap_or(&usual);
-        if self.deletes_prepared() {
-            return 0;
-        }
-        if !listing.delimiter.is_empty() {
+        if self.deletes_prepared() || !listing.delimiter.is_empty() {
             return 0;
         }
         if listing.prefix.is_empty() {
@@ -134,8 +130,12 @@ impl Workload {
         }
         if self.encryption != Encryption::None {
             // A copy needs two keys, and an encrypted object's ETag need not be its MD5.
-            let unknown = [Operation::Copy, Operation::ReadIfMatch, Operation::ReadIfNoneMatch];
-            if let Some(one) = unknown.into_iter().find(|&one| has(one)) {
+            let is_plain = |one: &Operation| {
+                matches!(one, Operation::Copy | Operation::UpdateMetadata)
+                    || one.names_content()
+                    || one.creates_only()
+            };
+            if let Some(one) = self.operations.keys().find(|&one| is_plain(one)) {
                 return Err(format!("encryption: {} is sent without it only", one.word()));
             }
             if self.signing.auth != Auth::Header {

@@ -35,6 +35,7 @@ ANSWER = Message(
     "weighbridge-answer", {"id": 1, "answer": "{}", "error": "it was me"}, "stranger_1"
 ).serialize()
 TORN = (READY[:-3], b"\xc1", b"", b"\x00" * 1000, Message("client_ready", {"a": 1}, 7).serialize())
+SKEW = "windows of the worker processes are "
 
 
 def port_of(running: DriverProcess) -> int:
@@ -78,7 +79,8 @@ def test_messages_from_strangers_do_not_affect_a_step(
                 measurement = running.step(Step(workload=reads, workers=workers)).measurement
                 check_consistent(measurement)
                 assert by_operation(measurement)["read"].count > 0
-                assert not measurement.notes
+                # A busy machine closes one process's window later than another's, and says so.
+                assert not [note for note in measurement.notes if not note.startswith(SKEW)]
 
 
 def test_the_masters_key_is_on_no_command_line_and_in_no_environment(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from made_rows import made_point, made_row
-from weighbridge.results.analysis.findings import Finding, find, headline, overall
+from weighbridge.results.analysis.findings import Finding, card_words, find, headline, overall
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.store import RunStore
@@ -167,6 +167,24 @@ def test_an_insignificant_lead_is_too_close_to_call() -> None:
         row("b", 1, [100.0, 90.0, 110.0, 200.0, 95.0]),
     ]
     assert headline(find(noisy)) == "No layout leads: 1 too close to call"
+
+
+def test_a_provisional_difference_whose_interval_includes_one_puts_nobody_ahead() -> None:
+    doubt = Doubt(what="not steady", grade="mild", words="throughput fell by 30 %")
+    for rates, words in (
+        ([100.0, 300.0, 80.0, 250.0, 90.0], "1 too close to call"),
+        ([300.0, 310.0, 290.0, 305.0, 295.0], "a does more in the requests replayed, by 2.6×"),
+    ):
+        other = row("b", 1, [100.0, 90.0, 110.0, 200.0, 95.0])
+        found = find([row("a", 1, rates, doubts=(doubt,)), other])
+        (finding,) = overalls(found)
+        assert finding.verdict == "provisional"
+        assert headline(found).startswith(
+            f"No layout leads: {words}" if "close" in words else f"Provisional: {words}"
+        )
+        is_open = "close" in words
+        assert ("no difference found" in card_words(finding).text) == is_open
+        assert ("no difference found" in finding.brief) == is_open
 
 
 def test_one_layout_alone_has_no_findings() -> None:

@@ -59,7 +59,7 @@ def test_times_are_compared_by_name_with_those_before_the_deletes() -> None:
     assert then.beside.claim
     assert listing_lines([then])[0][3:11] == (
         "500",
-        "50%",
+        "50 %",
         "18.0",
         "0.750",
         "1.50",
@@ -68,7 +68,7 @@ def test_times_are_compared_by_name_with_those_before_the_deletes() -> None:
         "ranked",
     )
     text = (
-        "rgw, 4 workers: a complete listing of 500 names after 50% of the objects were deleted "
+        "rgw, 4 workers: a complete listing of 500 names after 50 % of the objects were deleted "
         "takes 0.750 s (p90 1.50 s), 18.0 pages/s; a name takes 1.50 times (1.4"
     )
     assert listing_sentences([then])[0].startswith(text)

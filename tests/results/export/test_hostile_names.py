@@ -25,7 +25,8 @@ from weighbridge.common.escaping import escape_controls
 from weighbridge.results import derive
 from weighbridge.results.export.export import export
 from weighbridge.results.record.manifest import ConfigFile, Sheet
-from weighbridge.results.record.store import RunStore, write_atomically
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.writing import write_atomically
 from weighbridge.screen.terminal import InertConsole
 
 REASON = (

@@ -19,7 +19,8 @@ from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.interval_log import read_log
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore, StoreError
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.writing import StoreError
 
 
 def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepResult:
@@ -194,7 +195,8 @@ def test_complete_lines_stay_readable_when_the_disk_is_full(store: RunStore) -> 
     program = """
         import resource, signal, sys
         from pathlib import Path
-        from weighbridge.results.record.store import RunStore, StoreError
+        from weighbridge.results.record.store import RunStore
+        from weighbridge.results.record.writing import StoreError
         from weighbridge.results.record.step import StepResult
         store = RunStore.open(Path(sys.argv[1]))
         step = StepResult.model_validate_json(sys.argv[2])

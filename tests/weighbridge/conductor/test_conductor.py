@@ -20,7 +20,8 @@ from weighbridge.drivers.kind import KINDS, OpenedDriver
 from weighbridge.drivers.protocol import Cleanup, Prepare, Setup, Step
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import Pass
-from weighbridge.results.record.store import RunStore, StoreError
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.writing import StoreError
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.fake import FakeHosts

@@ -53,14 +53,9 @@ class Meter(FakeHost):
         if self.fails:
             raise TargetError(f"{self.name} is gone")
         passed_s = time.monotonic() - self.began
-        disk = DiskCounters(
-            read_bytes=0,
-            written_bytes=round(passed_s * 2e6),
-            reads=0,
-            writes=3,
-            busy_s=passed_s / 4,
-            waited_s=passed_s / 2,
-        )
+        times = {"busy_s": passed_s / 4, "waited_s": passed_s / 2}
+        written = round(passed_s * 2e6)
+        disk = DiskCounters(read_bytes=0, written_bytes=written, reads=0, writes=3, **times)
         return Counters(
             cpu_s=passed_s / 2,
             network_sent_bytes=round(passed_s * 1e6),

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from weighbridge.results.analysis.steps.bottleneck import (
-    NOTHING_SEEN,
     limit_brief,
     limit_words,
     limited_by,
@@ -383,36 +382,3 @@ def test_with_too_few_seconds_use_by_others_is_unknown() -> None:
     use = step_use(recorded(used(machine, cpu_s=1.8), host, hosts=(machine, GATEWAY)), 10.0)
     assert (use.others, use.lab) == (None, True)
     assert not step_use(recorded(used(GATEWAY, cpu_s=0.2)), 10.0).lab
-
-
-def of(what: Any, tier: Any, share: float) -> Resource:
-    return Resource(what=what, host=f"{tier}-{what}", tier=tier, share=share, limit="1")
-
-
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        ([("CPU", "gateway", 0.99), ("disk", "storage", 0.5)], "the gateway’s CPU"),
-        ([("disk", "storage", 0.9), ("disk", "storage", 0.95)], "the stores’ disks"),
-        (
-            [("CPU", "gateway", 0.85), ("disk", "storage", 0.95)],
-            "the stores’ disks and the gateway’s CPU",
-        ),
-        ([("network", "storage", 0.81)], "the network"),
-        ([("CPU", "client", 0.9)], "the load generator"),
-        ([("network", "client", 0.9)], "the load generator"),
-        ([("memory", "storage", 0.94), ("CPU", "gateway", 0.79)], NOTHING_SEEN),
-    ],
-)
-def test_what_limited_a_step_is_named_by_kind_the_most_used_first(
-    found: list[tuple[str, str, float]], words: str
-) -> None:
-    assert limited_by([of(*one) for one in found]) == words
-
-
-def test_a_ceiling_that_was_reached_limits_even_if_no_resource_looks_full() -> None:
-    idle = [of("CPU", "gateway", 0.5)]
-    assert limited_by(idle, ("disk",)) == "the stores’ disks"
-    assert limited_by([of("disk", "storage", 0.9)], ("disk", "network")) == (
-        "the stores’ disks and the network"
-    )

@@ -24,7 +24,7 @@ from weighbridge.results.analysis.study.study import (
     study_of,
 )
 from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
-from weighbridge.results.record.store import write_atomically
+from weighbridge.results.record.writing import write_atomically
 from weighbridge.suites import Suite
 from weighbridge.suites.studies import Study, loader
 
