@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from weighbridge.suites import PLAIN_OPERATIONS, Api, Operation, Workload
-from weighbridge.suites.workload import VERIFIED_SHARE, SizeHistogram, Uniform, Zipf
+from weighbridge.suites.pick import Zipf
+from weighbridge.suites.workload import VERIFIED_SHARE, SizeHistogram, Uniform
 
 JAVA_INT_MAX: Final = 2**31 - 1
 UNITS: Final = (("B", 1), ("KB", 1000), ("MB", 1000**2), ("GB", 1000**3))
