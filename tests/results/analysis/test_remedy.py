@@ -76,6 +76,14 @@ def test_unknown_steadiness_needs_longer_windows(plan: ResolvedPlan) -> None:
     assert found.command == "weighbridge compare --suite gateways-lab"
 
 
+def test_a_study_has_no_option_for_longer_windows(plan: ResolvedPlan) -> None:
+    argv = ("weighbridge", "study", "some-study", "--repeats", "5")
+    found = remedy(comparison("provisional", "steadiness not known"), plan, argv)
+    assert found is not None
+    assert found.says.endswith("need longer windows, which a copy of the study's file can have.")
+    assert found.command == ""
+
+
 def test_an_insignificant_difference_needs_repeats_by_its_spread(
     plan: ResolvedPlan,
 ) -> None:
