@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import threading
 import time
@@ -17,6 +18,9 @@ from weighbridge.drivers.process import how_it_ended, last_lines
 
 KILLED_S: Final = 10.0
 """How long to wait for killed programs, in all: their host may be gone."""
+HOST_GONE_S: Final = 2.0
+"""How long a host may take to be gone after its programs."""
+_KILLED: Final = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,10 @@ class ClientPrograms:
             code = one.program.poll()
             if code is None:
                 continue
+            # A host's first process ends after all others: is this the host's end, or its own?
+            deadline_s = time.monotonic() + HOST_GONE_S
+            while code in _KILLED and one.host.is_up() and time.monotonic() < deadline_s:
+                time.sleep(0.02)
             how = how_it_ended(code) if one.host.is_up() else "has ended: the host is gone"
             raise DriverError(
                 "\n".join([f"{one.host.name}: {one.name} {how}", *last_lines(one.log)])

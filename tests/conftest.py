@@ -2,10 +2,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import threaded_driver
 from stub_run import Run
 from weighbridge.topologies.fake import FakeHost
+
+# A busy machine must not make tests fail; before any module with `@given` is imported.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 SYSTEM = Path(__file__).parent / "system"
 

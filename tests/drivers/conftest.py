@@ -23,7 +23,7 @@ NULL_TARGET = (
 SEED = 5
 
 
-def until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
     """Wait for a condition; fails the test when it is not met in time."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():
@@ -151,8 +151,8 @@ class Bench:
 
     def window(self, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Open the window, close it when the `progress` since then is enough; the snapshot."""
-        before = self.progress
         self.engine.open_window()
+        before = self.progress
 
         def since() -> dict[str, Any]:
             now = self.progress

@@ -160,7 +160,9 @@ def test_the_counts_are_consistent_and_readable_by_other_tools(null: Make, bench
         assert tally.max_us == max(second.max_us for second in mine)
         assert (tally.first_byte is not None) == (tally.operation in ("read", "list"))
     assert 0 < snapshot["window_s"] < 30
-    assert max(second.second for second in seconds) == int(snapshot["window_s"])
+    # The last second may have just begun.
+    last = max(second.second for second in seconds)
+    assert int(max(0.0, snapshot["window_s"] - 0.1)) <= last <= int(snapshot["window_s"])
 
 
 def test_nothing_is_recorded_outside_the_window(null: Make, bench: Make) -> None:
@@ -172,8 +174,9 @@ def test_nothing_is_recorded_outside_the_window(null: Make, bench: Make) -> None
     until(lambda: engine.progress["done"] > done + 100, "workers continue")
     assert engine.snapshot()["tallies"] == closed["tallies"]
     assert engine.snapshot()["window_s"] == closed["window_s"]
+    engine.engine.stop(10.0)
     engine.engine.open_window()
-    assert engine.snapshot()["by"]["read"]["count"] < closed["by"]["read"]["count"]
+    assert engine.snapshot()["by"]["read"]["count"] == 0
 
 
 def prepared(
@@ -285,14 +288,18 @@ def test_swiftclient_reads_the_swift_objects(null: Make, bench: Make) -> None:
 
 def test_a_constant_rate_is_kept(null: Make, bench: Make) -> None:
     engine = prepared(null(), bench, shape(rate_per_s=400.0))
-    engine.start(4)
     engine.engine.open_window()
+    for index in range(4):
+        engine.engine.add_worker(index, 4, 0)
     time.sleep(1.0)
     engine.engine.close_window()
     snapshot = engine.snapshot()
-    # Never more than were due; fewer only if a busy machine is late at the end of the window.
-    due = 400 * snapshot["window_s"]
-    assert 0.75 * due <= snapshot["by"]["read"]["count"] <= due + 8
+    # Never more than were due; fewer only if a busy machine is late at the end of the window, when
+    # those that were not sent in time are in flight.
+    due, read = 400 * snapshot["window_s"], snapshot["by"]["read"]
+    late = HdrHistogram.decode(read["in_flight"]).get_total_count() if read["in_flight"] else 0
+    assert 0.75 * due <= read["count"] + late
+    assert 0.5 * due <= read["count"] <= due + 4
 
 
 @pytest.mark.parametrize(("rate_per_s", "fewest", "most"), [(100.0, 40, 150), (None, 1, 5)])
@@ -324,8 +331,8 @@ def test_a_delay_of_the_target_is_measured(null: Make, bench: Make) -> None:
     engine = prepared(null(delay_ms=20.0), bench)
     engine.start(2)
     tally = engine.window(lambda since: since["done"] >= 40)["by"]["read"]
-    assert tally["min_us"] >= 20_000
-    assert HdrHistogram.decode(tally["latency"]).get_value_at_percentile(50) < 25_000
+    assert 20_000 <= tally["min_us"] < 25_000
+    assert HdrHistogram.decode(tally["latency"]).get_value_at_percentile(50) < 40_000
     assert HdrHistogram.decode(tally["first_byte"]).get_min_value() >= 19_980
 
 

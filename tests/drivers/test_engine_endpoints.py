@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -33,9 +34,14 @@ def place(port: int, host: str = "127.0.0.1", **more: Any) -> dict[str, Any]:
     return {"name": f"{host}:{port}", "host": host, "port": port, "address": None, **more}
 
 
+HELD: list[socket.socket] = []
+"""Bound and not listening: connections to them are refused, and nobody else gets their ports."""
+
+
 def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    HELD.append(held := socket.socket())
+    held.bind(("127.0.0.1", 0))
+    return int(held.getsockname()[1])
 
 
 def spread(make: Make, ports: list[int], workload: Any = None, **config: Any) -> Bench:
@@ -243,3 +249,17 @@ def test_endpoints_that_cannot_be_are_refused(
     host = {"host": "a.example"} if config.get("addressing") == "virtual" else {}
     with pytest.raises(ValueError, match=message):
         bench(Served(1), None, **{**host, **config})
+
+
+def test_a_closed_port_is_a_connect_error_and_is_not_hammered(bench: Make) -> None:
+    engine = bench(Served(closed_port()))
+    since_s = time.monotonic()
+    engine.engine.add_worker(0, 1, 0)
+    time.sleep(1.0)
+    errors = engine.progress["errors"]
+    passed_s = time.monotonic() - since_s
+    # Pauses of 10, 20, 40 ... ms: the seventh try comes after 0.63 s, the eighth after 1.27 s.
+    assert set(errors) == {"connect"}
+    assert 3 <= errors["connect"] <= int(math.log2(passed_s / 0.01 + 1)) + 1
+    assert engine.engine.stop(0.0) == 0
+    assert "refused" in engine.progress["last_error"]

@@ -305,14 +305,16 @@ def test_a_random_delay_is_drawn_by_its_seed(null: Make) -> None:
 
 
 def test_it_stalls_once(null: Make) -> None:
-    served = null(stall_after_s=0.3, stall_s=0.5)
-    times_s = [time.monotonic()]
-    while times_s[-1] - times_s[0] < 1.2:
-        ask(served, b"GET / HTTP/1.1\r\n\r\n", until=b"</ListAllMyBucketsResult>")
-        times_s.append(time.monotonic())
-    long = [later - earlier for earlier, later in pairwise(times_s) if later - earlier > 0.25]
-    assert len(long) == 1
-    assert 0.4 <= long[0] < 1.0
+    for _ in range(5):  # a busy machine may stall, too
+        served = null(stall_after_s=0.3, stall_s=0.5)
+        times_s = [time.monotonic()]
+        while times_s[-1] - times_s[0] < 1.2:
+            ask(served, b"GET / HTTP/1.1\r\n\r\n", until=b"</ListAllMyBucketsResult>")
+            times_s.append(time.monotonic())
+        long = [later - earlier for earlier, later in pairwise(times_s) if later - earlier > 0.25]
+        if len(long) == 1 and 0.4 <= long[0] < 1.0:
+            return
+    pytest.fail(f"stalls of {long} s")
 
 
 def test_a_share_of_object_requests_fails_the_same_way_every_time(null: Make) -> None:

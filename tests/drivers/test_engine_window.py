@@ -100,7 +100,8 @@ def test_a_closed_loop_accounts_for_all_of_its_workers_time(scripted: Make, benc
     engine.start(4)
     snapshot = engine.window(lambda since: since["failed"] >= 50)
     tally = Tally.model_validate(snapshot["by"]["read"])
-    assert tally.errors == {"http-503": pytest.approx(50, abs=30)}
+    assert set(tally.errors) == {"http-503"}
+    assert 50 <= tally.errors["http-503"] <= engine.progress["errors"]["http-503"]
     assert tally.failed_us is not None
     assert tally.busy_us is not None
     assert tally.failed_us > 10_000 * (tally.failed - 4)  # each is followed by a pause of 10 ms
@@ -150,7 +151,8 @@ def test_a_timed_out_request_is_at_least_as_long_as_its_timeout(
     engine.start(2)
     engine.engine.open_window()
     gate.open.clear()
-    until(lambda: engine.progress["failed"] >= 2, "timeouts")
+    before = engine.progress["failed"]
+    until(lambda: engine.progress["failed"] >= before + 2, "timeouts")
     engine.engine.close_window()
     tally = read(engine)
     assert tally.in_flight is not None
@@ -182,9 +184,17 @@ def test_at_a_rate_that_is_kept_all_requests_start_and_no_worker_is_behind(
     scripted: Make, bench: Make, gate: Gate
 ) -> None:
     engine = bench(scripted(gate.answer), shape(rate_per_s=200.0), threads=2)
-    engine.start(4)
-    snapshot = engine.window(lambda since: since["done"] >= 100)
-    assert snapshot["begun"] == pytest.approx(200 * snapshot["window_s"], rel=0.1, abs=3)
+    engine.engine.open_window()
+    for index in range(4):
+        engine.engine.add_worker(index, 4, 0)
+    until(lambda: engine.progress["done"] >= 100, "requests")
+    engine.engine.close_window()
+    snapshot = engine.snapshot()
+    due, read = 200 * snapshot["window_s"], snapshot["by"]["read"]
+    # On a busy machine some that were due are sent after the window.
+    late = Histogram.decode(read["in_flight"]).count if read["in_flight"] else 0
+    assert snapshot["begun"] <= due + 4
+    assert snapshot["begun"] + late >= 0.9 * due - 3
     assert snapshot["behind_us"] < 1e6 * snapshot["window_s"]
 
 

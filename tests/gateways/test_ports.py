@@ -68,6 +68,9 @@ def test_a_port_that_never_answers_is_an_error_although_the_process_runs(
         host, "deaf", "import time; print('front end unknown', flush=True); time.sleep(60)", port
     )
     daemon.start([deaf])
+    while not host.log_tail("deaf.out"):
+        assert host.alive("deaf")
+        time.sleep(0.01)
     with pytest.raises(
         ServiceFailed, match=rf"(?s)port {port} did not answer within 1 s.*front end unknown"
     ):

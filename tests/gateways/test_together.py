@@ -1,5 +1,6 @@
 """Calls for several hosts at the same time."""
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -28,13 +29,15 @@ def test_after_an_interrupt_no_more_calls_begin_and_those_that_began_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun, ended = [], []
+    release = threading.Event()
 
     def call() -> None:
         begun.append(1)
-        time.sleep(0.2)
+        release.wait(30)
         ended.append(1)
 
     def interrupted(_futures: object) -> None:
+        threading.Timer(1.0, release.set).start()  # by then the others are cancelled
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "wait", interrupted)

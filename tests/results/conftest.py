@@ -3,15 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
 from weighbridge.results.record.store import RunStore
-
-# A busy machine must not make tests fail.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 SHORT = tuple(workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS)
 SPOILT = StepFaults(

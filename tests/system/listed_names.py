@@ -67,7 +67,7 @@ def check_listed_names(deployment: Deployment, folder: Path, how: str) -> None:
                     "operations": {"list-all": 1},
                     "listed": {"names_only": True, "deleted": ["0%", "25%"]},
                     "workers": [2],
-                    "runtime": "1s",
+                    "runtime": "5s",
                     "warmup": 0,
                 }
             ],

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from weighbridge.common.host import Host
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts, start_lab
 
@@ -58,3 +59,8 @@ def within(seconds: float, happened: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def health(host: Host) -> str:
+    """What `ceph health` says on a host with the admin's key."""
+    return host.run(["ceph", "health"]).stdout.strip()

@@ -21,7 +21,7 @@ from machines import Machines
 
 NOTHING = RootImage(name="nothing", suite="bookworm", packages=())
 BOTH = ("store-1", "plain-1")
-SOON_S = 10.0
+SOON_S = 30.0
 
 
 class LoopThere(EventLoop):

@@ -42,7 +42,7 @@ def apache(path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Depl
     def changed(layout: str) -> str:
         more = layout.replace("    mpm:", "    options: {server: {ListenBacklog: 1024}}\n    mpm:")
         # A FastCGI answer that broke off is ended only when this is over.
-        return re.sub("keep_alive_timeout: [0-9]+s", "keep_alive_timeout: 3s", more)
+        return re.sub("keep_alive_timeout: [0-9]+s", "keep_alive_timeout: 8s", more)
 
     name = "rgw-apache-proxy" if path == "http" else "rgw-apache-fastcgi"
     with deployed(name, tmp_path_factory.mktemp("apache"), changed) as deployment:

@@ -25,7 +25,7 @@ def capabilities(*words: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "weighbridge", "capabilities", *words, "--hardware", "lab-cpu"],
         capture_output=True,
         text=True,
-        timeout=580,
+        timeout=1200,
         check=False,
     )
 

@@ -79,7 +79,7 @@ def suite(names: list[str]) -> str:
     objects: {{size: 64KiB, containers: 1, per_container: 20}}
     operations: {{read: 50, write: 50}}
     workers: {"[2, 3]" if name in ("memcached", "osd") else "[2]"}
-    runtime: 3s
+    runtime: 6s
     warmup: 0s
 """
         for name in names
@@ -103,7 +103,7 @@ def run(
 
 def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "weighbridge", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
 
 
 def test_a_step_in_which_a_daemon_died_is_not_valid_and_names_the_daemon_its_host_and_its_log(

@@ -80,10 +80,11 @@ def test_what_was_left_is_torn_down_and_only_what_is_missing_is_measured(
             stdout=file,
             stderr=subprocess.STDOUT,
         )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 400
     while not seen(output.read_text()):
         assert run.poll() is None, output.read_text()
         assert time.monotonic() < deadline, output.read_text()
+        time.sleep(0.02)
     run.send_signal(number)
     code = run.wait(timeout=300)
     (folder,) = (tmp_path / "runs").iterdir()

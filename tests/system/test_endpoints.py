@@ -15,7 +15,8 @@ from statistics import median_low
 
 import pytest
 
-from weighbridge.drivers.protocol import Cleanup, Prepare
+from weighbridge.drivers.driver import OnProgress
+from weighbridge.drivers.protocol import Cleanup, Prepare, Progress
 from weighbridge.results.record.measurement import EndpointTally, Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Objects, Suite, Workload
@@ -33,6 +34,10 @@ pytestmark = pytest.mark.system
 ADDRESS = "10.80.0.11"
 ESTABLISHED = "01"
 SPREADS = ("per-worker", "round-robin")
+MOST_IMBALANCE = {"round-robin": 1.3, "per-worker": 1.8}
+"""Workers that keep their endpoint do as much as their writes let them: two of them may wait for a
+busy disk while the others read.
+"""
 WORKERS = 4
 
 
@@ -42,7 +47,7 @@ def suite(api: str) -> Suite:
         objects=Objects(size=4096, containers=1, per_container=20),
         operations={"read": 3, "write": 1},
         workers=(WORKERS,),
-        runtime=3.0,
+        runtime=5.0,
         warmup=0.5,
     )
     return Suite.model_validate({"name": "s", "about": "a", "api": (api,), "workloads": [workload]})
@@ -54,8 +59,8 @@ def replayed(deployment: Deployment, api: str, folder: Path) -> Measurement:
     one = Pass.model_validate({"api": api, "workloads": ()})
     with driving(deployment, given, folder, one) as driver:
         driver.prepare(Prepare(workload=workload))
-        with connections(deployment) as seen:
-            measurement = measured(driver, workload)
+        with connections(deployment) as (seen, heard):
+            measurement = measured(driver, workload, heard)
         driver.cleanup(Cleanup(workload=workload, what="all"))
     assert not any(tally.errors for tally in measurement.tallies), measurement.notes
     assert len(seen) == 2, seen
@@ -64,29 +69,34 @@ def replayed(deployment: Deployment, api: str, folder: Path) -> Measurement:
 
 
 @contextmanager
-def connections(deployment: Deployment) -> Iterator[dict[int, int]]:
-    """How many connections were established at once, by port of the gateway host, as its kernel has
-    them: at most looks, since those of the preparation may be there at first. Filled at the end.
+def connections(deployment: Deployment) -> Iterator[tuple[dict[int, int], OnProgress]]:
+    """How many connections were established at once in the window, by port of the gateway host, as
+    its kernel has them; filled at the end. It must hear of the driver's progress.
     """
     found: dict[int, int] = {}
+    measuring = threading.Event()
     looks: dict[int, list[int]] = {port: [] for port in PORTS}
     ended = threading.Event()
 
     def look() -> None:
         while not ended.wait(0.2):
             now: Counter[int] = Counter()
+            before = measuring.is_set()
             text = deployment.hosts["gateway-1"].run(["cat", "/proc/net/tcp"]).stdout
             for line in text.splitlines()[1:]:
                 _, local, _, state = line.split()[:4]
                 port = int(local.rpartition(":")[2], 16)
                 now[port] += state == ESTABLISHED and port in PORTS
-            for port, counts in looks.items():
+            for port, counts in looks.items() if before and measuring.is_set() else ():
                 counts.append(now[port])
+
+    def heard(progress: Progress) -> None:
+        (measuring.set if progress.phase == "measure" else measuring.clear)()
 
     thread = threading.Thread(target=look)
     thread.start()
     try:
-        yield found
+        yield found, heard
     finally:
         ended.set()
         thread.join(30)
@@ -128,7 +138,7 @@ def test_two_radosgw_share_the_requests_as_their_own_counters_say(
                 assert 0 < found[port].count <= served
             assert min(gained) > 0.3 * max(gained)
             assert measurement.imbalance is not None
-            assert measurement.imbalance < 1.3
+            assert measurement.imbalance < MOST_IMBALANCE[spread]
         assert witness(rgw, "s3")["same"] == ODD_NAMES
         assert rgw.facts()["s3: several endpoints"] == (
             f"http://{ADDRESS}:8000, http://{ADDRESS}:8001; {spread}"
@@ -171,7 +181,7 @@ def test_two_proxies_share_the_requests_as_their_access_log_says(
             for port, one in found.items():
                 assert 0 < one.count <= gained[port]
             assert measurement.imbalance is not None
-            assert measurement.imbalance < 1.3
+            assert measurement.imbalance < MOST_IMBALANCE[spread]
 
 
 DEATHS = """
@@ -183,7 +193,7 @@ workloads:
     objects: {size: 64KiB, containers: 1, per_container: 20}
     operations: {read: 50, write: 50}
     workers: [4]
-    runtime: 4s
+    runtime: 8s
     warmup: 0s
 """
 
@@ -207,7 +217,7 @@ def test_a_radosgw_that_is_killed_in_a_step_is_counted_and_named(
     assert step.measurement is not None
     alive, dead = step.measurement.endpoints
     assert (alive.name, dead.name) == (f"{ADDRESS}:8000", f"{ADDRESS}:8001")
-    assert set(dead.errors) <= {"connect", "reset"}
+    assert set(dead.errors) <= {"connect", "reset", "short-body"}
     assert dead.errors["connect"] >= 3
     assert alive.errors == {}
     assert (dead.left_out, alive.left_out) == (drop_dead, False)

@@ -267,7 +267,7 @@ def test_virtual_hosts_behind_tls_are_measured_with_a_session_and_only_the_runs_
 
 def test_sdk_users_reach_virtual_hosts_too(site: Site) -> None:
     done = site.run(
-        "sdk", api="[s3]", users="sdk", runtime="1s", operations="{read: 60, write: 40}"
+        "sdk", api="[s3]", users="sdk", runtime="4s", operations="{read: 60, write: 40}"
     )
     (run,) = (site.folder / "sdk" / "runs").iterdir()
     (step,) = RunStore.open(run).steps()
@@ -281,7 +281,7 @@ def signalled(site: Site, number: signal.Signals) -> tuple[int, str]:
     """A run of one step that is sent a signal in that step: its exit status, and all that it
     printed.
     """
-    command = site.compare(number.name.lower(), {}, runtime="10s", api="[s3]")
+    command = site.compare(number.name.lower(), {}, runtime="40s", api="[s3]")
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=site.environment()
     )

@@ -213,7 +213,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
         for name, value in environment.items():
             patch.setenv(name, value)
         done = subprocess.run(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1200, check=False
         )
     assert done.returncode in (0, 4), done.stdout.decode()
     assert not watch.faults, watch.faults

@@ -58,7 +58,7 @@ workloads:
     objects: {size: 4MB, containers: 1, per_container: 1}
     operations: {write: 100}
     workers: [8]
-    runtime: 15s # a busy mgr tells the mon of full OSDs some seconds late
+    runtime: 45s # a busy mgr tells the mon of full OSDs some seconds late
     warmup: 0s
 """
 IMPATIENT = """

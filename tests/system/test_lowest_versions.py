@@ -74,7 +74,7 @@ def floors() -> list[str]:
 def run(line: Sequence[str]) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600
+        line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1500
     )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
     return done.stdout

@@ -27,6 +27,7 @@ from weighbridge.topologies.loader import load_hardware, load_layout, shipped_la
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import endpoint
+from small_lab import within
 
 pytestmark = pytest.mark.system
 
@@ -116,7 +117,7 @@ def test_two_clients_make_half_of_the_load_each_and_all_of_it_is_counted_once(
     assert 0 < tally.count < there
     assert sum(second.count for second in measurement.seconds) == tally.count
     # Three workers on each client: bodies alone are half of what was written.
-    assert [one == pytest.approx(sum(sent) / 2, rel=0.1) for one in sent] == [True, True], sent
+    assert [one == pytest.approx(sum(sent) / 2, rel=0.2) for one in sent] == [True, True], sent
     assert min(sent) > there / 2 * 4096 * 0.9
     assert measurement.load is not None
     assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [
@@ -155,20 +156,15 @@ def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(
         run()
     # By the lost host's cgroup and name: other files of tests have stations of theirs on this
     # machine.
-    assert not [
-        one
-        for one in psutil.process_iter()
-        if _is_of(one, lost) and one.status() != psutil.STATUS_ZOMBIE
-    ]
+    assert within(30, lambda: not any(_is_of(one, lost) for one in psutil.process_iter()))
 
 
 def _is_of(process: psutil.Process, host: LabHost) -> bool:
     """Whether it runs in this host, or is what runs something there."""
     try:
-        within = Path(f"/proc/{process.pid}/cgroup").read_text()
-        return (
-            f"/{host.bundle.deployment}/{host.name}" in within
-            or host.bundle.id in process.cmdline()
+        group = Path(f"/proc/{process.pid}/cgroup").read_text()
+        return process.status() != psutil.STATUS_ZOMBIE and (
+            f"/{host.bundle.deployment}/{host.name}" in group or host.bundle.id in process.cmdline()
         )
     except (FileNotFoundError, ProcessLookupError, psutil.NoSuchProcess):
         return False

@@ -15,6 +15,7 @@ from weighbridge.topologies.deployment import Deployment
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, large_object, unlimited, what_was_sent, witness
 from listed_names import check_listed_names
+from small_lab import health, within
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -125,7 +126,8 @@ def test_the_cluster_is_clean_and_stays_as_it_was_laid_out(rgw: Deployment) -> N
         ]
         is False
     )
-    assert rgw.hosts["store-1"].run(["ceph", "health"]).stdout.strip() == "HEALTH_OK"
+    # Slow operations of a busy machine are a warning until they have ended.
+    assert within(120, lambda: health(rgw.hosts["store-1"]) == "HEALTH_OK")
 
 
 def test_no_secret_is_in_the_rendered_configuration(rgw: Deployment) -> None:

@@ -73,7 +73,7 @@ def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path:
             [sys.executable, str(WITNESS)],
             stdin=json.dumps(order),
             env={"PYTHONPATH": str(ROOT)},
-            timeout_s=60,
+            timeout_s=300,
         )
         assert rgw.layout.release == "ceph-18"
         encrypted(rgw)
@@ -100,7 +100,7 @@ def encrypted(rgw: Any) -> None:
         [sys.executable, str(ENCRYPTION)],
         stdin=endpoint(rgw, "s3").model_dump_json(),
         env={"PYTHONPATH": str(ROOT)},
-        timeout_s=60,
+        timeout_s=300,
     )
     seen = json.loads(done.stdout)
     assert (seen["written"]["done"], seen["written"]["errors"]) == (OBJECTS, {})

@@ -39,7 +39,7 @@ from ssh_testbed import (
 
 pytestmark = pytest.mark.system
 
-KNOWN_LOST_S = 25.0
+KNOWN_LOST_S = 45.0
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_prin
     assert until(lambda: host.log_tail("radosgw-client.rgw.x.out") == ["up"])
     with pytest.raises(TargetError, match="already running"):
         host.start([Service("osd.0", ("sleep", "1"))])
-    host.stop("radosgw-client.rgw.x", timeout_s=0.5)
+    host.stop("radosgw-client.rgw.x", timeout_s=5)
     assert not host.alive("radosgw-client.rgw.x")
     assert host.log_tail("radosgw-client.rgw.x.out") == ["up", "no"]
     host.stop("osd.0")
@@ -217,7 +217,7 @@ def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
     host.run(["python3", "-c", spin])
     # By what the kernel counts: how much of a CPU there is for it, others on this machine decide.
     assert host.counters().throttled_periods == before.throttled_periods
-    assert writes_s(host) < limited_s / 2
+    assert until(lambda: writes_s(host) < limited_s / 2, 120)
 
 
 def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Hosts) -> None:

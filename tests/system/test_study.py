@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.system, pytest.mark.releases, pytest.mark.long]
 
 
 def shortened(folder: Path) -> Path:
-    """The study of 2016 with one second a step, and so little to read that it is written at
+    """The study of 2016 with three seconds a step, and so little to read that it is written at
     once.
     """
     text = loader.find("ceph-osd-backends-2016").read_text()
     for old, new in (
-        ("runtime: 6s, warmup: 1s", "runtime: 1s, warmup: 0s"),
+        ("runtime: 6s, warmup: 1s", "runtime: 3s, warmup: 0s"),
         ("per_container: 48", "per_container: 16"),
         ("per_container: 1000", "per_container: 64"),
     ):
@@ -55,7 +55,7 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_
         capture_output=True,
         text=True,
         check=False,
-        timeout=900,
+        timeout=1800,
         env={**os.environ, "COLUMNS": "200"},
     )
     # Other tests may use this machine meanwhile: then nothing of it may be ranked, and it says so.
@@ -72,8 +72,10 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_
     cells = list(
         csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines())
     )
-    verdict = "missing" if busy else "provisional"
-    assert {cell["verdict"] for cell in cells} == {verdict}
+    for cell in cells:
+        crowded = cell["verdict"] == "missing" and "machine busy" in cell["why"]
+        assert crowded or cell["verdict"] == "provisional", cell
+    assert busy or any(cell["verdict"] == "provisional" for cell in cells)
     reads = {f"read · {name}" for name in ("read-4m", "read-4k", "cached-4m", "cached-4k")}
     assert {(cell["factor"], cell["kind"]) for cell in cells} == {
         *(("backend", kind) for kind in ("write", *reads)),
@@ -108,7 +110,7 @@ def test_a_studys_own_tools_are_measured_on_a_cluster_with_journals_on_the_faste
         capture_output=True,
         text=True,
         check=False,
-        timeout=900,
+        timeout=1800,
         env={**os.environ, "COLUMNS": "200"},
     )
     assert done.returncode in (0, 4), (

@@ -42,6 +42,8 @@ root = pathlib.Path(sys.argv[-1])
 with open(os.environ["BUILDS"], "a") as builds:
     builds.write(f"{{os.getpid()}} {{root.parent.name}}\\n")
 if "FAIL" in os.environ and root.parent.name.startswith(os.environ["FAIL"]):
+    while len(open(os.environ["BUILDS"]).readlines()) < 2:
+        time.sleep(0.01)
     sys.exit(25)
 while len(open(os.environ["BUILDS"]).readlines()) < int(os.environ["UNTIL"]):
     time.sleep(0.01)
@@ -135,7 +137,7 @@ def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path, builds: P
 def test_of_two_processes_that_want_an_image_one_builds_and_the_other_waits(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SLOWLY", "0.5")
+    monkeypatch.setenv("SLOWLY", "2")
     messages: list[str] = []
     threads = [
         threading.Thread(
@@ -172,7 +174,7 @@ def test_a_builder_ends_with_its_process(
     with subprocess.Popen(
         [sys.executable, "-c", CONDUCTOR, str(tmp_path / "store")], stdout=subprocess.DEVNULL
     ) as conductor:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not builds.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert images.half_built(tmp_path / "store") == ()
@@ -185,6 +187,10 @@ def test_a_builder_ends_with_its_process(
     monkeypatch.setenv("SLOWLY", "0")
     images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
     assert images.half_built(tmp_path / "store") == ()
+
+
+def processes() -> str:
+    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
 
 def test_an_interrupted_build_ends_its_builder(
@@ -200,9 +206,9 @@ def test_an_interrupted_build_ends_its_builder(
     with pytest.raises(KeyboardInterrupt):
         images.ensure(IMAGE, interrupt, store=tmp_path / "store")
     assert not list((tmp_path / "store").glob("*.partial"))
-    running = subprocess.run(
-        ["ps", "-eo", "args"], capture_output=True, text=True, check=True
-    ).stdout
+    deadline = time.monotonic() + 30  # what was killed may still be listed
+    while str(tmp_path / "store") in (running := processes()) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert str(tmp_path / "store") not in running
 
 

@@ -69,7 +69,7 @@ def test_a_process_with_a_reused_pid_gets_no_signal(
     assert wait_end(earlier, 0)
     assert not wait_end(found, 0.05)
     send(found, signal.SIGKILL)
-    assert wait_end(found, 5)
+    assert wait_end(found, 30)
 
 
 def test_a_program_is_killed_with_children_in_other_sessions() -> None:
@@ -80,7 +80,7 @@ def test_a_program_is_killed_with_children_in_other_sessions() -> None:
         child = int(program.stdout.readline())
         assert {one.pid for one in family(program.pid, everything())} == {program.pid, child}
         assert kill_family(program.pid, everything)
-        assert program.wait(5) == -signal.SIGKILL
+        assert program.wait(30) == -signal.SIGKILL
     assert LabProcess.of(child) is None
 
 
@@ -90,7 +90,7 @@ def test_survivors_of_a_program_are_found_by_its_session() -> None:
     ) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
-        program.wait(5)
+        program.wait(30)
         assert kill_family(program.pid, everything)
     assert LabProcess.of(child) is None
 
@@ -116,7 +116,7 @@ def test_terminating_reaches_the_program_and_not_its_starter(tmp_path: Path) -> 
     assert program.stdout is not None
     assert program.stdout.readline() == b"ready\n"
     program.terminate()
-    program.communicate(timeout=5)
+    program.communicate(timeout=30)
     assert program.returncode == 7
     program.forget()
     assert not (tmp_path / "pid").exists()

@@ -23,13 +23,13 @@ from collections.abc import Callable, Coroutine
 from xml.sax.saxutils import escape
 
 NEVER_S = 60.0
-SLOW_S = 3.0
+SLOW_S = 11.0
 """Longer than requests may take in the tests."""
 OUTAGE_S = 0.25
 """So long nobody listens, from the first read in a bucket of the workload `refusing` on."""
 READS_BETWEEN_OUTAGES = 30
 """Reads until the next outage: on a busy machine the first one falls into the warm-up."""
-EXPIRY_S = 0.2
+EXPIRY_S = 1.0
 """So long after the first read in a bucket of the workload `expiring` every token that was given is
 forgotten.
 """
@@ -141,8 +141,12 @@ async def outage(port: int) -> None:
     for writer in opened:
         writer.transport.abort()
     opened.clear()
+    # Nobody else gets the port meanwhile: a socket that is bound and does not listen refuses.
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", port))
     await asyncio.sleep(OUTAGE_S)
-    listening[0] = await asyncio.start_server(answer, "127.0.0.1", port)
+    listening[0] = await asyncio.start_server(answer, sock=held)
 
 
 FAULTS: dict[str, Fault] = {

@@ -11,7 +11,7 @@ import random
 import sys
 import time
 
-ANSWER_S = 3.0
+ANSWER_S = 8.0
 
 
 def odd_clocks() -> None:

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ import pytest
 from stub_run import StubGateway, fake_driver_settings
 from weighbridge import run as running
 from weighbridge.command import main
+from weighbridge.common.host import Service
 from weighbridge.common.registry import Registry
 from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
@@ -104,6 +105,15 @@ def event(kind: str) -> Hook:
     return after(RunStore, "event", lambda _store, given, *_, **__: given == kind)
 
 
+def executed(host: FakeHost, services: Sequence[Service]) -> bool:
+    """Wait until setpriv has become the service, which from then on ends with this process."""
+    for one in services:
+        name = Path(f"/proc/{host._services[one.name].pid}/comm")
+        while name.read_text() == "setpriv\n":
+            time.sleep(0.002)
+    return True
+
+
 def half_a_line(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
     """A hook: count when half of a step's line is written."""
     real = appending.write_all
@@ -135,7 +145,7 @@ class Point:
 # Two hosts are started once before the run, to check files of both layouts, and then per visit.
 POINTS = [
     Point("while hosts are raised", after(FakeHost, "__init__"), 3, 0),
-    Point("while the gateway comes up", after(FakeHost, "start"), 1, 0),
+    Point("while the gateway comes up", after(FakeHost, "start", executed), 1, 0),
     Point("while a workload is prepared", event("prepared"), 1, 0),
     Point("in warm-up", after(telemetry.StepTelemetry, "__enter__"), 1, 0),
     Point("in the window of the second step", after(telemetry.StepTelemetry, "on_progress"), 5, 1),
@@ -231,7 +241,7 @@ def only(folder: Path) -> Path:
     return found
 
 
-def marked(folder: Path, within_s: float = 5.0) -> list[str]:
+def marked(folder: Path, within_s: float = 30.0) -> list[str]:
     """Other processes that a run below the folder started; they may need a moment to end."""
     deadline = time.monotonic() + within_s
     while True:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.long
 
 HERE = Path(__file__).parent
 KEY = "a-planted-secret"
-SLOW_S = 3.0
+SLOW_S = 11.0
 """What answers of the workload `slow` take: more than five times what requests may."""
 SIZE_BYTES = 20_000
 WRONG = {
@@ -48,7 +48,7 @@ WRONG = {
 """Names of workloads, which the target does wrong by, and the classes that their failures may have.
 """
 UNDER = (("engine", "swift"), ("sdk", "swift"), ("sdk", "s3"))
-RUNTIME_S, RATE_PER_S = 1.0, 200
+RUNTIME_S, RATE_PER_S = 3.0, 100
 """A clock, so that a target without a delay does not take all CPUs of this machine."""
 COMMAND = """
 import sys
@@ -56,7 +56,7 @@ from functools import partial
 from weighbridge import run
 from weighbridge.command import main
 from weighbridge.drivers.locust.kind import LocustModule
-driver = LocustModule(module=("tests.weighbridge.impatient_locust",))
+driver = LocustModule(module=("tests.weighbridge.impatient_locust", "2"))
 run.Doing = partial(run.Doing, settings={"locust": driver})
 main()
 """

@@ -197,7 +197,9 @@ def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_proc
                 word.replace("RUN", str(run)).replace("OUT", str(tmp_path / "out"))
                 for word in words
             ]
-            assert weighbridge(*said) == 0, weighbridge.said.decode()[-3000:]
+            # On a busy machine two runs may have nothing that can be compared.
+            fine = (0, 4) if words[0] == "compare-runs" else (0,)
+            assert weighbridge(*said) in fine, weighbridge.said.decode()[-3000:]
         assert weighbridge("export", str(run), "--to", "influx", "--influx", influx.url) == 0
     assert {write.token for write in influx.writes} == {f"Token {INFLUX}"}, (
         "the secrets were in use"

@@ -23,7 +23,7 @@ workloads:
     objects: {size: 4KiB, containers: 1, per_container: 8}
     operations: {read: 50, write: 50}
     workers: [2]
-    runtime: 3s
+    runtime: 5s
 """
 BARE = (
     "name: bare\nabout: The toy by itself\ngateway: toy\nrelease: toy-1\nplace: {server: "
@@ -101,7 +101,7 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     telemetry = store.telemetry(fronted)
     assert telemetry is not None
     # It is read here, without the toys: how to show their counters is stored with the run.
-    assert figure_words([figures(telemetry, 3.0)]) == "toyfront: 2.00 connections open"
+    assert figure_words([figures(telemetry, 4.0)]) == "toyfront: 2.00 connections open"
     page = (run / "derived" / "report.html").read_text()
     assert "clients -&gt; toy front on gateway-1, as told" in page
     exported = ran(environment, "export", run, "--to", "json", "--out", tmp_path / "exported.json")

@@ -20,8 +20,10 @@ from weighbridge.topologies.lab.runc import Runc
 
 BUNDLES = "bundles"
 """A deployment's folder of its containers' bundles, with the overlays' upper folders."""
-FREE_S = 5.0
-"""The kernel frees cgroups and loop devices a moment after the last process has ended."""
+FREE_S = 30.0
+"""The kernel frees cgroups and loop devices a moment after the last process has ended: with a busy
+disk below it only when it has written what it held.
+"""
 RETRY_S = 0.005
 
 

@@ -206,7 +206,7 @@ fn reads_spread_over_both_replicas_with_one_connection_to_each_server() {
     idle(&engine);
     let before = [&one, &other].map(|server| *server.connections.lock().expect("not poisoned"));
     assert_eq!(before, [1, 1]);
-    let now = run(&engine, [&one, &other], 400);
+    let now = run(&engine, [&one, &other], 2000);
     assert_eq!((now["failed"].as_u64(), &now["last_error"]), (Some(0), &Value::Null));
     let mut replicas: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (port, server) in [(first, &one), (second, &other)] {

@@ -79,7 +79,7 @@ def test_a_dd_that_takes_longer_than_the_runtime_is_interrupted_and_still_counts
     endless = "while :; do sleep 0.1; done"
     machine.script("env", f"trap 'cat {said} >&2; exit 130' INT\n{endless}")
     with DdRbd(cluster, prefix="wb-1", log=tmp_path / "log") as driver:
-        short = workload(runtime="1s")
+        short = workload(runtime="5s")
         driver.prepare(Prepare(workload=short))
         made = driver.step(Step(workload=short, workers=1)).measurement
     assert made.tallies[0].count == 64

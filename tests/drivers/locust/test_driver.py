@@ -34,7 +34,7 @@ pytestmark = pytest.mark.long  # starts Locust in every test
 def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_up(
     api: Api, users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
 ) -> None:
-    mix = workload({"read": 4, "write": 3, "head": 1, "list": 1, "delete": 1}, runtime=1.0)
+    mix = workload({"read": 4, "write": 3, "head": 1, "list": 1, "delete": 1}, runtime=3.0)
     target, heard = null(), list[Progress]()
     with driver(tmp_path) as running:
         ready = running.setup(setup_for(target.target(api), users=users))
@@ -52,7 +52,7 @@ def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_up(
         assert tallies["head"].first_byte is None
         assert measurement.driver == f"locust-{users}"
         assert measurement.workers == 3
-        assert 1.0 <= measurement.window_s < 3.0
+        assert 3.0 <= measurement.window_s < 30
         assert 0 < measurement.load.cpu_s < 20
         left = len(target.names(api))
         cleaned = running.cleanup(Cleanup(workload=mix), heard.append)
@@ -115,7 +115,7 @@ def test_every_object_is_deleted_once_and_counted_once(
 def test_two_processes_share_the_workers_and_write_what_one_would(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
-    writes = workload({"write": 1}, runtime=1.0, warmup=0.2)
+    writes = workload({"write": 1}, runtime=4.0, warmup=0.2)
     target = null(delay_ms=5.0)
     with driver(tmp_path) as running:
         running.setup(setup_for(target.target("swift"), processes=2))
@@ -136,9 +136,9 @@ def test_two_processes_share_the_workers_and_write_what_one_would(
 def test_a_worker_process_that_dies_fails_the_step_and_is_named(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
-    reads = workload({"read": 1}, runtime=30.0)
+    reads = workload({"read": 1}, runtime=60.0)
     target = null(delay_ms=5.0)
-    started = time.monotonic()
+    killed_s = []
     with driver(tmp_path) as running:
         running.setup(setup_for(target.target("s3"), processes=2))
         running.prepare(Prepare(workload=reads))
@@ -148,11 +148,12 @@ def test_a_worker_process_that_dies_fails_the_step_and_is_named(
         def kill_one(progress: Progress) -> None:
             if progress.phase == "measure" and children[1].is_running():
                 children[1].kill()
+                killed_s.append(time.monotonic())
 
         with pytest.raises(DriverError, match="worker process 2 of 2 was ended by SIGKILL"):
             running.step(Step(workload=reads, workers=4), kill_one)
         assert running.process.wait(10) == 3
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - killed_s[0] < 40
     assert not [
         child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE
     ]

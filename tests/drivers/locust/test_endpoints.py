@@ -32,10 +32,14 @@ from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import EndpointTally
 
+HELD: list[socket.socket] = []
+"""Bound and not listening: connections to them are refused, and nobody else gets their ports."""
+
 
 def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    HELD.append(held := socket.socket())
+    held.bind(("127.0.0.1", 0))
+    return int(held.getsockname()[1])
 
 
 def at(target: Endpoint, *others: str, **more: Any) -> Endpoint:

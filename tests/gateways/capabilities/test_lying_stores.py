@@ -288,14 +288,13 @@ def test_nothing_works_with_a_store_that_does_nothing(
 def test_a_store_that_hangs_is_unknown_and_named_as_silent(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "SILENCE_S", 0.2)
-
     def hanging(request: Request, respond: Respond) -> Response:
         store.server.released.wait()
         raise Closed
 
     asker, one = store.asker(), CAPABILITIES["s3-range-single"]
     assert asker.ask(one).answer.outcome == "works"
+    monkeypatch.setattr(session, "SILENCE_S", 0.2)
     monkeypatch.setattr(ask_store, "ALIVE_WITHIN_S", 0.2)
     store.server.between = hanging
     answer = asker.ask(one).answer

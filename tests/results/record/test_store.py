@@ -185,7 +185,7 @@ def test_readers_cannot_block_writers(store: RunStore) -> None:
                     target=store.event, args=("down", "swift was torn down"), daemon=True
                 )
                 writing.start()
-                writing.join(5)
+                writing.join(60)
                 assert not writing.is_alive(), path
     assert (store.folder / "events.jsonl").stat().st_mode & 0o004
 

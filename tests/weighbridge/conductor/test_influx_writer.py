@@ -99,6 +99,7 @@ def test_a_server_that_is_restarted_during_a_run_lacks_nothing(
                 lambda: (
                     first.measurement is not None
                     and any("weighbridge_step" in line for line in influx.taken)
+                    and acknowledged(store, influx) == len(influx.taken)
                 )
             )
             influx.down()
