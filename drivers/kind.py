@@ -147,8 +147,6 @@ class DriverKind(ABC):
     """Whether its S3 requests are signed as a workload's `signing` says, and ask for its
     `encryption`.
     """
-    stops_early: ClassVar[bool] = False
-    """Whether it ends a window when each object was read once."""
     sized_at_start: ClassVar[bool] = False
     """Whether its programs size themselves by the CPUs that they find when they start, as Java:
     limits are then not lifted meanwhile.
@@ -186,10 +184,6 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
     """
     kind = KINDS.get_or_refuse(driver)
     faults = [*kind.unfit(workload, api)]
-    if workload.pick == "once" and not kind.stops_early:
-        faults.append(
-            f"{kind.traits.label} does not stop when each object was read once: take `sequential`"
-        )
     for key, label, only, own in _asked_of_s3(workload):
         leave = f"leave `{key}` ({label}) out"
         if api != "s3":

@@ -15,7 +15,6 @@ from weighbridge.suites.operations import (
     Operation,
     parts_of,
 )
-from weighbridge.suites.pick import Pick, Zipf
 from weighbridge.suites.signing import (
     UNSIGNED,
     WorkloadSigning,
@@ -40,6 +39,7 @@ from weighbridge.suites.workload import (
     SizeHistogram,
     Uniform,
     Workload,
+    Zipf,
 )
 
 __all__ = [
@@ -67,7 +67,6 @@ __all__ = [
     "Objects",
     "Operation",
     "Overload",
-    "Pick",
     "RadosBenchOptions",
     "SizeBar",
     "SizeHistogram",

@@ -24,7 +24,6 @@ from weighbridge.suites.operations import (
     RangeOptions,
     sent_words,
 )
-from weighbridge.suites.pick import Pick, unfit_pick
 from weighbridge.suites.signing import UNSIGNED, SeveralSignings, WorkloadSigning
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -182,6 +181,12 @@ class Objects(Record):
         return self
 
 
+class Zipf(Record):
+    """Objects picked by Zipf's law: the k-th most popular with a weight of 1 / k^zipf."""
+
+    zipf: Annotated[float, Field(gt=0, le=5)]
+
+
 class Overload(Record):
     """Requests come at a rate that may be beyond capacity: those that fail, are late or could not
     be sent are part of the result and make no step invalid.
@@ -200,7 +205,7 @@ class Workload(Record):
     objects: Objects
     operations: Annotated[dict[Operation, Annotated[float, Field(gt=0)]], Field(min_length=1)]
     """Weights of the operations; only their proportions matter."""
-    pick: Pick = "uniform"
+    pick: Literal["uniform", "sequential"] | Zipf = "uniform"
     workers: Annotated[
         tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(min_length=1, max_length=100)
     ]
@@ -325,8 +330,6 @@ class Workload(Record):
             raise ValueError("runtime must be above 0s")
         if len(set(self.workers)) != len(self.workers):
             raise ValueError("workers names the same count twice: use repeats")
-        if why := unfit_pick(self.pick, self.operations, self.objects.count, self.workers):
-            raise ValueError(why)
         if self.overload is not None and (self.rate_per_s is None or len(self.workers) > 1):
             raise ValueError(
                 "overload needs `rate_per_s`, and one worker count: the number of connections"
@@ -359,13 +362,6 @@ class Workload(Record):
     def deletes(self) -> bool:
         """Whether objects are deleted in its steps, which must be there again before the next."""
         return any(TRAITS[one].deletes for one in self.operations)
-
-    @property
-    def uses_up(self) -> Literal["delete", "read"] | None:
-        """What its steps do with objects that may run out, which ends a window early."""
-        if self.deletes:
-            return "delete"
-        return "read" if self.pick == "once" else None
 
     @property
     def only_deletes(self) -> bool:

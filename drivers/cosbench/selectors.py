@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from weighbridge.suites import PLAIN_OPERATIONS, Api, Operation, Workload
-from weighbridge.suites.pick import Zipf
-from weighbridge.suites.workload import VERIFIED_SHARE, SizeHistogram, Uniform
+from weighbridge.suites.workload import VERIFIED_SHARE, SizeHistogram, Uniform, Zipf
 
 JAVA_INT_MAX: Final = 2**31 - 1
 UNITS: Final = (("B", 1), ("KB", 1000), ("MB", 1000**2), ("GB", 1000**3))

@@ -71,7 +71,6 @@ class LocustKind(DriverKind):
     mark = ""
     spreads = True
     signs = True
-    stops_early = True
     packages: ClassVar = ("locust", "boto3", "python-swiftclient", "gevent", "hdrhistogram")
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:

@@ -24,8 +24,6 @@ Send = Callable[[Progress], None]
 Phase = Literal["warm-up", "measure", "drain"]
 
 POLL_S = 0.25
-USED_UP_POLL_S = 0.02
-"""The same for objects that a step uses up: so late at most is it noticed that none is left."""
 """How often progress is polled; near the opening of the window and for deletes more often."""
 
 EMPTY = Empty()
@@ -182,29 +180,20 @@ class StepRun:
         return time.monotonic(), own_cpu_s, started_at
 
     def _warm_up(self, began_s: float) -> None:
-        """Wait until the warm-up is over and every worker has completed a request; of objects that
-        are read once, no more than half are left to the warm-up.
+        """Wait until the warm-up is over and every worker has completed a request.
 
         Raises DriverError when one has not after the warm-up and a request's timeout.
         """
-        workload = self._workload
-        warmup_s, uses_up = workload.warmup, workload.uses_up
-        poll_s = USED_UP_POLL_S if uses_up else POLL_S
+        warmup_s = self._workload.warmup
         deadline_s = began_s + warmup_s + self._patience_s
         while True:
             progress = self._progress()
             passed_s = time.monotonic() - began_s
             self._report("warm-up", min(passed_s, warmup_s), warmup_s, progress)
-            if self._ran_out(progress):
-                self._notes.append(f"objects to {uses_up} ran out in the warm-up")
+            if progress.exhausted >= self._command.workers:
+                self._notes.append("objects to delete ran out in the warm-up")
                 return
-            half_read = uses_up == "read" and 2 * progress.done >= workload.objects.count
-            if (passed_s >= warmup_s or half_read) and progress.started >= self._command.workers:
-                if passed_s < warmup_s:
-                    self._notes.append(
-                        f"the window opened after {passed_s:.2f} s of {warmup_s:g} s of warm-up: "
-                        "half of the objects to read were read"
-                    )
+            if passed_s >= warmup_s and progress.started >= self._command.workers:
                 if passed_s > warmup_s + 1.0:
                     self._notes.append(
                         f"the window opened {passed_s - warmup_s:.1f} s late: a first request took "
@@ -218,12 +207,12 @@ class StepRun:
                     f"{late} of {self._command.workers} workers had not finished a request after "
                     f"{passed_s:.0f} s{last}"
                 )
-            gevent.sleep(max(0.005, min(poll_s, warmup_s - passed_s)))
+            gevent.sleep(max(0.005, min(POLL_S, warmup_s - passed_s)))
 
     def _watch(self, opened_s: float) -> None:
-        """Wait until the window closes: at its end, or when objects that it uses up ran out."""
-        runtime_s, uses_up = self._workload.runtime, self._workload.uses_up
-        poll_s = USED_UP_POLL_S if uses_up else POLL_S
+        """Wait until the window closes: at its end, or when no objects are left to delete."""
+        runtime_s = self._workload.runtime
+        poll_s = 0.02 if self._workload.deletes else POLL_S
         while True:
             left_s = opened_s + runtime_s - time.monotonic()
             if left_s <= 0:
@@ -235,23 +224,15 @@ class StepRun:
             progress = self._progress()
             passed_s = time.monotonic() - opened_s
             self._report("measure", min(passed_s, runtime_s), runtime_s, progress)
-            if self._ran_out(progress):
+            if progress.exhausted >= self._command.workers:
                 self._notes.append(
-                    f"objects to {uses_up} ran out after {passed_s:.2f} s of {runtime_s:g} s: "
-                    "the window ended there"
+                    f"objects to delete ran out after {passed_s:.2f} s: the window ended there"
                 )
                 return
             if progress.running == 0:
                 reason = "no request failed: no worker process has a worker left"
                 last = f"last error: {progress.last_error}" if progress.last_error else reason
                 raise DriverError(f"all workers ended by themselves; {last}")
-
-    def _ran_out(self, progress: WorkerProgress) -> bool:
-        """Whether the window ends: with the last worker that deletes, or with the first that has
-        read all of its share, so that as many read at any time of the window.
-        """
-        least = 1 if self._workload.uses_up == "read" else self._command.workers
-        return progress.exhausted >= least
 
     def _drain(self) -> tuple[int, int]:
         """End users and worker groups; outstanding requests may complete.

@@ -32,7 +32,7 @@ class WorkerProgress(Record):
     running: NonNegativeInt = 0
     """Workers that have not ended."""
     exhausted: NonNegativeInt = 0
-    """Workers that ran out of objects to delete, or to read once."""
+    """Workers that ran out of objects to delete."""
     done: NonNegativeInt = 0
     failed: NonNegativeInt = 0
     bytes: NonNegativeInt = 0

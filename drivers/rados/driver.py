@@ -40,7 +40,7 @@ _EARLY = 0.95
 """Reads that took less than this share of their time ran out of objects."""
 _LINGERS_S = 1.0
 """rados bench waits up to so long after its last operation, without using CPU."""
-_MODES: Mapping[str, Mode] = {"sequential": "seq", "once": "seq", "uniform": "rand"}
+_MODES: Mapping[str, Mode] = {"sequential": "seq", "uniform": "rand"}
 
 
 class RadosBench(ToolDriver):

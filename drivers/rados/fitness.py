@@ -28,9 +28,7 @@ def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
         found.append(f"{api} needs objects of one size")
     if workload.objects.compressible is not None:
         found.append(f"what is written to {api} is the tool's own content, not `compressible`")
-    if workload.pick == "once" and api != "rados":
-        found.append(f"{api} is read in turn again and again: take `sequential`")
-    if workload.pick not in ("uniform", "sequential", "once"):
+    if workload.pick not in ("uniform", "sequential"):
         found.append(f"{api} picks objects at random or in turn, not by popularity")
     if workload.rate_per_s is not None:
         found.append(f"{api} is loaded as fast as it answers, not at a rate")

@@ -54,7 +54,6 @@ class RadosKind(ToolKind):
         beside_gateway=True,
     )
     layers = ("rados", "rbd")
-    stops_early = True  # rados bench, that is
 
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
         """The driver of objects, or of images."""

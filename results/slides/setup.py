@@ -212,8 +212,6 @@ def _load(evidence: Evidence) -> str:
     length = (
         f"{windows[0]:g} s" if windows[0] == windows[-1] else f"{windows[0]:g} to {windows[-1]:g} s"
     )
-    if any(workload.uses_up for workload in suite.workloads):
-        length = f"up to {length}"
     by = listed(drivers) if drivers else driver_label(DEFAULT_DRIVER)
     who = spanned(counts) if counts else "no workers"
     return (

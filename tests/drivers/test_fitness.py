@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from weighbridge.drivers import kind
 from weighbridge.drivers.kind import KINDS
 from weighbridge.suites import Api, Workload
 
@@ -66,21 +65,3 @@ def test_cosbench_is_refused_connections_that_it_would_not_make(api: Api) -> Non
 
 def test_block_devices_and_files_accept_requests_that_an_osd_would_not() -> None:
     assert unfit(workload(objects={"size": "100MiB"}, workers=[1]), "rbd", "rados") == ()
-
-
-@pytest.mark.parametrize(
-    ("driver", "api", "stops"),
-    [
-        ("locust", "s3", True),
-        ("rados", "rados", True),
-        ("rados", "rbd", False),
-        ("cosbench", "swift", False),
-        ("fio", "rbd", False),
-    ],
-)
-def test_objects_are_read_once_by_drivers_that_stop_then(
-    driver: str, api: Api, *, stops: bool
-) -> None:
-    some = workload(pick="once", warmup="1s", runtime="2s", objects={"size": "4KiB"})
-    faults = kind.unfit(driver, some, api)
-    assert not faults if stops else any("take `sequential`" in one for one in faults), faults

@@ -297,27 +297,3 @@ def test_overload_needs_a_rate_one_worker_count_and_a_time_above_zero(
     assert Workload.model_validate(given).overload is not None
     with pytest.raises(ValueError, match="overload"):
         Workload.model_validate({**given, **changed})
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"operations": {"read": 1, "write": 1}}, "for reads alone"),
-        ({"operations": {"delete": 1}}, "for reads alone"),
-        ({"workers": (1, 11)}, "11 workers have 10 objects to read"),
-    ],
-)
-def test_objects_are_read_once_by_reads_alone_and_each_worker_has_one(
-    changed: dict[str, object], said: str
-) -> None:
-    given = {
-        "name": "read",
-        "objects": {"size": "4KiB", "per_container": 10},
-        "operations": {"read": 1},
-        "pick": "once",
-        "workers": (1, 10),
-        "runtime": "1s",
-    }
-    assert Workload.model_validate(given).uses_up == "read"
-    with pytest.raises(ValueError, match=said):
-        Workload.model_validate({**given, **changed})

@@ -194,22 +194,14 @@ impl Picker {
         last
     }
 
-    /// How many objects all workers together take before the next one of this worker.
-    fn in_turn(&self) -> u128 {
-        u128::from(self.turn) * u128::from(self.id.workers) + u128::from(self.id.worker)
-    }
-
-    fn is_used_up(&self) -> bool {
-        self.workload.picks_once() && self.in_turn() >= u128::from(self.workload.count())
-    }
-
     fn pick(&mut self) -> (u64, u64) {
         let count = self.workload.count();
         let number = match (self.workload.pick, &self.zipf) {
-            (Pick::Named(Order::Sequential | Order::Once), _) => {
-                let number = self.in_turn();
+            (Pick::Named(Order::Sequential), _) => {
+                let turn = self.turn;
                 self.turn += 1;
-                (number % u128::from(count)) as u64
+                ((u128::from(turn) * u128::from(self.id.workers) + u128::from(self.id.worker))
+                    % u128::from(count)) as u64
             }
             (_, Some(zipf)) => zipf.draw(&mut self.random),
             (_, None) => self.random.below(count),
@@ -297,8 +289,7 @@ impl Picker {
     }
 }
 
-/// The next request; `None` when only deletes are left in the mix and nothing is left to delete, or
-/// each object was read that may be read once.
+/// The next request; `None` when only deletes are left in the mix and nothing is left to delete.
 impl Iterator for Picker {
     type Item = Request;
 
@@ -307,7 +298,6 @@ impl Iterator for Picker {
         loop {
             let operation = self.operation(without_delete)?;
             match operation {
-                Operation::Read if self.is_used_up() => return None,
                 Operation::Read
                 | Operation::Head
                 | Operation::ReadIfNoneMatch

@@ -158,7 +158,7 @@ pub struct Shared {
     pub counted: Condvar,
     /// Workers that completed their first request.
     pub started: AtomicU64,
-    /// Workers that ran out of objects to delete, or to read once.
+    /// Workers that ran out of objects to delete.
     pub exhausted: AtomicU64,
     /// Requests aborted.
     pub cut: AtomicU64,

@@ -338,7 +338,7 @@ impl Worker {
         if next.is_none() && self.number().is_some() {
             context.shared.exhausted.fetch_add(1, Ordering::SeqCst);
             if !self.finished_one {
-                // Nothing to delete or to read at all: do not let others wait for its first request.
+                // Nothing to delete at all: do not let others wait for its first request.
                 context.shared.started.fetch_add(1, Ordering::SeqCst);
             }
         }

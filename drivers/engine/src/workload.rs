@@ -170,15 +170,13 @@ pub enum Pick {
 }
 
 /// Choices without a parameter.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// Uniformly at random.
     Uniform,
     /// Worker k of n takes objects k, k + n, k + 2n ..., so that together they take all in turn.
     Sequential,
-    /// The same until all were taken; then the workers end.
-    Once,
 }
 
 /// A workload. Fields that only Python needs (worker counts, runtime, warm-up) are ignored here.
@@ -281,19 +279,10 @@ impl Workload {
                 return fail(format!("zipf: {zipf} is not above 0 and up to 5"));
             }
         }
-        if self.picks_once() && self.operations.keys().any(|one| *one != Operation::Read) {
-            return fail("pick: once is for reads alone".into());
-        }
         if self.rate_per_s.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
             return fail("rate_per_s must be above 0".into());
         }
         self.signing.check().and_then(|()| self.check_options()).or_else(fail)
-    }
-
-    /// Whether a step reads each object at most once.
-    #[must_use]
-    pub fn picks_once(&self) -> bool {
-        matches!(self.pick, Pick::Named(Order::Once))
     }
 
     /// The fewest names in a listing: prepared objects exist, unless the workload deletes them.

@@ -133,7 +133,7 @@ def _staircase(
     asked = CeilingQuery(
         operation=cast("Transfer", head.operation),
         size_bytes=size,
-        in_order=workload.pick in ("sequential", "once"),
+        in_order=workload.pick == "sequential",
         clients=plan.hardware.clients,
         nics_bit_s=plan.hardware.nics_bit_s,
     )

@@ -37,7 +37,7 @@ from weighbridge.suites.studies import WORKLOAD, FactorComparison, Study, Varian
 SAME: Final = "~"
 """No change that matters: below the practical threshold, or not significant."""
 
-_PICKS: Final = {"sequential": "sequential", "once": "sequential", "uniform": "random"}
+_PICKS: Final = {"sequential": "sequential", "uniform": "random"}
 
 Verdict = Literal["changed", "same", "provisional", "missing"]
 """The verdict on a cell. `provisional`: fewer repeats than a claim needs, or a doubt."""

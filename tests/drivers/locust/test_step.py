@@ -92,13 +92,10 @@ class FakeRunner(LoadRunner):
 
 
 def measure(
-    runner: LoadRunner,
-    workload: Workload = READS,
-    heard: list[Progress] | None = None,
-    workers: int = 2,
+    runner: LoadRunner, workload: Workload = READS, heard: list[Progress] | None = None
 ) -> Measurement:
     send = (heard if heard is not None else []).append
-    step = Step(workload=workload, workers=workers)
+    step = Step(workload=workload, workers=2)
     return StepRun(SETUP, runner, CpuAllowance(cpus=1.0), step, send).run()[0]
 
 
@@ -153,38 +150,6 @@ def test_the_window_ends_when_no_objects_are_left_to_delete() -> None:
     assert any("ran out after" in note for note in measurement.notes)
     # Objects are used up from the first request on.
     assert runner.asked.index("open") < runner.asked.index("start 2")
-
-
-ONCE = READS.model_copy(
-    update={"pick": "once", "operations": {"read": 1.0}, "runtime": 30.0, "warmup": 0.0}
-)
-
-
-def test_the_window_ends_when_the_first_worker_has_read_its_share_of_objects_read_once() -> None:
-    # Two of ten: one in each process.
-    runner = FakeRunner(
-        lambda turn: WorkerProgress(started=5, running=4, exhausted=1 if turn > 3 else 0)
-    )
-    measurement = measure(runner, ONCE, workers=10)
-    assert any(
-        note.startswith("objects to read ran out after") and " of 30 s: the window ended" in note
-        for note in measurement.notes
-    )
-
-
-def test_half_of_the_objects_read_once_are_left_to_the_window_however_fast_they_are_read() -> None:
-    count = ONCE.objects.count
-    runner = FakeRunner(
-        lambda turn: WorkerProgress(
-            started=1,
-            running=1,
-            done=count // 4 if turn > 2 else 0,
-            exhausted=1 if "open" in runner.asked and turn > 6 else 0,
-        )
-    )
-    measurement = measure(runner, ONCE.model_copy(update={"warmup": 30.0}))
-    assert measurement.warmup_s < 5.0
-    assert any("half of the objects to read were read" in note for note in measurement.notes)
 
 
 def test_workers_that_all_end_by_themselves_fail_the_step() -> None:

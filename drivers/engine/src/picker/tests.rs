@@ -52,23 +52,6 @@ fn sequential_workers_together_visit_every_object_in_turn() {
 }
 
 #[test]
-fn objects_that_are_read_once_are_each_read_by_one_worker_which_then_ends() {
-    let mut seen = HashSet::new();
-    for worker in 0..7 {
-        let picker = picker(&json!({"operations": {"read": 1.0}, "pick": "once"}), 7, worker);
-        let before = seen.len();
-        for request in picker {
-            assert!(
-                seen.insert((request.container, format!("{:?}", request.object))),
-                "{request:?} twice"
-            );
-        }
-        assert_eq!(seen.len() - before, if worker < 2 { 15 } else { 14 });
-    }
-    assert_eq!(seen.len(), 100);
-}
-
-#[test]
 fn deletes_visit_every_prepared_object_once_and_then_end() {
     let mut seen = HashSet::new();
     for worker in 0..3 {
