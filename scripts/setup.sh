@@ -107,12 +107,6 @@ fi
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
   fail "needs Python >= 3.11; this is $(python3 --version)"
 
-if ! [ -x "$venv/bin/python" ]; then
-  say "creating the virtual environment $venv"
-  python3 -m venv "$venv"
-fi
-pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
-
 # One stamp per purpose, of everything the result depends on, so that a second `make compare` starts at once.
 stamp="$venv/.setup-$purpose"
 responder=gateways/apache/responder
@@ -125,12 +119,29 @@ stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
 if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ]; then stale=yes; fi
 
+build_vdisk() { cargo build --quiet --release --manifest-path $vdisk/Cargo.toml >/dev/null 2>&1 || true; }
+# It needs no Python: it is begun while the virtual environment is created, which takes one CPU some seconds.
+building=""
+if [ "$stale" = yes ] && rust_is_enough; then
+  build_vdisk &
+  building=$!
+fi
+if ! [ -x "$venv/bin/python" ]; then
+  say "creating the virtual environment $venv"
+  python3 -m venv "$venv"
+fi
+pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
+
 # Python packages are downloaded while system packages are installed.
 fetching=""
 if [ "$stale" = yes ]; then
   say "installing Python packages into $venv"
-  # Modules are compiled when they are first imported: most never are.
-  pip install --no-compile --require-hashes --requirement "$lock" &
+  # Modules are compiled when they are first imported: most never are. Those of load generators are imported at every
+  # start, in hosts that cannot write here, and take three seconds to compile.
+  {
+    pip install --no-compile --require-hashes --requirement "$lock" &&
+      "$venv/bin/python" -c "import locust, locust.contrib.fasthttp, pydantic, rich.console, scipy.stats"
+  } &
   fetching=$!
 fi
 # shellcheck disable=SC2086
@@ -147,10 +158,11 @@ fi
 if [ "$stale" = yes ]; then
   say "building the engine, the FastCGI responder and the disks' program (a minute or two)"
   python=$(cd "$venv" && pwd)/bin/python
+  [ -z "$building" ] || wait "$building"
+  [ -n "$building" ] || build_vdisk
   {
     PYO3_PYTHON=$python PYTHON_SYS_EXECUTABLE=$python PYO3_BUILD_EXTENSION_MODULE=1 cargo rustc --quiet --release --lib \
       --crate-type cdylib --features "python pyo3/extension-module" --manifest-path drivers/engine/Cargo.toml
-    cargo build --quiet --release --manifest-path $vdisk/Cargo.toml
     cargo build --quiet --release --manifest-path $responder/Cargo.toml \
       --config 'build.rustflags=["-C", "target-feature=+crt-static"]'
   } >/dev/null 2>&1 || true
