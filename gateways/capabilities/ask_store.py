@@ -36,8 +36,10 @@ from weighbridge.gateways.capabilities.session import StoreSession
 from weighbridge.gateways.capabilities.swift_session import SwiftSession
 from weighbridge.gateways.exchange import Wire
 
-DEADLINE_S: Final = 120.0
-"""How long one capability may take: that of listings writes some thousand objects."""
+DEADLINE_S: Final = 300.0
+"""How long one capability may take: that of listings writes some thousand objects, which took Swift
+on a busy machine more than two minutes. A request without an answer is given up long before.
+"""
 ALIVE_WITHIN_S: Final = 10.0
 
 
