@@ -12,10 +12,11 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlsplit
 
 from weighbridge.common import http_body, plain_xml
+from weighbridge.common.credential import redacted
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import signed_headers
@@ -33,9 +34,12 @@ class AccountAnswer:
     status: int
     headers: http.client.HTTPMessage
     body: bytes
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What the request carried, which an answer may repeat."""
 
     def __str__(self) -> str:
-        return f"HTTP {self.status}: {self.body[:200].decode(errors='replace').strip()}"
+        text = redacted(self.body[:4096].decode(errors="replace"), self.secrets)
+        return f"HTTP {self.status}: {text[:200].strip()}"
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class Account:
         )
         self.token = "" if target.token is None else target.token.get_secret_value()
         """Swift's token, or the session token of S3's keys; "" if there is none."""
+        self.secrets = (*target.secrets, self.token)
+        """Keys, and all tokens so far, none of which a text may repeat."""
 
     @property
     def host(self) -> str:
@@ -170,6 +176,7 @@ class Account:
                 advice="With several endpoints, give the storage URL of each.",
             )
         self.token = token
+        self.secrets += (token,)
         self._place = storage
 
     def _check_given_token(self) -> None:
@@ -300,7 +307,7 @@ class Account:
             connection.request(method, path or "/", body or None, fields)
             answer = connection.getresponse()
             data = http_body.read_limited(answer, LARGEST_ANSWER_BYTES)
-            return AccountAnswer(answer.status, answer.headers, data)
+            return AccountAnswer(answer.status, answer.headers, data, self.secrets)
         except (OSError, http.client.HTTPException) as error:
             where = f"{place.host}:{place.port}"
             raise DriverError(

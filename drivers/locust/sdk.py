@@ -349,7 +349,7 @@ class SdkWorkerGroup:
         self._failed += 1
         self._errors[error_class] = self._errors.get(error_class, 0) + 1
         # Messages of SDKs and of libraries below them may repeat what was sent.
-        text = redacted(str(error), (*self._setup.secrets, self._account.token))
+        text = redacted(str(error), self._account.secrets)
         self._last_error = f"{type(error).__name__}: {text[:200]}"
         return error_class
 

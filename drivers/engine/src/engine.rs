@@ -209,6 +209,7 @@ impl Engine {
         if token.contains(char::is_control) {
             return Err("a token may not hold control characters".into());
         }
+        self.shared.add_secret(token);
         for thread in 0..self.shared.threads.len() {
             self.shared.send(thread, Command::Renew(token.into()));
         }

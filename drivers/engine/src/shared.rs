@@ -164,6 +164,9 @@ pub struct Shared {
     pub cut: AtomicU64,
     /// Failures by class, and the text of the last one.
     pub errors: Mutex<(BTreeMap<Failure, u64>, Option<String>)>,
+    /// What no text for people may repeat, though a target's answer does: the keys' secret, and all
+    /// tokens so far.
+    secrets: Mutex<Vec<String>>,
     /// Written objects that were not deleted.
     pub written: WrittenObjects,
 }
@@ -218,6 +221,7 @@ impl Shared {
             exhausted: AtomicU64::new(0),
             cut: AtomicU64::new(0),
             errors: Mutex::new((BTreeMap::new(), None)),
+            secrets: Mutex::new(vec![config.secret_key.clone(), config.token.clone()]),
             written: Mutex::new(Vec::new()),
             config,
         })
@@ -230,10 +234,18 @@ impl Shared {
     }
 
     /// Counts a failed request; `what` is for people.
-    pub fn count_error(&self, class: Failure, what: String) {
+    pub fn count_error(&self, class: Failure, mut what: String) {
+        for secret in &*lock(&self.secrets) {
+            redact(&mut what, secret);
+        }
         let mut errors = lock(&self.errors);
         *errors.0.entry(class).or_default() += 1;
         errors.1 = Some(what);
+    }
+
+    /// Keeps a new token out of texts, besides the earlier ones.
+    pub fn add_secret(&self, secret: &str) {
+        lock(&self.secrets).push(secret.into());
     }
 
     /// Counts a worker that ended.
@@ -275,9 +287,44 @@ impl Shared {
     }
 }
 
+/// Replaces a secret in a text, also where the text was cut off within it.
+fn redact(text: &mut String, secret: &str) {
+    const HIDDEN: &str = "***";
+    const SHORTEST: usize = 6;
+    if secret.is_empty() {
+        return;
+    }
+    if text.contains(secret) {
+        *text = text.replace(secret, HIDDEN);
+    }
+    let cut = (SHORTEST..secret.len())
+        .rev()
+        .find(|&n| secret.is_char_boundary(n) && text.ends_with(&secret[..n]));
+    if let Some(length) = cut {
+        text.truncate(text.len() - length);
+        text.push_str(HIDDEN);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_is_in_no_text_also_where_the_text_was_cut_within_it() {
+        for (given, shown) in [
+            ("you sent AUTH_tk0123456789, AUTH_tk0123456789!", "you sent ***, ***!"),
+            ("you sent AUTH_tk01234", "you sent ***"),
+            ("AUTH_tk0123456789AUTH_tk0", "******"),
+            ("nothing of it: AUTH", "nothing of it: AUTH"),
+        ] {
+            let mut text = given.to_string();
+            redact(&mut text, "AUTH_tk0123456789");
+            assert_eq!(text, shown);
+            redact(&mut text, "");
+            assert_eq!(text, shown);
+        }
+    }
 
     #[test]
     fn only_times_between_opening_and_closing_are_in_the_window() {
