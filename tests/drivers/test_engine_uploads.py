@@ -121,3 +121,28 @@ def test_a_worker_that_is_taken_away_in_an_upload_ends_with_its_helpers(
     release.set()
     assert engine.finish()["done"] == 1
     assert engine.engine.stop(5.0) == 0
+
+
+@pytest.mark.parametrize("encryption", ["none", "sse-c"])
+@pytest.mark.parametrize("size", [3_000_000, 1000])
+def test_every_part_is_compared_with_its_etag_unless_a_customers_key_encrypts_it(
+    scripted: Make, bench: Make, size: int, encryption: str
+) -> None:
+    def wrong(connection: socket.socket, head: bytes) -> bool:
+        text = head.decode()
+        if text.startswith("PUT"):
+            connection.sendall(answer("200 OK", b"", f'ETag: "{"b" * 32}"'))
+        else:
+            connection.sendall(GOOD["write-multipart"]("s3", text))
+        return True
+
+    workload = workload_of("write-multipart", encryption=encryption)
+    workload["multipart"] = {"part": size // 2 + 1}
+    workload["objects"] = {**workload["objects"], "size": size}
+    engine = bench(scripted(wrong), workload)
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] + engine.progress["failed"] >= 2, "uploads")
+    engine.engine.close_window()
+    assert set(engine.progress["errors"]) <= {"bad-result", "wrong-etag"}
+    assert ("wrong-etag" in engine.progress["errors"]) == (encryption == "none")

@@ -10,6 +10,10 @@ use std::sync::Mutex;
 /// Larger bodies of drawn sizes are not hashed: other requests would wait.
 pub const LARGEST_DRAWN_BYTES: u64 = 1 << 20;
 
+/// Parts of uploads are hashed as far as this into objects of each fixed size: an engine is made
+/// before each step.
+pub const HASHED_PARTS_BYTES: u64 = 64 << 20;
+
 const PIECE_BYTES: usize = 256 * 1024;
 
 /// An MD5.
@@ -21,6 +25,8 @@ pub struct Digests {
     /// Sizes that recur.
     fixed: BTreeSet<u64>,
     known: Mutex<BTreeMap<u64, Sum>>,
+    /// Of parts of uploads, by the size of the object and where they begin.
+    parts: BTreeMap<(u64, u64), Sum>,
 }
 
 impl Digests {
@@ -28,7 +34,19 @@ impl Digests {
     /// step would delay requests.
     #[must_use]
     pub fn new(workload: &Workload, content: &Content) -> Self {
-        let digests = Self { fixed: workload.objects.size.fixed(), known: Mutex::default() };
+        let fixed = workload.objects.size.fixed();
+        let mut parts = BTreeMap::new();
+        if let Some(multipart) = workload.multipart.filter(|one| one.part > 0) {
+            for &size in &fixed {
+                let mut offset = 0;
+                while offset < size.min(HASHED_PARTS_BYTES) {
+                    let length = multipart.part.min(size - offset);
+                    parts.insert((size, offset), part_sum(content, size, offset, length));
+                    offset += length;
+                }
+            }
+        }
+        let digests = Self { fixed, known: Mutex::default(), parts };
         if workload.operations.keys().any(|one| one.needs_sum()) {
             for &size in &digests.fixed {
                 let _ = digests.of(content, size, false);
@@ -45,6 +63,12 @@ impl Digests {
             return Some(*lock(&self.known).entry(size).or_insert_with(|| sum(content, size)));
         }
         (sampled && size <= LARGEST_DRAWN_BYTES).then(|| sum(content, size))
+    }
+
+    /// The MD5 of the part that begins at `offset` of an object of `size`, if it was hashed.
+    #[must_use]
+    pub fn of_part(&self, size: u64, offset: u64) -> Option<Sum> {
+        self.parts.get(&(size, offset)).copied()
     }
 }
 
@@ -118,6 +142,24 @@ mod tests {
         );
         assert_eq!(bars.of(&content, LARGEST_DRAWN_BYTES + 1, true), None);
         assert!(of(json!(5_000_000)).of(&content, 5_000_000, false).is_some());
+    }
+
+    #[test]
+    fn parts_of_fixed_sizes_are_hashed_as_far_as_the_bound() {
+        let content = Content::new(3);
+        let of = |size: u64, part: u64| {
+            let objects = json!({"size": size, "containers": 1, "per_container": 1});
+            let asked = json!({"objects": objects, "operations": {"write-multipart": 1.0},
+                "multipart": {"part": part}});
+            Digests::new(&workload(&asked), &content)
+        };
+        let two = of(6_000_000, 5_000_000);
+        assert_eq!(two.of_part(6_000_000, 0), Some(part_sum(&content, 6_000_000, 0, 5_000_000)));
+        let tail = part_sum(&content, 6_000_000, 5_000_000, 1_000_000);
+        assert_eq!(two.of_part(6_000_000, 5_000_000), Some(tail));
+        assert_eq!((two.of_part(6_000_000, 1), two.parts.len()), (None, 2));
+        let half = HASHED_PARTS_BYTES / 2;
+        assert_eq!(of(5 * half, half).parts.len(), 2);
     }
 
     #[test]

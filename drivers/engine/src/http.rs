@@ -40,6 +40,8 @@ pub struct Head {
     pub json: bool,
     /// `ETag` of a part of an upload, as it was sent.
     pub etag: Option<Box<[u8]>>,
+    /// Whether the body was encrypted by a key that makes its `ETag` something else than an MD5.
+    pub encrypted: bool,
     /// `Content-Range`: first and last byte, and the size of the object if it is given.
     pub range: Option<(u64, u64, Option<u64>)>,
 }
@@ -115,7 +117,7 @@ fn understand(
             etag = Some(header.value.trim_ascii().into());
         } else if to == Operation::ReadRange && name.eq_ignore_ascii_case("content-range") {
             range = content_range(header.value);
-        } else if sums
+        } else if (sums || to == Operation::WriteMultipart)
             && name.len() >= ENCRYPTION.len()
             && name[..ENCRYPTION.len()].eq_ignore_ascii_case(ENCRYPTION)
         {
@@ -136,7 +138,8 @@ fn understand(
         None => Framing::UntilClose,
     };
     let close = close || matches!(framing, Framing::UntilClose);
-    Ok(Head { status, framing, length, close, md5: md5.filter(|_| !encrypted), json, etag, range })
+    let md5 = md5.filter(|_| !encrypted);
+    Ok(Head { status, framing, length, close, md5, json, etag, encrypted, range })
 }
 
 /// Parses `bytes 0-9/100`; the size may be `*`.

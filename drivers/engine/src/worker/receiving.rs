@@ -4,6 +4,7 @@ use super::{NextStep, TURN_BYTES, Worker};
 use crate::answer::{Expected, Progress, Required};
 use crate::config::Api;
 use crate::digests::{LARGEST_DRAWN_BYTES, Sum, part_sum};
+use crate::encryption::Encryption;
 use crate::picker::{Object, Part, Request};
 use crate::reactor::Context;
 use crate::recorder::Failure;
@@ -96,7 +97,10 @@ impl Worker {
             | Operation::WriteIfNoneMatch
             | Operation::Copy
             | Operation::UpdateMetadata => {
-                Required { md5: digests.of(content, request.size, self.checks), ..required }
+                // With a customer's key an ETag need not be the MD5 of the body.
+                let plain = config.workload.encryption != Encryption::SseC;
+                let md5 = plain.then(|| digests.of(content, request.size, self.checks)).flatten();
+                Required { md5, ..required }
             }
             Operation::List => Required {
                 least_listed: config.workload.least_listed(),
@@ -119,11 +123,18 @@ impl Worker {
         }
     }
 
-    /// MD5 of the part that was sent, of those uploads that are checked.
+    /// MD5 of the part that was sent: if it was hashed before the step, and of small parts of those
+    /// uploads that are checked.
     fn part_md5(&self, context: &Context<'_>, request: &Request) -> Option<Sum> {
+        let Shared { config, content, digests, .. } = context.shared;
         let (offset, length) = request.span();
         let is_piece = matches!(request.part, Part::Piece { .. });
-        (self.checks && is_piece && length <= LARGEST_DRAWN_BYTES)
-            .then(|| part_sum(&context.shared.content, request.size, offset, length))
+        if !is_piece || config.workload.encryption != Encryption::None {
+            return None;
+        }
+        digests.of_part(request.size, offset).or_else(|| {
+            (self.checks && length <= LARGEST_DRAWN_BYTES)
+                .then(|| part_sum(content, request.size, offset, length))
+        })
     }
 }
