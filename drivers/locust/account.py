@@ -239,9 +239,9 @@ class Account:
                 return
             last = names[-1]
 
-    def head_object(self, bucket: str, name: str) -> AccountAnswer:
-        """The answer to a HEAD of an object; it brings no key of a customer's."""
-        return self._ask("HEAD", f"/{bucket}/{quote(name)}")
+    def ask_object(self, method: str, bucket: str, name: str) -> AccountAnswer:
+        """The answer to a GET or HEAD of an object; it brings no key of a customer's."""
+        return self._ask(method, f"/{bucket}/{quote(name)}")
 
     def delete_object(self, bucket: str, name: str) -> None:
         """Delete an object, if it exists."""
