@@ -27,7 +27,8 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "read-if-none-match": {},
     "read-if-match": {},
     "copy": {},
-    "delete-many": {"delete_many": 3, "per_container": 9},
+    # The same three keys in each request, of one container after the other.
+    "delete-many": {"delete_many": 3, "per_container": 3, "containers": 3},
     "write-multipart": {"multipart": {"part": PART}},
     "list-all": {"listing": {"page": 5, "prefix": "object-", "delimiter": ""}},
     "write-if-none-match": {},
@@ -45,8 +46,7 @@ def workload_of(operation: str, **keys: Any) -> dict[str, Any]:
         operations={operation: 1.0},
         pick="sequential",
         size=SIZE,
-        containers=1,
-        **SHAPES[operation],
+        **{"containers": 1, **SHAPES[operation]},
         **keys,
     )
 

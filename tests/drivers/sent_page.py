@@ -21,7 +21,8 @@ ABOUT: Final[dict[Operation, str]] = {
     "read": "A complete object. Its length is checked, and a share of its bytes (`verify`).",
     "write": "A new object. An `ETag` that is an MD5 must be that of the body.",
     "delete": "An object that the worker wrote, or else a prepared one.",
-    "list": "The first page of a container, which must have the keys that exist.",
+    "list": "The first page of a container, whose names must ascend, and which must have the "
+    "keys that exist.",
     "head": "The `Content-Length` of an object must be right.",
     "read-range": "A part of an object: key `range: {bytes: 64KiB, at: random}` (or `start`, "
     "`sequential`). The answer must be 206 with this `Content-Range` and as many bytes. A 200 is "
@@ -35,7 +36,8 @@ ABOUT: Final[dict[Operation, str]] = {
     "object, which is `wrong-etag`.",
     "delete-many": "Key `delete_many` (100) prepared objects of one container by one request. The "
     "answer must say that each was deleted: errors in a 200 are `not-deleted`; a success that says "
-    "nothing, as of a Swift proxy without `bulk`, is `bad-result`.",
+    "nothing, as of a Swift proxy without `bulk`, is `bad-result`. So is a key over S3 that is "
+    "named twice, or that was not asked for; Swift’s answer has only a count.",
     "write-multipart": "A new object in parts: key `multipart: {part: 8MiB, at_once: 4}`. Without "
     "`at_once` a worker sends them one after the other, as it has one request outstanding; with "
     "it, over so many connections, each of which takes the next part as soon as its last is done. "
@@ -47,8 +49,9 @@ ABOUT: Final[dict[Operation, str]] = {
     "list-all": "A complete container, page by page: key `listing: {page: 1000, prefix: …, "
     "delimiter: …}`. Results have two rows: `list-all` is the listing from the first page to the "
     "last, `list-page` each page. S3 says whether there is more; over Swift only an empty page is "
-    "the last, since Ceph’s may be shorter than asked for. Names must go on, and all that exist "
-    "must come: else it is `bad-list`.",
+    "the last, since Ceph’s may be shorter than asked for. Names must ascend by their bytes, "
+    "on a page and from page to page, and begin with the `prefix`, and all that exist must come: "
+    "else it is `bad-list`.",
     "write-if-none-match": "A new object if there is none. There is none, so it must be taken, and "
     "checked like a write. Over radosgw’s Swift API, which ignores the condition, and s3api before "
     "2.38, which refuses it, it is refused before the start; so is the next one.",

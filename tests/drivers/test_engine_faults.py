@@ -74,7 +74,8 @@ def test_a_bad_answer_is_counted_by_its_class(
     assert (tally["count"], tally["bytes"], tally["latency"], tally["max_us"]) == (0, 0, None, None)
 
 
-LISTING = b"<ListBucketResult>" + 10 * b"<Contents><Key>k</Key></Contents>" + b"</ListBucketResult>"
+KEYS = b"".join(b"<Contents><Key>k%d</Key></Contents>" % index for index in range(10))
+LISTING = b"<ListBucketResult>" + KEYS + b"</ListBucketResult>"
 INTERNAL = b'<?xml version="1.0"?><Error><Code>InternalError</Code></Error>'
 MD5 = hashlib.md5(BODY).hexdigest().encode()
 
@@ -102,6 +103,7 @@ def succeeded(body: bytes, headers: bytes = b"") -> bytes:
         ("list", succeeded(INTERNAL), "error-body"),
         ("list", succeeded(LISTING), None),
         ("list", succeeded(LISTING.replace(b"</Contents>", b"", 1)), "bad-list"),
+        ("list", succeeded(LISTING.replace(b"k0", b"k1")), "bad-list"),
         ("list", succeeded(b"<ListBucketResult></ListBucketResult>"), "bad-list"),
         ("list", succeeded(b"k\n" * 10), "bad-list"),
         ("head", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", None),

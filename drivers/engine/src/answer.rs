@@ -29,7 +29,7 @@ pub struct Expected<'a> {
 
 /// What an answer to a write or a list must contain besides a good status.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Required {
+pub struct Required<'a> {
     /// MD5 of the body that was written, where it is known.
     pub md5: Option<Sum>,
     /// Whether listings and other results are S3's.
@@ -38,6 +38,8 @@ pub struct Required {
     pub least_listed: u64,
     /// The most keys that a listing has.
     pub most_listed: u64,
+    /// What the names of a listing begin with.
+    pub prefix: &'a [u8],
     /// Whether a large object is deleted with its segments.
     pub segments: bool,
     /// Number of parts of an upload that ends.

@@ -91,7 +91,8 @@ impl Flow {
     fn turn_page(&mut self, page: Page, config: &Config) -> Result<bool, String> {
         let names = page.keys + page.prefixes;
         self.listed += page.keys;
-        if names > 0 && !self.last.is_empty() && page.last <= self.last {
+        // The names of a page ascend: only its first can be one of those before.
+        if names > 0 && !self.last.is_empty() && page.first <= self.last {
             return Err("a page with names that were listed before".into());
         }
         let more = if config.api == Api::S3 {

@@ -2,7 +2,9 @@
 
 use crate::digests::{Sum, of_etag};
 use crate::http::decimal;
+use crate::workload::put_object_name;
 use crate::xml::{local, unescape, walk};
+use std::ops::Range;
 
 /// Longest upload ID that is accepted.
 const LONGEST_ID_BYTES: usize = 1024;
@@ -69,15 +71,26 @@ pub fn check_finished(body: &[u8], parts: usize) -> Result<(), &'static str> {
     }
 }
 
-/// What S3's multi-delete did.
+/// What S3's multi-delete did of the prepared objects `asked`, each of which is named once at most.
 ///
 /// # Errors
 /// Why it is not such an answer.
-pub fn multi_deleted(body: &[u8]) -> Result<Deleted, &'static str> {
+pub fn multi_deleted(body: &[u8], asked: Range<u64>) -> Result<Deleted, &'static str> {
     let mut found = Deleted::default();
+    // Stores may name the objects in any order.
+    let mut left = vec![true; (asked.end - asked.start) as usize];
     walk(body, b"DeleteResult", |path, name, text| {
         match (path, name) {
-            ([_, parent], b"Key") if local(parent) == b"Deleted" => found.deleted += 1,
+            ([_, parent], b"Key") if local(parent) == b"Deleted" => {
+                let index = unescape(text).as_deref().and_then(prepared_index);
+                let index = index
+                    .filter(|index| asked.contains(index))
+                    .ok_or("a deleted key that was not asked for")?;
+                if !std::mem::replace(&mut left[(index - asked.start) as usize], false) {
+                    return Err("a deleted key that is named twice");
+                }
+                found.deleted += 1;
+            }
             ([_, parent], b"Code") if local(parent) == b"Error" && found.error.is_none() => {
                 found.error = Some(String::from_utf8_lossy(text).into_owned());
             }
@@ -89,6 +102,14 @@ pub fn multi_deleted(body: &[u8]) -> Result<Deleted, &'static str> {
         Ok(())
     })?;
     Ok(found)
+}
+
+/// The index of the prepared object of this name.
+fn prepared_index(name: &[u8]) -> Option<u64> {
+    let index = decimal(name.strip_prefix(b"object-")?)?;
+    let mut wanted = Vec::new();
+    put_object_name(&mut wanted, index);
+    (wanted == name).then_some(index)
 }
 
 /// What Swift's bulk delete did, or the deletion of a large object with its segments: text or JSON
@@ -203,9 +224,24 @@ mod tests {
         };
         assert!(finished("&quot;abc-3&quot;").is_ok() && finished("").is_ok());
         assert!(finished("&quot;abc-2&quot;").is_err());
-        let many = b"<DeleteResult><Deleted><Key>a</Key></Deleted>\
+        let many = b"<DeleteResult><Deleted><Key>object-0000000005</Key></Deleted>\
             <Error><Key>b</Key><Code>AccessDenied</Code></Error></DeleteResult>";
         let wanted = Deleted { deleted: 1, missing: 0, error: Some("AccessDenied".into()) };
-        assert_eq!(multi_deleted(many), Ok(wanted));
+        assert_eq!(multi_deleted(many, 5..7), Ok(wanted));
+    }
+
+    #[test]
+    fn each_deleted_key_was_asked_for_and_is_named_once() {
+        let deleted = |keys: &[&str]| {
+            let keys = keys.iter().map(|key| format!("<Deleted><Key>{key}</Key></Deleted>"));
+            let body = format!("<DeleteResult>{}</DeleteResult>", keys.collect::<String>());
+            multi_deleted(body.as_bytes(), 5..8).map(|found| found.deleted)
+        };
+        let [five, six, seven, eight] = [5, 6, 7, 8].map(|index| format!("object-{index:010}"));
+        assert_eq!(deleted(&[&seven, &five, &six]), Ok(3));
+        assert_eq!(deleted(&[&five, "object-000000000&#54;"]), Ok(2));
+        for bad in [&[&*five, &five, &five][..], &[&six, &eight], &["a"], &["object-5"], &["&e;"]] {
+            assert!(deleted(bad).is_err(), "{bad:?}");
+        }
     }
 }

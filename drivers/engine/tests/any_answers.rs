@@ -171,10 +171,10 @@ fn a_mutated_listing_is_refused_or_has_no_more_keys_than_bytes() {
 
 #[test]
 fn a_mutated_result_is_refused_or_counts_no_more_than_it_has_bytes() {
-    let many = b"<DeleteResult><Deleted><Key>a</Key></Deleted><Error><Key>b</Key>\
+    let many = b"<DeleteResult><Deleted><Key>object-0000000000</Key></Deleted><Error><Key>b</Key>\
         <Code>AccessDenied</Code></Error></DeleteResult>";
     hold(spoilt(many), |bytes| {
-        let Ok(found) = multi_deleted(&bytes.0) else { return false };
+        let Ok(found) = multi_deleted(&bytes.0, 0..2) else { return false };
         assert!(found.deleted <= bytes.0.len() as u64, "{found:?}");
         true
     });

@@ -4,7 +4,7 @@ use super::{Answer, Bad, EXCERPT_BYTES, Outcome, Required};
 use crate::digests::{Sum, of_etag};
 use crate::http::Head;
 use crate::list::{Form, Page, is_error, keys, page};
-use crate::picker::{Part, Request};
+use crate::picker::{Object, Part, Request};
 use crate::recorder::Failure;
 use crate::results::{self, Deleted};
 use crate::workload::Operation;
@@ -17,7 +17,7 @@ impl Answer {
     pub fn check(
         &self,
         request: &Request,
-        required: &Required,
+        required: &Required<'_>,
         gone_is_fine: bool,
     ) -> Result<Outcome, Bad> {
         let Some(head) = &self.head else { return Err((Failure::Protocol, "no answer".into())) };
@@ -121,17 +121,18 @@ impl Answer {
         Ok(&self.excerpt)
     }
 
-    fn check_listing(&self, head: &Head, required: &Required) -> Result<(), Bad> {
+    fn check_listing(&self, head: &Head, required: &Required<'_>) -> Result<(), Bad> {
         let bad = |what: String| (Failure::BadList, what);
         let count = keys(form(head, required), self.result().map_err(bad)?)
             .map_err(|why| bad(why.into()))?;
         within(count, required)
     }
 
-    fn page(&self, head: &Head, required: &Required) -> Result<Box<Page>, Bad> {
+    fn page(&self, head: &Head, required: &Required<'_>) -> Result<Box<Page>, Bad> {
         let bad = |what: String| (Failure::BadList, what);
-        let page = page(form(head, required), self.result().map_err(bad)?)
-            .map_err(|why| bad(why.into()))?;
+        let body = self.result().map_err(bad)?;
+        let page =
+            page(form(head, required), body, required.prefix).map_err(|why| bad(why.into()))?;
         within(page.keys + page.prefixes, required)?;
         Ok(Box::new(page))
     }
@@ -140,7 +141,7 @@ impl Answer {
         &self,
         head: &Head,
         request: &Request,
-        required: &Required,
+        required: &Required<'_>,
     ) -> Result<Outcome, Bad> {
         match request.part {
             Part::Begin => {
@@ -164,11 +165,16 @@ impl Answer {
         }
     }
 
-    fn check_deleted(&self, request: &Request, required: &Required) -> Result<Outcome, Bad> {
+    fn check_deleted(&self, request: &Request, required: &Required<'_>) -> Result<Outcome, Bad> {
         let body = self.result().map_err(|why| (Failure::BadResult, why))?;
-        let found =
-            if required.xml { results::multi_deleted(body) } else { results::bulk_deleted(body) };
-        let Part::Several(count) = request.part else { return Ok(Outcome::Done) };
+        let (Part::Several(count), Object::Prepared(first)) = (request.part, request.object) else {
+            return Ok(Outcome::Done);
+        };
+        let found = if required.xml {
+            results::multi_deleted(body, first..first + count)
+        } else {
+            results::bulk_deleted(body)
+        };
         let found = found.map_err(bad_result)?;
         if found.deleted > count {
             let why = format!("{} objects deleted of {count}", found.deleted);
@@ -178,7 +184,7 @@ impl Answer {
     }
 }
 
-fn form(head: &Head, required: &Required) -> Form {
+fn form(head: &Head, required: &Required<'_>) -> Form {
     match (head.json, required.xml) {
         (true, _) => Form::Json,
         (_, true) => Form::Xml,
@@ -186,7 +192,7 @@ fn form(head: &Head, required: &Required) -> Form {
     }
 }
 
-fn within(count: u64, required: &Required) -> Result<(), Bad> {
+fn within(count: u64, required: &Required<'_>) -> Result<(), Bad> {
     let Required { least_listed: least, most_listed: most, .. } = *required;
     if count > most {
         let why = format!("{count} keys where at most {most} were requested");
@@ -198,7 +204,7 @@ fn within(count: u64, required: &Required) -> Result<(), Bad> {
     Ok(())
 }
 
-fn check_sum(required: &Required, found: Option<Sum>) -> Result<Outcome, Bad> {
+fn check_sum(required: &Required<'_>, found: Option<Sum>) -> Result<Outcome, Bad> {
     if required.md5.zip(found).is_some_and(|(written, etag)| written != etag) {
         return Err(wrong_sum());
     }

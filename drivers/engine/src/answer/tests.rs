@@ -30,10 +30,8 @@ fn answered(operation: Operation, text: &[u8], step: usize) -> (Progress, Result
 #[test]
 fn an_answer_is_checked_for_content_and_etag() {
     let list = |keys: usize| {
-        format!(
-            "<ListBucketResult>{}</ListBucketResult>",
-            "<Contents><Key>k</Key></Contents>".repeat(keys)
-        )
+        let keys = (0..keys).map(|key| format!("<Contents><Key>k{key:04}</Key></Contents>"));
+        format!("<ListBucketResult>{}</ListBucketResult>", keys.collect::<String>())
     };
     let error = "<?xml version=\"1.0\"?><Error><Code>InternalError</Code></Error>".to_owned();
     let etag = |digit: &str| format!("ETag: \"{}\"\r\n", digit.repeat(32));
@@ -51,6 +49,7 @@ fn an_answer_is_checked_for_content_and_etag() {
         (Operation::List, String::new(), list(1), Err(Failure::BadList)),
         (Operation::List, String::new(), list(1001), Err(Failure::BadList)),
         (Operation::List, String::new(), "not XML".into(), Err(Failure::BadList)),
+        (Operation::List, String::new(), list(3).replace("k0002", "k0001"), Err(Failure::BadList)),
         (
             Operation::List,
             "Content-Type: application/json\r\n".into(),

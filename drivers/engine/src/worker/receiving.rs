@@ -89,7 +89,7 @@ impl Worker {
         }
     }
 
-    fn required(&self, context: &Context<'_>, request: &Request) -> Required {
+    fn required<'a>(&self, context: &'a Context<'_>, request: &Request) -> Required<'a> {
         let Shared { config, content, digests, .. } = context.shared;
         let required = Required { xml: config.api == Api::S3, ..Required::default() };
         match request.operation {
@@ -107,10 +107,14 @@ impl Worker {
                 most_listed: LIST_MOST,
                 ..required
             },
-            Operation::ListAll => Required {
-                most_listed: config.workload.listing.as_ref().map_or(LIST_MOST, |one| one.page),
-                ..required
-            },
+            Operation::ListAll => {
+                let listing = config.workload.listing.as_ref();
+                Required {
+                    most_listed: listing.map_or(LIST_MOST, |one| one.page),
+                    prefix: listing.map_or(b"", |one| one.prefix.as_bytes()),
+                    ..required
+                }
+            }
             Operation::WriteMultipart => Required {
                 md5: self.part_md5(context, request),
                 parts: self.flow.etags.len(),
