@@ -287,7 +287,7 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         DataColumn(
             "endpoints",
             "texts",
-            "Each of several endpoints, for all operations of the step: those that succeeded, its "
+            "Each of several endpoints, for all requests of the step: those that succeeded, its "
             "p90, failures by class, and whether it was left out.",
             lambda one: tuple(endpoint_text(each) for each in _endpoints(one)),
         ),

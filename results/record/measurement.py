@@ -146,7 +146,9 @@ class Tally(Record):
 
 
 class EndpointTally(Record):
-    """One of several endpoints of a gateway inside the window, all operations together."""
+    """One of several endpoints of a gateway inside the window, all operations together. It counts
+    requests: each part of an upload and each page of a listing is one, as are their begin and end.
+    """
 
     name: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,300}$")]
     """Its host or address, and its port."""

@@ -14,7 +14,7 @@ ENDPOINT_HEAD: Final = (
     "Workers",
     "Layout",
     "Endpoint",
-    "Operations",
+    "Requests",
     "Share",
     "p90 ms",
     "Busiest / mean",

@@ -13,6 +13,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from tests.drivers.conftest import SEED, Bench, Served, until
+from tests.drivers.good_answers import GOOD, PART, REQUESTS, of_api, workload_of
 from weighbridge.drivers.engine import _native
 
 Make = Callable[..., Any]
@@ -123,6 +124,85 @@ def test_failures_are_counted_at_the_endpoint_that_made_them(scripted: Make, ben
     assert (found[bad.port]["count"], found[bad.port]["latency"]) == (0, None)
     assert found[bad.port]["errors"] == snapshot["by"]["read"]["errors"]
     assert set(found[bad.port]["errors"]) == {"http-503"}
+
+
+def well(operation: str, api: str) -> Callable[[socket.socket, bytes], bool]:
+    def answered(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(GOOD[operation](api, head.decode()))
+        return True
+
+    return answered
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+@pytest.mark.parametrize(
+    ("operation", "at_once"), [("list-all", 1), ("write-multipart", 1), ("write-multipart", 2)]
+)
+def test_endpoints_count_every_request_of_an_operation_of_several(
+    scripted: Make, bench: Make, operation: str, at_once: int, api: str
+) -> None:
+    servers = [scripted(well(operation, api)) for _ in range(2)]
+    workload = workload_of(operation)
+    if operation == "write-multipart":
+        workload["multipart"] = {"part": PART, "at_once": at_once}
+    ports = [one.port for one in servers]
+    engine = spread(bench, ports, workload, spread="round-robin", **of_api(api))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] >= 20, "operations")
+    engine.engine.remove_worker(0)
+    engine.finish()
+    engine.engine.close_window()
+    counted = at_endpoints(engine.snapshot())
+    assert engine.progress["errors"] == {}
+    asked = {one.port: len(one.asked) for one in servers}
+    # What a worker asks for after it was told to leave is not recorded.
+    most = REQUESTS[operation][api]
+    assert sum(asked.values()) - most <= sum(one["count"] for one in counted.values())
+    for port, one in counted.items():
+        assert 0 < one["count"] <= asked[port]
+        assert HdrHistogram.decode(one["latency"]).get_total_count() == one["count"]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_part_that_fails_is_counted_once_at_the_endpoint_that_refused_it(
+    scripted: Make, bench: Make, at_once: int
+) -> None:
+    good_one = well("write-multipart", "s3")
+
+    def refusing(connection: socket.socket, head: bytes) -> bool:
+        return (busy if b"partNumber=" in head else good_one)(connection, head)
+
+    fine, bad = scripted(good_one), scripted(refusing)
+    workload = workload_of("write-multipart")
+    workload["multipart"] = {"part": PART, "at_once": at_once}
+    engine = spread(bench, [fine.port, bad.port], workload, spread="round-robin")
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed"] >= 5, "failures")
+    engine.engine.close_window()
+    counted = at_endpoints(snapshot := engine.snapshot())
+    assert counted[fine.port]["errors"] == {}
+    assert counted[fine.port]["count"] > 0
+    assert counted[bad.port]["errors"] == snapshot["by"]["write-part"]["errors"]
+    assert set(counted[bad.port]["errors"]) == {"http-503"}
+
+
+def test_an_endpoint_that_only_parts_find_dead_is_left_out(scripted: Make, bench: Make) -> None:
+    alive, dead = scripted(well("write-multipart", "s3")), closed_port()
+    workload = workload_of("write-multipart")
+    workload["multipart"] = {"part": PART, "at_once": 2}
+    engine = spread(bench, [alive.port, dead], workload, spread="round-robin", drop_dead=True)
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] >= 3, "uploads")
+    engine.engine.close_window()
+    counted = at_endpoints(engine.snapshot())
+    assert {port: one["left_out"] for port, one in counted.items()} == {
+        alive.port: False, dead: True
+    }  # fmt: skip
+    assert set(counted[dead]["errors"]) == {"connect"}
+    assert counted[dead]["errors"] == engine.progress["errors"]
 
 
 def test_a_dead_endpoint_is_counted_and_its_workers_stay_with_it(

@@ -122,7 +122,7 @@ impl Endpoints {
     }
 }
 
-/// Counts of one endpoint in the window, all operations together.
+/// Counts of one endpoint's requests in the window, all operations together.
 #[derive(Debug, Default)]
 pub struct Tally {
     count: u64,

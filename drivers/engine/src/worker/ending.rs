@@ -56,16 +56,24 @@ impl Worker {
             _ => 0,
         };
         self.flow.bytes += bytes;
+        let Some(Moment { second, opened_ns }) = self.moment(context, now) else { return };
+        let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
+        self.served(context, since_ns(now));
         let Some(operation) = counted_part(request) else { return };
-        if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
-            let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
-            let sample = Sample {
-                latency_ns: since_ns(now),
-                first_byte_ns: operation.has_body().then(|| since_ns(self.first_byte_ns)),
-                bytes,
-                before_ns: opened_ns.saturating_sub(self.started_ns),
-            };
-            context.recorder.success(operation, second, &sample);
+        let sample = Sample {
+            latency_ns: since_ns(now),
+            first_byte_ns: operation.has_body().then(|| since_ns(self.first_byte_ns)),
+            bytes,
+            before_ns: opened_ns.saturating_sub(self.started_ns),
+        };
+        context.recorder.success(operation, second, &sample);
+    }
+
+    /// Counts a request that succeeded at its endpoint. Endpoints count requests: those of one
+    /// operation may go to different ones.
+    fn served(&self, context: &mut Context<'_>, latency_ns: u64) {
+        if context.shared.endpoints.several() {
+            context.recorder.endpoint(self.server).success(latency_ns);
         }
     }
 
@@ -85,6 +93,7 @@ impl Worker {
         self.failures = 0;
         self.request = None;
         self.source.succeeded();
+        let is_single = self.flow.started_ns.is_none();
         self.started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
         if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
             let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
@@ -92,8 +101,8 @@ impl Worker {
             let before_ns = opened_ns.saturating_sub(self.started_ns);
             let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes, before_ns };
             context.recorder.success(request.operation, second, &sample);
-            if context.shared.endpoints.several() {
-                context.recorder.endpoint(self.server).success(sample.latency_ns);
+            if is_single {
+                self.served(context, sample.latency_ns); // of several, each was counted
             }
         } else {
             self.late(context, request.operation);
@@ -128,25 +137,29 @@ impl Worker {
         if !matches!(class, Failure::Http(_)) {
             self.link = None; // anything it would still receive belongs to no request
         }
+        let moment = self.moment(context, now);
+        if moment.is_some() && context.shared.endpoints.several() {
+            context.recorder.endpoint(self.server).failure(class);
+        }
         match (request.part, self.source.crew()) {
             (Part::Piece { .. }, Some(crew)) => {
-                self.part_failed(context, &crew, &request, class, now)
+                self.part_failed(context, &crew, &request, class, (now, moment))
             }
-            _ => self.fail_operation(context, &request, class, now),
+            _ => self.fail_operation(context, &request, class, (now, moment)),
         }
     }
 
-    /// Records that an operation failed at `now`, and pauses.
+    /// Records that an operation failed at `now`, a `moment` of the window, and pauses.
     pub(super) fn fail_operation(
         &mut self,
         context: &mut Context<'_>,
         request: &Request,
         class: Failure,
-        now: u64,
+        (now, moment): (u64, Option<Moment>),
     ) -> NextStep {
         self.phase = Phase::Idle;
         self.failures += 1;
-        if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
+        if let Some(Moment { second, opened_ns }) = moment {
             let failed = |started_ns: u64| Failed {
                 class,
                 age_ns: now.saturating_sub(started_ns),
@@ -157,9 +170,6 @@ impl Worker {
             }
             let started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
             context.recorder.failure(request.operation, second, &failed(started_ns));
-            if context.shared.endpoints.several() {
-                context.recorder.endpoint(self.server).failure(class);
-            }
         } else {
             self.started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
             self.late(context, request.operation);

@@ -6,6 +6,7 @@ use crate::crew::{Crew, Drained};
 use crate::picker::{Part, Request};
 use crate::reactor::Context;
 use crate::recorder::{Failed, Failure};
+use crate::shared::Moment;
 use crate::source::Source;
 use crate::sys::now_ns;
 
@@ -43,7 +44,11 @@ impl Worker {
         let request = Request { part: Part::Finish, ..request };
         self.request = Some(request);
         self.flow.etags = etags;
-        failed.map(|class| self.fail_operation(context, &request, class, now_ns()))
+        failed.map(|class| {
+            let now = now_ns();
+            let moment = self.moment(context, now);
+            self.fail_operation(context, &request, class, (now, moment))
+        })
     }
 
     /// Begins an upload with its first part, and wakes the helpers.
@@ -69,16 +74,16 @@ impl Worker {
         self.begin(context)
     }
 
-    /// Records that a part failed at `now`. Its upload fails when no other part is outstanding.
+    /// Records that a part failed at `now`, a `moment` of the window. Its upload fails when no other part is outstanding.
     pub(super) fn part_failed(
         &mut self,
         context: &mut Context<'_>,
         crew: &Crew,
         request: &Request,
         class: Failure,
-        now: u64,
+        (now, moment): (u64, Option<Moment>),
     ) -> NextStep {
-        if let (Some(moment), Some(part)) = (self.moment(context, now), counted_part(request)) {
+        if let (Some(moment), Some(part)) = (moment, counted_part(request)) {
             let failed = Failed {
                 class,
                 age_ns: now.saturating_sub(self.started_ns),
