@@ -75,6 +75,7 @@ def test_a_bad_answer_is_counted_by_its_class(
 
 
 KEYS = b"".join(b"<Contents><Key>k%d</Key></Contents>" % index for index in range(10))
+NAMED = [b'{"name":"k%d"}' % index for index in range(10)]
 LISTING = b"<ListBucketResult>" + KEYS + b"</ListBucketResult>"
 INTERNAL = b'<?xml version="1.0"?><Error><Code>InternalError</Code></Error>'
 MD5 = hashlib.md5(BODY).hexdigest().encode()
@@ -128,9 +129,9 @@ def test_a_success_must_have_the_expected_content(
 @pytest.mark.parametrize(
     ("body", "kind", "error"),
     [
-        (b"k\n" * 10, b"text/plain; charset=utf-8", None),
-        (b"[" + b",".join([b'{"name":"k"}'] * 10) + b"]", b"application/json; charset=utf-8", None),
-        (b"k\n" * 9, b"text/plain", "bad-list"),
+        (b"0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n", b"text/plain; charset=utf-8", None),
+        (b"[%s]" % b",".join(NAMED), b"application/json; charset=utf-8", None),
+        (b"0\n1\n2\n3\n4\n5\n6\n7\n8\n", b"text/plain", "bad-list"),
         (b"[{}]", b"application/json", "bad-list"),
     ],
 )

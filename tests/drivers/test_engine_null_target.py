@@ -151,12 +151,14 @@ def test_it_answers_every_operation_of_the_engine(
 ) -> None:
     served = null()
     connection = swift(served)
-    if api == "swift":
-        connection.put_container("wb-w-0")
-    else:
-        s3(served).create_bucket(Bucket="wb-w-0")
+    workload = workload_of(operation, verify=True)
+    for index in range(workload["objects"]["containers"]):
+        if api == "swift":
+            connection.put_container(f"wb-w-{index}")
+        else:
+            s3(served).create_bucket(Bucket=f"wb-w-{index}")
     reached = {**of_api(api), "token": connection.get_auth()[1]} if api == "swift" else {}
-    engine = bench(served, workload_of(operation, verify=True), **reached)
+    engine = bench(served, workload, **reached)
     engine.prepare()
     prepared = engine.progress["done"]
     engine.engine.add_worker(0, 1, 0)

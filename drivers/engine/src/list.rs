@@ -76,7 +76,7 @@ impl<'a> Names<'a> {
             return Err("a name without the prefix that was asked for");
         }
         if self.count == 0 {
-            self.first = name.clone();
+            self.first.clone_from(&name);
         }
         self.count += 1;
         self.last = name;
@@ -243,16 +243,15 @@ mod tests {
             Form::Plain => names.join("\n"),
             Form::Json => {
                 let entries = names.iter().map(|name| serde_json::json!({"name": name}));
-                serde_json::Value::from_iter(entries).to_string()
+                entries.collect::<serde_json::Value>().to_string()
             }
             Form::Xml => {
-                let mut inside = String::new();
-                for name in names {
+                let contents = |name: &&str| {
                     let mut key = Vec::new();
                     crate::xml::put_escaped(&mut key, name.as_bytes());
-                    let key = String::from_utf8_lossy(&key);
-                    inside += &format!("<Contents><Key>{key}</Key></Contents>");
-                }
+                    format!("<Contents><Key>{}</Key></Contents>", String::from_utf8_lossy(&key))
+                };
+                let inside: String = names.iter().map(contents).collect();
                 format!("<ListBucketResult>{inside}</ListBucketResult>")
             }
         }
