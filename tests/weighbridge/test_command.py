@@ -1,5 +1,6 @@
 import errno
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from tests.weighbridge.command_line import weighbridge
 from weighbridge.cli import compare, resume
 from weighbridge.command import Verbs
 from weighbridge.common.errors import MissingPrerequisite, UsageError
+from weighbridge.conductor.interruption import Interrupted
 from weighbridge.conductor.opening import settings_of
 from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.site import CosbenchSite
@@ -343,6 +345,33 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
     assert f"details are in {details}" in said
     assert "Traceback" in details.read_text()
     assert details.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("notes", "said"),
+    [
+        ((), "everything is torn down"),
+        (
+            ("buckets that may be left: wb-1-a-0",) * 2,
+            "buckets that may be left: wb-1-a-0; all else is torn down",
+        ),
+    ],
+)
+def test_a_command_that_a_signal_ends_says_that_all_is_torn_down_only_if_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+    run_cli: Callable[..., tuple[int, str, str]],
+    notes: tuple[str, ...],
+    said: str,
+) -> None:
+    def ended(*_: object) -> None:
+        error = Interrupted(signal.SIGTERM)
+        for note in notes:
+            error.add_note(note)
+        raise error
+
+    monkeypatch.setattr("weighbridge.screen.deployments.print_running", ended)
+    code, _, printed = run_cli("status")
+    assert (code, printed) == (143, f"weighbridge: ended by SIGTERM; {said}\n")
 
 
 def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
