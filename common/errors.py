@@ -7,7 +7,8 @@ WeighbridgeError             exit 3
 ├── TargetError              exit 3   a host or a gateway failed
 │   ├── CommandFailed                 a command on a host failed
 │   ├── ServiceFailed                 a service did not start or died; has its last log lines
-│   └── VerificationFailed            a gateway answered, but wrongly
+│   ├── VerificationFailed            a gateway answered, but wrongly
+│   └── BucketsLeft                   buckets that this suite made could not be deleted
 ├── DriverError              exit 3   the load generator failed
 └── InvalidMeasurement       exit 4   what was measured cannot be used
 
@@ -17,6 +18,7 @@ Anything else that reaches the command is a bug of the suite: exit 5, one line, 
 from __future__ import annotations
 
 import errno
+import os.path
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,6 +28,9 @@ EXIT_USAGE = 2
 EXIT_TARGET = 3
 EXIT_INVALID = 4
 EXIT_INTERNAL = 5
+
+NAMED_BUCKETS: Final = 8
+"""So many buckets are named one by one."""
 
 DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Error numbers of a disk, a quota or a file size limit that is exhausted."""
@@ -105,6 +110,31 @@ class ServiceFailed(TargetError):
 
 class VerificationFailed(TargetError):
     """A gateway answered, but not what the S3 or Swift API promises."""
+
+
+class BucketsLeft(TargetError):
+    """Buckets that this suite made may be left on a gateway that outlives its deployment."""
+
+    def __init__(self, buckets: Sequence[str], reasons: Sequence[str]) -> None:
+        self.buckets = tuple(buckets)
+        super().__init__(
+            "\n  ".join(("buckets that this run made may be left:", *reasons)),
+            advice="Delete them when the gateway answers again (`weighbridge clean` lists them); "
+            "no other bucket was touched.",
+        )
+
+    @property
+    def words(self) -> str:
+        """The same in one line, for the last line of a command that was interrupted."""
+        return f"buckets that may be left: {name_buckets(self.buckets)}"
+
+
+def name_buckets(buckets: Sequence[str]) -> str:
+    """Buckets by name, or many of them by how their names begin."""
+    if len(buckets) <= NAMED_BUCKETS:
+        return ", ".join(buckets)
+    start = os.path.commonprefix(list(buckets))  # noqa: RUF071 - of texts, not of paths
+    return f"{len(buckets)} whose names begin with {start}"
 
 
 class DriverError(WeighbridgeError):

@@ -208,12 +208,12 @@ class RunningGateway(ABC):
         Called only after requests got no answer.
         """
 
-    def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
+    def clear(self, buckets: Sequence[str], *, within_s: float | None = None) -> tuple[str, ...]:
         """Delete these buckets and their objects, where the gateway outlives its deployment.
 
-        Returns in words what was deleted. A bucket that does not exist is fine. Raises TargetError
-        that names each bucket that is left, or may be. Gateways that end with their deployment do
-        nothing.
+        Returns in words what was deleted. A bucket that does not exist is fine. `within_s` ends
+        it, and what it asks first, after so many seconds each. Raises BucketsLeft with each bucket
+        that is left, or may be. Gateways that end with their deployment do nothing.
         """
         return ()
 

@@ -114,7 +114,9 @@ def _code() -> int:
         _complain(str(error))
         return error.exit_code
     except Interrupted as error:
-        _complain(f"ended by {error.signal.name}; everything is torn down")
+        left = "; ".join(dict.fromkeys(getattr(error, "__notes__", ())))
+        rest = f"{left}; all else is torn down" if left else "everything is torn down"
+        _complain(f"ended by {error.signal.name}; {rest}")
         return 128 + error.signal
     except (KeyboardInterrupt, click.Abort):
         return 130

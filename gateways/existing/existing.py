@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi, singles
-from weighbridge.common.errors import VerificationFailed, WeighbridgeError
+from weighbridge.common.errors import BucketsLeft, VerificationFailed
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.existing import credentials, running_existing
@@ -23,6 +23,9 @@ from weighbridge.gateways.gateway import (
     Site,
 )
 from weighbridge.gateways.verify import OperationFailed, verify
+
+_CLEARED_S = 10.0
+"""Time to delete the two objects of a verification and their bucket."""
 
 
 class Existing(Gateway):
@@ -102,18 +105,32 @@ class Existing(Gateway):
             if not error.nothing_created:
                 self._clear(client, endpoints, bucket, say)
             raise VerificationFailed(error.message, advice=self._advice(error.api)) from error
-        except BaseException:
-            self._clear(client, endpoints, bucket, say)
+        except BaseException as error:
+            self._clear(client, endpoints, bucket, say, ended=error)
             raise
 
     @staticmethod
-    def _clear(client: Host, endpoints: tuple[Endpoint, ...], bucket: str, say: Say) -> None:
-        """Delete the bucket of a failed verification; the verification stays the error."""
+    def _clear(
+        client: Host,
+        endpoints: tuple[Endpoint, ...],
+        bucket: str,
+        say: Say,
+        ended: BaseException | None = None,
+    ) -> None:
+        """Delete the bucket of a failed verification; the verification stays the error.
+
+        What `ended` it, such as a signal, gets a note if the bucket may be left.
+        """
         try:
-            for text in running_existing.clear(client, endpoints, [bucket]):
+            for text in running_existing.clear(client, endpoints, [bucket], within_s=_CLEARED_S):
                 say(text)
-        except WeighbridgeError as left:
+        except BucketsLeft as left:
             say(str(left))
+            if ended is not None:
+                ended.add_note(left.words)
+        except BaseException as interrupted:
+            interrupted.add_note(BucketsLeft([bucket], ()).words)
+            raise
 
     def _advice(self, api: str) -> str:
         part = self.settings.s3 if api == "s3" else self.settings.swift

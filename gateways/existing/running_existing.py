@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from weighbridge.common.endpoint import Endpoint, singles
-from weighbridge.common.errors import TargetError
+from weighbridge.common.errors import BucketsLeft, TargetError, name_buckets
 from weighbridge.common.host import Host
 from weighbridge.gateways.endpoint_program import run_with_endpoints, without_secrets
 from weighbridge.gateways.existing.credentials import source
@@ -46,9 +46,9 @@ class RunningExisting(RunningGateway):
         """Raise TargetError when one of its endpoints does not answer."""
         look(self._client, self.endpoints)
 
-    def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
+    def clear(self, buckets: Sequence[str], *, within_s: float | None = None) -> tuple[str, ...]:
         """Delete these buckets over each of its endpoints; see RunningGateway."""
-        return clear(self._client, self.endpoints, buckets)
+        return clear(self._client, self.endpoints, buckets, within_s=within_s)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,9 @@ class Seen:
         return f"answers with status {status}" if status >= _SERVER_FAILS else ""
 
 
-def look(client: Host, endpoints: Sequence[Endpoint]) -> tuple[Seen, ...]:
+def look(
+    client: Host, endpoints: Sequence[Endpoint], *, within_s: float | None = None
+) -> tuple[Seen, ...]:
     """What each endpoint shows to anyone, in order, several of an API one by one.
 
     Raises TargetError when one cannot be used: with `drop_dead`, when none of its API can.
@@ -78,7 +80,7 @@ def look(client: Host, endpoints: Sequence[Endpoint]) -> tuple[Seen, ...]:
         "weighbridge.gateways.existing.look",
         alone,
         {},
-        timeout_s=_LOOK_TIMEOUT_S * max(1, len(alone) // len(endpoints)),
+        timeout_s=within_s or _LOOK_TIMEOUT_S * max(1, len(alone) // len(endpoints)),
     )
     lines = output.splitlines()
     seen = tuple(Seen(one, json.loads(line)) for one, line in zip(alone, lines, strict=True))
@@ -94,41 +96,52 @@ def look(client: Host, endpoints: Sequence[Endpoint]) -> tuple[Seen, ...]:
     return seen
 
 
-def _answering(client: Host, endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+def _answering(
+    client: Host, endpoints: Sequence[Endpoint], within_s: float | None
+) -> tuple[Endpoint, ...]:
     """One endpoint of each API: of several the first that can be used. Raises TargetError."""
     if all(not endpoint.others for endpoint in endpoints):
         return tuple(endpoints)
     found: dict[str, Endpoint] = {}
-    for one in look(client, endpoints):
+    for one in look(client, endpoints, within_s=within_s):
         if not one.fault:
             found.setdefault(one.endpoint.api, one.endpoint)
     return tuple(found.values())
 
 
-def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -> tuple[str, ...]:
+def clear(
+    client: Host,
+    endpoints: Sequence[Endpoint],
+    buckets: Sequence[str],
+    *,
+    within_s: float | None = None,
+) -> tuple[str, ...]:
     """Delete buckets and their objects; returns in words what was deleted.
 
-    Raises TargetError that names each bucket that is left, or may be; CommandFailed.
+    Raises BucketsLeft that names each bucket that is left, or may be.
     """
+    if not buckets:
+        return ()
     order = {"buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
-    answer = json.loads(
-        run_with_endpoints(
-            client,
-            "weighbridge.gateways.existing.clear",
-            _answering(client, endpoints),
-            order,
-            timeout_s=_CLEAR_TIMEOUT_S,
+    try:
+        answer = json.loads(
+            run_with_endpoints(
+                client,
+                "weighbridge.gateways.existing.clear",
+                _answering(client, endpoints, within_s),
+                order,
+                timeout_s=within_s or _CLEAR_TIMEOUT_S,
+            )
         )
-    )
+    except TargetError as error:
+        # It ended without saying which buckets it had deleted.
+        raise BucketsLeft(buckets, [f"{name_buckets(buckets)}: {error.message}"]) from error
     if answer["left"]:
         reasons: dict[str, list[str]] = {}
         for bucket, why in answer["left"].items():
             reasons.setdefault(without_secrets(why, endpoints), []).append(bucket)
-        lines = [f"  {', '.join(names)}: {why}" for why, names in reasons.items()]
-        raise TargetError(
-            "buckets that this run made may be left:\n" + "\n".join(lines),
-            advice="Delete them when the gateway answers again; no other bucket was touched.",
-        )
+        lines = [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
+        raise BucketsLeft(tuple(answer["left"]), lines)
     return tuple(
         f"deleted the bucket {name} and the {count} objects left in it"
         for name, count in answer["deleted"].items()

@@ -11,7 +11,7 @@ from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.conductor import aging
 from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
-from weighbridge.conductor.clearing import buckets_of, clearing
+from weighbridge.conductor.clearing import buckets_of, clear, clearing
 from weighbridge.conductor.further import next_block
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
 from weighbridge.conductor.pass_runner import PassRunner
@@ -177,8 +177,8 @@ class Conductor:
                     self._clear(deployment)
 
     def _clear(self, deployment: Deployment) -> None:
-        for text in deployment.running_gateway.clear(self._buckets):
-            self._runner.announcing("cleared", deployment.layout.name)(text)
+        say = self._runner.announcing("cleared", deployment.layout.name)
+        clear(deployment, self._buckets, say)
 
     def _visit(self, visit: Visit) -> None:
         """One deployment, and another each time that a daemon has died and something is left."""
@@ -214,11 +214,11 @@ class Conductor:
                 self._ask_osds(deployment, visit)
             if self._resumed:
                 self._clear(deployment)
-            clear = clearing(
+            cleared = clearing(
                 deployment, self._buckets, self._runner.announcing("cleared", visit.layout)
             )
             planned = self._planned[visit.layout]
-            with clear, self._runner.watching(planned, deployment) as watch:
+            with cleared, self._runner.watching(planned, deployment) as watch:
                 again = self._aged(deployment, visit) and self._measure(visit, deployment, watch)
             if not again:
                 self._ask_capabilities(visit, deployment)
