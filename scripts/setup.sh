@@ -120,9 +120,10 @@ if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_n
 if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ]; then stale=yes; fi
 
 build_vdisk() { cargo build --quiet --release --manifest-path $vdisk/Cargo.toml >/dev/null 2>&1 || true; }
-# It needs no Python: it is begun while the virtual environment is created, which takes one CPU some seconds.
+# It needs no Python: where nothing is to be installed first, it is begun while the virtual environment is created, which
+# takes one CPU some seconds.
 building=""
-if [ "$stale" = yes ] && rust_is_enough; then
+if [ "$stale" = yes ] && [ -z "$wanted" ] && rust_is_enough; then
   build_vdisk &
   building=$!
 fi
@@ -159,7 +160,7 @@ if [ "$stale" = yes ]; then
   say "building the engine, the FastCGI responder and the disks' program (a minute or two)"
   python=$(cd "$venv" && pwd)/bin/python
   [ -z "$building" ] || wait "$building"
-  [ -n "$building" ] || build_vdisk
+  build_vdisk # at once, if it was built
   {
     PYO3_PYTHON=$python PYTHON_SYS_EXECUTABLE=$python PYO3_BUILD_EXTENSION_MODULE=1 cargo rustc --quiet --release --lib \
       --crate-type cdylib --features "python pyo3/extension-module" --manifest-path drivers/engine/Cargo.toml

@@ -74,7 +74,8 @@ impl Worker {
         self.begin(context)
     }
 
-    /// Records that a part failed at `now`, a `moment` of the window. Its upload fails when no other part is outstanding.
+    /// Records that a part failed at `now`, a `moment` of the window. Its upload fails when no
+    /// other part is outstanding.
     pub(super) fn part_failed(
         &mut self,
         context: &mut Context<'_>,
