@@ -14,6 +14,10 @@ REFUSED: Final = ("http-503", "http-429", "http-498")
 Swift's API (seen with 16.2).
 """
 TIMED_OUT: Final = ("timeout",)
+OUTSTANDING: Final = ("unfinished",)
+"""Those outstanding when the window closed, which nobody saw end. As many from before the window
+are counted in it: to count both would make more than were due.
+"""
 
 
 def _of_offered(one: OperationReader, count: float | None) -> float | None:
@@ -83,8 +87,11 @@ SHARES: Final = (
     _share_metric(
         "failed-otherwise",
         "failed otherwise",
-        "Requests that failed in another way, in % of those that were due.",
-        lambda one: _of_offered(one, one.tally.failed - _failures(one, (*REFUSED, *TIMED_OUT))),
+        "Requests that failed in another way, in % of those that were due; without those that were "
+        "outstanding when the window closed.",
+        lambda one: _of_offered(
+            one, one.tally.failed - _failures(one, (*REFUSED, *TIMED_OUT, *OUTSTANDING))
+        ),
     ),
     _share_metric(
         "not-sent",

@@ -24,7 +24,11 @@ from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of, 
 from weighbridge.drivers.protocol import Ring, Setup
 
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
-"""Longer answers are cut off: they should be lists and short messages."""
+"""Longer answers are cut off."""
+
+
+class NotServing(DriverError):
+    """A target did not answer in time, or its answer to a request for a token is a 5xx."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,8 @@ class Account:
             UrlParts.of(target.url), "GET", UrlParts.of(target.url).path, headers
         )
         if answer.status not in (200, 204):
-            raise DriverError(f"{target.url}: no token for user {target.user!r}: {answer}")
+            fault = NotServing if answer.status >= 500 else DriverError
+            raise fault(f"{target.url}: no token for user {target.user!r}: {answer}")
         storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
         if not storage_url or not token:
             raise DriverError(f"{target.url}: the answer has no X-Storage-Url or no X-Auth-Token")
@@ -309,10 +314,8 @@ class Account:
             data = http_body.read_limited(answer, LARGEST_ANSWER_BYTES)
             return AccountAnswer(answer.status, answer.headers, data, self.secrets)
         except (OSError, http.client.HTTPException) as error:
-            where = f"{place.host}:{place.port}"
-            raise DriverError(
-                f"{where}: {method} {path.partition('?')[0] or '/'}: {_in_words(error)}"
-            ) from error
+            where = f"{place.host}:{place.port}: {method} {path.partition('?')[0] or '/'}"
+            raise _failure(where, error) from error
         except ValueError:
             # http.client's message repeats the field that cannot be sent: maybe a key or a token.
             what = "its path or one of its headers contains what HTTP cannot carry"
@@ -324,9 +327,7 @@ class Account:
         try:
             socket.create_connection((place.host, place.port), timeout=self._timeout_s).close()
         except OSError as error:
-            raise DriverError(
-                f"{place.host}:{place.port}: cannot be reached: {_in_words(error)}"
-            ) from error
+            raise _failure(f"{place.host}:{place.port}: cannot be reached", error) from error
 
 
 class ObjectServers(Account):
@@ -394,5 +395,6 @@ def _host_header(place: UrlParts) -> str:
     return bracketed(place.host) + ("" if place.port == usual else f":{place.port}")
 
 
-def _in_words(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__
+def _failure(what: str, error: Exception) -> DriverError:
+    words = str(getattr(error, "strerror", None) or error) or type(error).__name__
+    return (NotServing if isinstance(error, TimeoutError) else DriverError)(f"{what}: {words}")

@@ -102,6 +102,7 @@ class LocustLoop:
         self._runner: LoadRunner | None = None
         self._objects: PreparedObjects | None = None
         self._prepared: dict[str, Prepare] = {}
+        self._was_overloaded = False
 
     def run(self) -> int:
         """Answer commands until Quit (0) or until one fails (3). Returns the exit status."""
@@ -171,6 +172,9 @@ class LocustLoop:
             notes = ("objects deleted by an earlier step were written again before this one",)
         if workload.deletes:
             objects.forget(workload)
+        if self._was_overloaded:
+            objects.await_answer(self._send)
+        self._was_overloaded = workload.overload is not None
         measurement, window = StepRun(setup, runner, allowance(), command, self._send).run()
         stats = runner.environment.stats
         feed(stats, workload.name, window.model_copy(update={"tallies": measurement.tallies}))

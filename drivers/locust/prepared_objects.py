@@ -13,7 +13,7 @@ from weighbridge.common.encryption import Encryption
 from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
-from weighbridge.drivers.locust.account import AccountAnswer, account_at
+from weighbridge.drivers.locust.account import AccountAnswer, NotServing, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
@@ -26,6 +26,10 @@ Numbers = TypeVar("Numbers", range, Sequence[int])
 log = logging.getLogger(__name__)
 
 SEND_S = 0.4
+RECOVERY_S: Final = 120.0
+"""How long a gateway may serve nobody after overload: Swift's proxy does without a memcached that
+failed for 60 s, and answers requests for tokens with 503 meanwhile.
+"""
 SSE_S3: Final = "x-amz-server-side-encryption"
 """The header by which a store says that it encrypted an object with its own key."""
 BATCH: Final = 2000
@@ -71,6 +75,23 @@ class PreparedObjects:
     def reach(self) -> None:
         """Raise DriverError when the target cannot be reached or does not let this user in."""
         self._account.authenticate()
+
+    def await_answer(self, send: Send) -> None:
+        """Wait until a target serves again after overload, RECOVERY_S at most: a gateway that
+        queues first answers requests whose clients have given up. Raises DriverError as `reach`.
+        """
+        until_s = time.monotonic() + RECOVERY_S
+        while True:
+            try:
+                self._account.authenticate()
+            except NotServing as error:
+                if time.monotonic() >= until_s:
+                    late = f"the gateway has not recovered from the step before in {RECOVERY_S:g} s"
+                    raise DriverError(f"{late}: {error.message}") from error
+                send(Progress(phase="prepare", done=0, total=0))
+                gevent.sleep(SEND_S)
+            else:
+                return
 
     @property
     def lists_nothing(self) -> bool:

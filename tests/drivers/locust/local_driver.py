@@ -146,8 +146,7 @@ def workload(operations: dict[Operation, float], **more: Any) -> Workload:
         name="tried",
         objects=objects,
         operations=operations,
-        workers=(1, 4),
-        **{"runtime": 0.6, "warmup": 0.1, **more},
+        **{"workers": (1, 4), "runtime": 0.6, "warmup": 0.1, **more},
     )
 
 

@@ -117,6 +117,30 @@ def test_a_given_swift_token_is_used_and_an_invalid_one_fails_with_advice(
         running.setup(setup_for(old))
 
 
+def test_a_step_after_overload_begins_when_the_target_answers_again(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    target = null()
+    plain = workload({"read": 1})
+    more = workload({"read": 1}, rate_per_s=50.0, overload={"within": 1.0}, workers=(4,))
+    with driver(tmp_path) as running:
+        running.setup(setup_for(target.target("swift"), request_timeout_s=0.5))
+        running.prepare(Prepare(workload=more))
+        running.step(Step(workload=more, workers=4))
+        target.process.send_signal(signal.SIGSTOP)
+        waits: list[Progress] = []
+
+        def go_on(progress: Progress) -> None:
+            if progress.phase == "prepare":
+                waits.append(progress)
+                target.process.send_signal(signal.SIGCONT)
+
+        measurement = running.step(Step(workload=plain, workers=1), go_on).measurement
+        running.quit()
+    assert waits
+    assert by_operation(measurement)["read"].failed == 0
+
+
 @pytest.mark.parametrize("users", ["engine", "sdk"])
 def test_a_target_that_dies_in_a_step_leaves_a_measurement_with_errors(
     users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path

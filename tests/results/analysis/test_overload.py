@@ -46,7 +46,7 @@ def test_goodput_counts_what_succeeded_within_the_bound_and_shares_are_of_what_w
     measured = fake_measurement(
         window_s=20.0,
         mean_ms=10.0,
-        errors={"http-503": 300, "http-498": 100, "timeout": 200, "reset": 100},
+        errors={"http-503": 300, "http-498": 100, "timeout": 200, "reset": 100, "unfinished": 50},
     ).model_copy(update={"begun": 9_000})
     done = measured.tallies[0].count
     all_good = point_of(measured, read_at(500, within=60.0))
