@@ -111,7 +111,7 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
         where = "the only comparable cell"
         if len(known) > 1:
             where = f"{'each' if len(known) > 2 else 'both'} of {len(known)} comparable cells"
-        why = "; ".join(dict.fromkeys(doubt.words for effect in known for doubt in effect.doubts))
+        why = ", ".join(dict.fromkeys(doubt.what for effect in known for doubt in effect.doubts))
         return f"{_upper(METRICS[metric].name)} is provisional in {where}: {why}"
     better, worse = (
         sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse")

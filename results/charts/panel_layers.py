@@ -24,12 +24,14 @@ from weighbridge.results.charts.chart_theme import (
     styles,
 )
 from weighbridge.results.charts.panels import Figure, Mark, Panel, Spot, Trace
-from weighbridge.results.charts.placing import beside, spread
+from weighbridge.results.charts.placing import LabelSpot, beside, spread
 from weighbridge.results.charts.text_places import NOTE_PX, level_place, number, taken
 
 NAME_PX: Final = 15
 LEADER_PX: Final = 26
 """From the right edge of a panel to the names."""
+TICKS_PX: Final = 24.0
+"""Height of the numbers below a panel."""
 _OPEN: Final = ("hollow", "small hollow")
 _OUTLINED: Final = ("outline", "cross")
 
@@ -233,7 +235,9 @@ class PanelLayers:
     def _beside(self, mark: Mark) -> dict[str, Any]:
         """Small texts beside points, where there is room."""
         points = [(*self.panel.px(number(one.x), number(one.y)), one.text) for one in mark.spots]
-        places = beside(points, taken(self.panel, words=True), NOTE_PX, 12)
+        width = float(self.panel.width)
+        ticks = LabelSpot(x=width / 2, y=-TICKS_PX / 2, width=width, height=TICKS_PX)
+        places = beside(points, [*taken(self.panel, words=True), ticks], NOTE_PX, 12)
         spots = [
             one.model_copy(update=dict(zip("xy", self.panel.values(place.x, place.y), strict=True)))
             for one, place in zip(mark.spots, places, strict=True)

@@ -11,6 +11,7 @@ from weighbridge.results.analysis.comparison import Comparison, Effect, NoiseFlo
 from weighbridge.results.charts.change_map import cell_text, change_maps
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging, neutral
 from weighbridge.results.charts.composer import compose
+from weighbridge.results.doubt import Doubt
 from weighbridge.results.percent import show_percent
 from weighbridge.results.statistics import Ratio
 
@@ -196,9 +197,9 @@ def test_the_title_counts_cells_and_claims_only_significant_changes() -> None:
         title(effect(1.5, "not significant"))
         == "No significant difference of throughput from rgw-beast in the only comparable cell"
     )
-    assert title(effect(1.5, "provisional", repeats=2)).startswith(
-        "Throughput is provisional in the only comparable cell"
-    )
+    doubt = Doubt(what="few repeats", grade="mild", words="a claim needs 5 repeats of each side")
+    few = effect(1.5, "provisional", repeats=2).model_copy(update={"doubts": (doubt, doubt)})
+    assert title(few) == "Throughput is provisional in the only comparable cell: few repeats"
     assert (
         title(effect(0.5, "better", metric="p90"))
         == "Compared with rgw-beast, swift has a shorter p90 in 1 of 1 cell"
