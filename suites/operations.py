@@ -31,6 +31,7 @@ Operation = Literal[
     "rewrite-if-none-match",
     "update-metadata",
     "tag",
+    "read-part",
     "write-part",
     "list-page",
 ]
@@ -136,6 +137,13 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         one_signing=True,
     ),
     "tag": OperationTraits("taggings", {"s3": "PUT ?tagging"}, picks=True, one_signing=True),
+    "read-part": OperationTraits(
+        "reads of a part",
+        {"s3": "GET ?partNumber of {part}", "swift": "GET ?part-number of {part}"},
+        moves_bodies=True,
+        picks=True,
+        one_signing=True,
+    ),
     "write-part": OperationTraits(
         "parts",
         {"s3": "PUT ?partNumber of {part}", "swift": "PUT of a segment of {part}"},
@@ -181,7 +189,7 @@ class RangeOptions(Record):
 
 
 class MultipartOptions(Record):
-    """The parts of `write-multipart`: `{part: 8MiB, at_once: 4}`."""
+    """The parts of `write-multipart`, and of what `read-part` reads: `{part: 8MiB, at_once: 4}`."""
 
     part: Annotated[Bytes, Field(ge=SMALLEST_PART_BYTES, le=LARGEST_PUT_BYTES)]
     """Length of a part, in bytes."""

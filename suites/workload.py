@@ -15,7 +15,6 @@ from weighbridge.suites.encryption import PLAIN, SeveralEncryptions, unfit_encry
 from weighbridge.suites.factors import FACTORS, each_way
 from weighbridge.suites.listed import Listed
 from weighbridge.suites.operations import (
-    MOST_PARTS,
     PARTS,
     TRAITS,
     ListingOptions,
@@ -24,6 +23,7 @@ from weighbridge.suites.operations import (
     RangeOptions,
     sent_words,
 )
+from weighbridge.suites.parts import unfit_parts
 from weighbridge.suites.signing import UNSIGNED, SeveralSignings, WorkloadSigning
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -257,7 +257,8 @@ class Workload(Record):
     """For `read-range`, what it reads: `{bytes: 64KiB, at: random}`, or `start`, `sequential`."""
     multipart: MultipartOptions | None = None
     """For `write-multipart`, its parts: `{part: 8MiB, at_once: 4}`. By default a worker sends them
-    one after the other, as it has one request outstanding.
+    one after the other, as it has one request outstanding. For `read-part`, those in which the
+    objects were uploaded that it reads.
     """
     listing: ListingOptions | None = None
     """For `list-all`, its pages: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
@@ -277,16 +278,18 @@ class Workload(Record):
         if parts := [one for one in PARTS if one in asked]:
             names = ", ".join(f"{one} is counted beside {TRAITS[one].part_of}" for one in parts)
             raise ValueError(f"operations: {names}: leave it out")
-        for operation, key, given in (
-            ("read-range", "range", self.range),
-            ("write-multipart", "multipart", self.multipart),
-            ("list-all", "listing", self.listing),
+        for operations, key, given in (
+            (("read-range",), "range", self.range),
+            (("write-multipart", "read-part"), "multipart", self.multipart),
+            (("list-all",), "listing", self.listing),
         ):
-            if given is not None and operation not in asked:
-                raise ValueError(f"`{key}` is for {operation}, which this workload has not")
-            if given is None and operation in asked and operation != "list-all":
+            users = [one for one in operations if one in asked]
+            if given is not None and not users:
+                names = " and ".join(operations)
+                raise ValueError(f"`{key}` is for {names}, which this workload has not")
+            if given is None and users and key != "listing":
                 example = "{bytes: 64KiB, at: random}" if key == "range" else "{part: 8MiB}"
-                raise ValueError(f"{operation} needs `{key}: {example}`")
+                raise ValueError(f"{users[0]} needs `{key}: {example}`")
         several = self.signing if isinstance(self.signing, tuple) else (self.signing,)
         fixed = sorted(one for one in asked if TRAITS[one].one_signing)
         if fixed and any(one != UNSIGNED for one in several):
@@ -298,17 +301,8 @@ class Workload(Record):
             raise ValueError(why)
         if {"read-range", "write-multipart"} & asked and not sizes[0]:
             raise ValueError("read-range and write-multipart need objects of at least 1 byte")
-        if self.multipart is not None and -(-sizes[1] // self.multipart.part) > MOST_PARTS:
-            raise ValueError(
-                f"an object of {show_bytes(sizes[1])} would have more than {MOST_PARTS} parts, "
-                "which Swift's manifests cannot have: take larger ones"
-            )
-        others = sorted(one for one in asked - {"write-multipart"} if TRAITS[one].makes)
-        if "write-multipart" in asked and others:
-            raise ValueError(
-                f"write-multipart beside {', '.join(others)}: how an object is deleted depends on "
-                "how it was written; make two workloads of them"
-            )
+        if why := unfit_parts(asked, sizes, self.multipart):
+            raise ValueError(why)
         beside = [one for one in self.operations if TRAITS[one].picks or one == "delete"]
         if "delete-many" in asked and beside:
             raise ValueError(
@@ -373,7 +367,7 @@ class Workload(Record):
         mean_bytes = self.objects.mean_bytes
         if operation == "read-range" and self.range is not None:
             return min(mean_bytes, float(self.range.bytes))
-        if operation == "write-part" and self.multipart is not None:
+        if operation in ("write-part", "read-part") and self.multipart is not None:
             return min(mean_bytes, float(self.multipart.part))
         return mean_bytes
 

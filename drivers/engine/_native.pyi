@@ -55,10 +55,10 @@ class Engine:
     1 MiB. A listing is parsed and has no more keys than requested, and no fewer than there are
     prepared objects, unless the workload deletes them (`bad-list`). A success with an `<Error>` as
     its body is an error (`error-body`). A range must be the one requested (`ignored-range`,
-    `wrong-range`); an object that has not changed is not sent, and one that exists is not taken if
-    that is the condition (`ignored-condition`); a request for
-    several objects must have deleted each (`not-deleted`), and a copy, an upload or a deletion of
-    several must say what was done (`bad-result`).
+    `wrong-range`), and so must a part by its number (`ignored-part`, `wrong-range`); an object that
+    has not changed is not sent, and one that exists is not taken if that is the condition
+    (`ignored-condition`); a request for several objects must have deleted each (`not-deleted`), and
+    a copy, an upload or a deletion of several must say what was done (`bad-result`).
 
     An upload in parts and a complete listing are several requests, one after the other, unless
     `multipart` has `at_once`: then so many parts are outstanding at the same time. They are one
@@ -69,9 +69,10 @@ class Engine:
     def __init__(self, config: str) -> None: ...
     def prepare(self, first: int, count: int, stride: int, parallel: int) -> None:
         """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload
-        with `parallel` workers; returns at once. A failed write is retried up to 10 times, with
-        pauses of 10 ms to 1 s; every failure is in `progress`. The job ends early when an object
-        cannot be written: all exist when `done` grew by `count` (times replicas, with a ring).
+        with `parallel` workers; returns at once. Those of a workload with `read-part` are written
+        in parts. A failed write is retried up to 10 times, with pauses of 10 ms to 1 s; every
+        failure is in `progress`. The job ends early when an object cannot be written: all exist
+        when `done` grew by `count` (times replicas, with a ring).
         Raises ValueError when the workload has no such objects.
         """
     def add_worker(self, index: int, of: int, repeat: int) -> None:

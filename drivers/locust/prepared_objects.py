@@ -277,7 +277,9 @@ class PreparedObjects:
     def _delete_left(self, bucket: str, keep: frozenset[str], send: Send) -> tuple[int, int]:
         deleted = failed = 0
         sent_s = 0.0
-        for name in [name for name in self._account.objects(bucket) if name not in keep]:
+        # The segments of an object of Swift's in parts are named `object-0000000000/00000001`.
+        left = [one for one in self._account.objects(bucket) if one.partition("/")[0] not in keep]
+        for name in left:
             try:
                 self._account.delete_object(bucket, name)
                 deleted += 1
@@ -344,7 +346,7 @@ class PreparedObjects:
         last = WorkerProgress()
         while (now := group.progress()).running:
             at_s = time.monotonic()
-            if (now.done, now.failed) != (last.done, last.failed):
+            if (now.done, now.failed, now.bytes) != (last.done, last.failed, last.bytes):
                 last, moved_s = now, at_s
             if at_s - moved_s > 2 * self._setup.request_timeout_s + 10:
                 raise DriverError(

@@ -31,6 +31,8 @@ class CephRelease(Record):
     counts_anew: bool = True
     """Whether `radosgw-admin bucket check --fix` counts what is in a bucket's index: 14's does not.
     """
+    s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
+    """Operations of suites that its radosgw does not do over S3, and what it does instead."""
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
@@ -46,8 +48,13 @@ _OVERWRITES: Final = "radosgw ignores If-None-Match over the Swift API, and over
 SWIFT_LACKS: Final[Mapping[str, str]] = {
     "write-if-none-match": _OVERWRITES,
     "rewrite-if-none-match": _OVERWRITES,
+    "read-part": "radosgw ignores part-number over the Swift API, and sends the complete object",
 }
 """Operations that its Swift API does not do, and what it does instead: see docs/capabilities.md."""
+
+_IGNORES_PARTS: Final[Mapping[str, str]] = {
+    "read-part": "this radosgw ignores partNumber, and sends the complete object",
+}
 
 _PACKAGES = (
     *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados"),
@@ -76,6 +83,7 @@ RELEASES: dict[str, CephRelease] = {
         frontends=("beast", "civetweb"),
         filestore=True,
         s3_lacks=_BEFORE_18,
+        s3_lacks_operations=_IGNORES_PARTS,
         lacks=frozenset(
             {
                 "mon_allow_pool_size_one",
@@ -92,6 +100,7 @@ RELEASES: dict[str, CephRelease] = {
         frontends=("beast", "civetweb"),
         filestore=True,
         s3_lacks=_BEFORE_18,
+        s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-18": CephRelease(
         image=RootImage(
@@ -102,6 +111,7 @@ RELEASES: dict[str, CephRelease] = {
         filestore=False,
         # Mgr modules that need PyO3 are not loaded: neither PUT nor GET uses the mgr.
         mute=("MGR_MODULE_DEPENDENCY",),
+        s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-20": CephRelease(
         # sid's package list is signed for two weeks, which may have passed on a lagging mirror.

@@ -27,6 +27,8 @@ class SwiftRelease(Record):
     """What of S3 requests its s3api refuses or does not do, and how."""
     s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
     """Operations of suites that its s3api does not do, and what it answers."""
+    lacks_operations: Mapping[str, str] = Field(default_factory=dict)
+    """Operations of suites that its Swift API does not do, and what it does instead."""
     lacks: frozenset[str] = frozenset()
     """Options that this suite uses with other releases and that this one does not know."""
 
@@ -51,6 +53,17 @@ _NO_CONDITIONS: Final = {
     ),
 }
 
+# Both came with 2.34.
+_NO_PARTS: Final = {
+    **_NO_CONDITIONS,
+    "read-part": "this s3api does not know partNumber of a GET (405)",
+}
+_IGNORES_PARTS: Final = {
+    "read-part": "this Swift ignores part-number, and sends the complete object",
+}
+NO_SLO: Final = {"read-part": "there is no slo in its pipeline, which makes objects of segments"}
+"""What the Swift API does not do without that middleware."""
+
 _VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
 
 RELEASES: dict[str, SwiftRelease] = {
@@ -67,7 +80,8 @@ RELEASES: dict[str, SwiftRelease] = {
         ),
         lacks=frozenset({"etag_validate_pct"}),
         s3_lacks=_NO_CHUNKS,
-        s3_lacks_operations=_NO_CONDITIONS,
+        s3_lacks_operations=_NO_PARTS,
+        lacks_operations=_IGNORES_PARTS,
     ),
     "swift-2.30": SwiftRelease(
         image=RootImage(
@@ -78,7 +92,8 @@ RELEASES: dict[str, SwiftRelease] = {
         ),
         lacks=frozenset({"etag_validate_pct"}),
         s3_lacks=_NO_CHUNKS,
-        s3_lacks_operations=_NO_CONDITIONS,
+        s3_lacks_operations=_NO_PARTS,
+        lacks_operations=_IGNORES_PARTS,
     ),
     "swift-2.35": SwiftRelease(
         image=RootImage(

@@ -31,7 +31,8 @@ from weighbridge.gateways.gateway import (
 from weighbridge.gateways.swift import codes, config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, put, shown
-from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.gateways.swift.pipeline import words
+from weighbridge.gateways.swift.releases import NO_SLO, RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
@@ -112,8 +113,11 @@ class Swift(Gateway):
         return RELEASES[self.release].s3_lacks
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """As its release's s3api; the Swift API has all."""
-        return RELEASES[self.release].s3_lacks_operations if api == "s3" else {}
+        """As its release, and as its pipeline."""
+        release = RELEASES[self.release]
+        if api == "s3":
+            return release.s3_lacks_operations
+        return {**release.lacks_operations, **({} if "slo" in words(self.settings) else NO_SLO)}
 
     @property
     def own_ca(self) -> bool:

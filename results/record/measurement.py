@@ -23,6 +23,7 @@ ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 """`http-503`, `connect`, `reset`, `timeout`, `short-body`, `wrong-content`, `wrong-length` (of a
 HEAD), `wrong-etag` (of a write), `bad-list`, `error-body` (a success that has one), `protocol`,
 `ignored-range` (the complete object instead of a part), `wrong-range` (another part),
+`ignored-part` (the complete object instead of the part of that number),
 `ignored-condition` (an object that has not changed, or a write of one that exists), `not-deleted`
 (of a request for several), `bad-result` (a success that does not say what was done), `unfinished`,
 or another short slug."""

@@ -35,6 +35,7 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "rewrite-if-none-match": {},
     "update-metadata": {},
     "tag": {},
+    "read-part": {"multipart": {"part": PART}},
 }
 """The keys of a workload of each operation."""
 REQUESTS: Final = {"write-multipart": {"s3": 5, "swift": 4}, "list-all": {"s3": 2, "swift": 3}}
@@ -81,6 +82,20 @@ def _range(api: str, head: str) -> bytes:
     assert found is not None
     first, last = int(found[1]), int(found[2])
     part = BODY[first : last + 1]
+    return answer("206 Partial Content", part, f"Content-Range: bytes {first}-{last}/{SIZE}")
+
+
+def _read_part(api: str, head: str) -> bytes:
+    found = re.search(r"[?&]partNumber=(\d+) " if api == "s3" else r"\?part-number=(\d+) ", head)
+    assert found is not None
+    return numbered(int(found[1]))
+
+
+def numbered(number: int) -> bytes:
+    """The answer with part `number` of the object."""
+    first = (number - 1) * PART
+    part = BODY[first : first + PART]
+    last = first + len(part) - 1
     return answer("206 Partial Content", part, f"Content-Range: bytes {first}-{last}/{SIZE}")
 
 
@@ -142,6 +157,7 @@ GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
         answer("202 Accepted", b"ok") if api == "swift" else _copy(api, head)
     ),
     "tag": lambda _api, _head: answer("200 OK"),
+    "read-part": _read_part,
 }
 """The right answer to a request of an operation, by API and head."""
 LACKED: Final = {("tag", "swift")}

@@ -61,6 +61,13 @@ ABOUT: Final[dict[Operation, str]] = {
     "update-metadata": "Another value of one key of a prepared object’s metadata. S3 replaces the "
     "object by a copy of itself: its `ETag` must stay that of the content.",
     "tag": "Another tag of a prepared object, instead of any that it has. Only S3 has them.",
+    "read-part": "One part, by its number, of an object that was uploaded in parts: key "
+    "`multipart: {part: 8MiB}`. Prepared objects are uploaded as `write-multipart` does it, over "
+    "Swift as static large objects, and deleted with their segments; the number is drawn for each "
+    "request. The answer must be 206 with the `Content-Range` of the part, or as of radosgw 20 a "
+    "200 without one, and have as many bytes. The complete object is `ignored-part`, another part "
+    "`wrong-range`. Objects need at least two parts. What is known to ignore the number (radosgw "
+    "14 to 18, and any over its Swift API; Swift before 2.34) is refused before the start.",
 }
 HEAD: Final = """\
 # What is sent

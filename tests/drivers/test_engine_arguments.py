@@ -16,6 +16,12 @@ Make = Callable[..., Any]
 MIX = {"read": 5.0, "write": 3.0, "head": 1.0, "list": 1.0, "delete": 1.0}
 
 
+def parts(multipart: dict[str, int], others: dict[str, float] | None = None) -> dict[str, Any]:
+    """A workload of objects of 1,000 bytes that are read by part."""
+    operations = {"read-part": 1.0, **(others or {})}
+    return shape(operations=operations, size=1000, multipart=multipart)
+
+
 @pytest.mark.parametrize(
     ("keys", "match"),
     [
@@ -29,6 +35,10 @@ MIX = {"read": 5.0, "write": 3.0, "head": 1.0, "list": 1.0, "delete": 1.0}
         ({"host": "name.invalid"}, "name.invalid"),
         ({"tls": True, "ca_file": "/nowhere.pem"}, "/nowhere.pem"),
         ({"workload": shape(operations={"append": 1.0})}, "append"),
+        ({"workload": shape(operations={"read-part": 1.0})}, "need a `multipart`"),
+        ({"workload": parts({"part": 1000})}, "at least two parts"),
+        ({"workload": parts({"part": 400}, {"copy": 1.0})}, "read-part beside copy"),
+        ({"workload": parts({"part": 400}, {"read-if-match": 1.0})}, "beside read-if-match"),
     ],
 )
 def test_an_unusable_config_is_refused(bench: Make, keys: dict[str, Any], match: str) -> None:

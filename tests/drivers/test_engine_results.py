@@ -69,6 +69,10 @@ def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
     assert engine.progress["errors"] == {}
     count = by[operation]["count"]
     assert count >= 3
+    if operation == "read-part":  # 400, 400 or 200 bytes, as the number is drawn
+        assert count * 200 <= by[operation]["bytes"] <= count * PART
+        assert by[operation]["bytes"] % 200 == 0
+        return
     moving = ("read-if-match", "write-multipart", "write-if-none-match")
     moved = SIZE if operation in moving else 0
     if operation == "read-range":  # 400, 400 and 200 bytes of each object
@@ -103,6 +107,24 @@ def test_the_latency_of_an_object_is_that_of_all_its_requests(
     assert 5000 <= by["write-part"]["min_us"] < requests * 5000
     # Whatever was outstanding when the window closed is counted of the object, once.
     assert one["outstanding_us"] == (one["in_flight_max_us"] or 0)
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_a_part_that_is_sent_as_if_it_was_an_object_is_a_success(
+    scripted: Make, bench: Make, api: str
+) -> None:
+    """Of radosgw 20: 200, and no Content-Range."""
+
+    def plain(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(answer("200 OK", body_of(GOOD["read-part"](api, head.decode()))))
+        return True
+
+    engine = bench(scripted(plain), workload_of("read-part", verify=True), **of_api(api))
+    engine.start(1)
+    by = engine.window(lambda since: since["done"] >= 20)["by"]
+    assert engine.progress["errors"] == {}
+    assert by["read-part"]["bytes"] % 200 == 0
+    assert by["read-part"]["first_byte"] is not None
 
 
 def failing(
@@ -221,9 +243,49 @@ def test_a_success_that_does_not_say_what_was_done_is_a_failure(
     assert (tally["count"], tally["latency"]) == (0, None)
 
 
+def chunked(status: str, body: bytes) -> bytes:
+    head = f"HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n{len(body):x}\r\n"
+    return head.encode() + body + b"\r\n0\r\n\r\n"
+
+
 def listed(*keys: str, token: str = "") -> Spoil:
     return lambda _: answer("200 OK", page(list(keys), token))
 
+
+def part_as(status: str, *headers: str, change: Spoil = bytes) -> Spoil:
+    """The part that was asked for, whichever it is, with another head, or changed."""
+    return lambda sent: answer(status, change(body_of(sent)), *headers)
+
+
+COMPLETE = f"Content-Range: bytes 0-{SIZE - 1}/{SIZE}"
+PARTS: list[tuple[Spoil, str]] = [
+    (lambda _: answer("200 OK", BODY), "ignored-part"),
+    (lambda _: answer("206 P", BODY), "ignored-part"),
+    (lambda _: answer("206 P", BODY, COMPLETE), "ignored-part"),
+    (lambda _: chunked("200 OK", BODY), "ignored-part"),
+    (lambda _: answer("200 OK", BODY[::-1]), "ignored-part"),
+    (lambda _: answer("200 OK", BODY[:-1]), "wrong-content"),
+    (lambda _: answer("200 OK", BODY + b"x"), "wrong-content"),
+    (lambda _: answer("200 OK"), "short-body"),
+    (part_as("200 OK", change=lambda body: body[:-1]), "short-body"),
+    (part_as("200 OK", change=lambda body: bytes(len(body))), "wrong-content"),
+    (part_as("200 OK", change=lambda body: body[1:] + body[:1]), "wrong-content"),
+    (part_as("200 OK", COMPLETE), "wrong-range"),
+    (part_as("206 P"), "wrong-range"),
+    (part_as("206 P", COMPLETE), "wrong-range"),
+    (part_as("206 P", "Content-Range: bytes 1-400/1000"), "wrong-range"),
+    (part_as("206 P", "Content-Range: bytes 0-399/1001"), "wrong-range"),
+    (part_as("206 P", "Content-Range: octets 0-399/1000"), "wrong-range"),
+    (part_as("206 P", f"Content-Range: bytes 0-{2**64 - 1}/1000"), "wrong-range"),
+    (part_as("206 P", f"Content-Range: bytes 0-{2**64}/1000"), "wrong-range"),
+    (lambda _: answer("204 No Content"), "http-204"),
+    (lambda _: answer("304 N"), "http-304"),
+    (lambda _: answer("405 Method Not Allowed", b"no"), "http-405"),
+    (lambda _: answer("416 Range", b"no such part"), "http-416"),
+    (part_as("201 Created"), "http-201"),
+    (lambda _: answer("206 P", INTERNAL), "error-body"),
+]
+"""Spoilt answers to `read-part`, and what each is."""
 
 FAULTS = [
     ("read-range", "s3", 0, lambda _: answer("200 OK", BODY), "ignored-range"),
@@ -244,6 +306,7 @@ FAULTS = [
     ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[1 : PART + 1]), "wrong-content"),
     ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[: PART - 1]), "short-body"),
     ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[: PART + 1]), "wrong-content"),
+    *(("read-part", api, 0, spoil, error) for api in ("s3", "swift") for spoil, error in PARTS),
     ("read-if-none-match", "s3", 0, lambda _: answer("200 OK", BODY), "ignored-condition"),
     ("read-if-none-match", "swift", 0, lambda _: answer("200 OK"), "ignored-condition"),
     ("read-if-none-match", "s3", 0, lambda _: answer("204 No Content"), "http-204"),

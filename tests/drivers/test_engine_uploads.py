@@ -123,6 +123,37 @@ def test_a_worker_that_is_taken_away_in_an_upload_ends_with_its_helpers(
     assert engine.engine.stop(5.0) == 0
 
 
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_objects_that_are_read_by_part_are_prepared_in_parts_and_begun_again_after_a_failure(
+    scripted: Make, bench: Make, api: str
+) -> None:
+    second = "partNumber=2" if api == "s3" else "/00000002 "
+    refused: set[str] = set()
+
+    def flaky(connection: socket.socket, head: bytes) -> bool:
+        text = head.decode()
+        path = text.split("?")[0].split("/0000")[0]
+        if second in text and path not in refused:
+            refused.add(path)
+            connection.sendall(answer("503 Slow Down", b"busy"))
+        else:
+            connection.sendall(GOOD["write-multipart"](api, text))
+        return True
+
+    served = scripted(flaky)
+    engine = bench(served, workload_of("read-part"), **of_api(api))
+    progress = engine.prepare(2)
+    assert (progress["done"], progress["failed"], progress["errors"]) == (2, 2, {"http-503": 2})
+    lines = [head.split(b"\r\n")[0] for head in served.asked]
+    for name in (b"object-0000000000", b"object-0000000001"):
+        puts = [line for line in lines if name in line and line.startswith(b"PUT")]
+        begins = [line for line in lines if name in line and b"?uploads" in line]
+        manifests = [line for line in puts if b"multipart-manifest=put" in line]
+        # Two parts, of which the second failed, and all three again.
+        assert len(puts) - len(manifests) == 5
+        assert (len(begins), len(manifests)) == ((2, 0) if api == "s3" else (0, 1))
+
+
 @pytest.mark.parametrize("encryption", ["none", "sse-c"])
 @pytest.mark.parametrize("size", [3_000_000, 1000])
 def test_every_part_is_compared_with_its_etag_unless_a_customers_key_encrypts_it(

@@ -32,7 +32,15 @@ MULTIPART = {"multipart": {"part": "8MiB"}}
         (["read-range"], {}, "read-range needs `range: {bytes: 64KiB, at: random}`"),
         (["write-multipart"], {}, "write-multipart needs `multipart: {part: 8MiB}`"),
         (["read"], RANGE, "`range` is for read-range"),
-        (["read"], MULTIPART, "`multipart` is for write-multipart"),
+        (["read"], MULTIPART, "`multipart` is for write-multipart and read-part"),
+        (["read-part"], {}, "read-part needs `multipart: {part: 8MiB}`"),
+        (["read-part"], {"multipart": {"part": "8MiB", "at_once": 2}}, "at_once is for"),
+        (["read-part"], {"multipart": {"part": "20MiB"}}, "an object of 20 MiB is one part"),
+        (["read-part"], {**MULTIPART, "objects": {"size": "8GiB"}}, "more than 1000 parts"),
+        (["read-part", "read-if-match"], MULTIPART, "read-part beside read-if-match"),
+        (["read-part", "copy"], MULTIPART, "read-part beside copy"),
+        (["read-part"], {**MULTIPART, "encryption": "sse-c"}, "read-part is sent without it only"),
+        (["read-part"], {**MULTIPART, "signing": {"auth": "query"}}, "read-part is signed in a"),
         (["list"], {"listing": {"page": 10}}, "`listing` is for list-all"),
         (["read-range"], {**RANGE, "objects": {"size": "0B"}}, "at least 1 byte"),
         (["write-multipart"], {"multipart": {"part": "1MiB"}}, "5242880"),
@@ -77,6 +85,8 @@ def test_each_operation_has_words_for_both_apis() -> None:
     assert all(words)
     at_once = workload(["write-multipart"], multipart={"part": "8MiB", "at_once": 4})
     assert "PUT ?partNumber of 8 MiB 4 at once," in at_once.sent("write-multipart", "s3")
+    one_part = workload(["read-part"], **MULTIPART)
+    assert one_part.sent("read-part", "s3") == "GET ?partNumber of 8 MiB"
     assert {one for one in TRAITS if set(TRAITS[one].sent) != {"s3", "swift"}} == {"tag"}
     paged = {"page": 5, "prefix": "object-1", "delimiter": "-"}
     assert workload(["list-all"], listing=paged).sent("list-page", "s3") == (
@@ -89,6 +99,7 @@ def test_operations_of_several_requests_have_a_row_for_those_too() -> None:
     assert parts_of(some.operations) == ("write-multipart", "write-part")
     assert some.request_bytes("write-part") == 8 * 2**20
     assert some.request_bytes("write-multipart") == 20 * 2**20
+    assert workload(["read-part"], **MULTIPART).request_bytes("read-part") == 8 * 2**20
     assert parts_of({"read": 1.0, "list-all": 1.0}) == ("read", "list-all", "list-page")
 
 
@@ -101,8 +112,8 @@ def test_what_deletes_and_what_needs_objects_is_known() -> None:
 
 @pytest.mark.parametrize("operation", sorted(set(OPERATIONS) - PLAIN_OPERATIONS))
 def test_drivers_that_do_not_know_an_operation_refuse_it_with_a_sentence(operation: str) -> None:
-    options = {"read-range": RANGE, "write-multipart": MULTIPART}.get(operation, {})
-    some = workload([operation], **options)
+    options = {"read-range": RANGE, "write-multipart": MULTIPART, "read-part": MULTIPART}
+    some = workload([operation], **options.get(operation, {}))
     for api in ("s3", "swift"):
         lacked = api not in TRAITS[operation].sent
         said = (f"the {api} API has no {operation}",) if lacked else ()

@@ -22,7 +22,7 @@ from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import TRAITS, Workload
 
 SEED = 7
-SMALL, LARGE = 64 << 10, (12 << 20) + 5
+SMALL, LARGE, PART = 64 << 10, (12 << 20) + 5, 5 << 20
 WORKLOADS: dict[str, dict[str, Any]] = {
     "read-range": {"range": {"bytes": 10_000, "at": "random"}},
     "read-if-none-match": {},
@@ -35,16 +35,18 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     "rewrite-if-none-match": {},
     "update-metadata": {"pick": "sequential"},
     "tag": {"pick": "sequential"},
+    "read-part": {"multipart": {"part": PART}},
 }
 OBJECTS = 20
 
 
 def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str, Any]:
-    size = LARGE if operation == "write-multipart" else SMALL
+    size = LARGE if "multipart" in WORKLOADS[operation] else SMALL
+    objects = 3 if operation == "read-part" else OBJECTS
     workload = Workload.model_validate(
         {
             "name": operation,
-            "objects": {"size": size, "per_container": OBJECTS},
+            "objects": {"size": size, "per_container": objects},
             "operations": {operation: 1},
             "workers": [1],
             "runtime": "1s",
@@ -56,7 +58,7 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
     account.make_bucket(bucket)
     group = NativeWorkerGroup(setup, account, workload, 1)
     if workload.needs_objects:
-        group.prepare(0, OBJECTS, 4)
+        group.prepare(0, objects, 4)
         wait(lambda: not group.progress().running)
     prepared = group.progress()
     group.open_window()
@@ -77,6 +79,15 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
         names = [written_name(1, 0, 0, index) for index in range(2)]
         same = [b"".join(sdk.read(bucket, name)) == content(SEED, size, 0, size) for name in names]
         seen["same"] = all(same) and [sdk.head(bucket, name) for name in names] == [size, size]
+    if operation == "read-part":
+        name = object_name(0)
+        seen["same"] = b"".join(sdk.read(bucket, name)) == content(SEED, size, 0, size)
+        second = second_part(sdk, bucket, name, asks=not progress.failed)
+        seen["second"] = second == content(SEED, size, PART, PART)
+        seen["in_parts"] = in_parts(sdk, bucket, name)
+        group.delete_prepared(2)
+        wait(lambda: not group.progress().running)
+        seen["after"] = list(account.objects(bucket))
     if operation == "delete-many":
         seen["left"] = sdk.list(bucket)
     group.delete_written(4)
@@ -100,6 +111,27 @@ def noted(sdk: Client, bucket: str, name: str, operation: str) -> str:
         return str(client.head_object(Bucket=bucket, Key=name)["Metadata"].get("weighbridge"))
     tags = client.get_object_tagging(Bucket=bucket, Key=name)["TagSet"]
     return str({one["Key"]: one["Value"] for one in tags}.get("weighbridge"))
+
+
+def second_part(sdk: Client, bucket: str, name: str, *, asks: bool) -> bytes:
+    """The second part of an object as the SDK gets it, by its number or else by its bytes."""
+    if isinstance(sdk, SwiftClient):
+        query = "part-number=2" if asks else None
+        body = sdk._connection.get_object(bucket, name, query_string=query)[1]
+    else:
+        asked = {"PartNumber": 2} if asks else {}
+        client = sdk._client  # type: ignore[attr-defined]
+        body = client.get_object(Bucket=bucket, Key=name, **asked)["Body"].read()
+    return bytes(body) if asks else bytes(body[PART : 2 * PART])
+
+
+def in_parts(sdk: Client, bucket: str, name: str) -> bool:
+    """Whether the SDK sees an object of three parts, or a large object of Swift's."""
+    if isinstance(sdk, SwiftClient):
+        found = sdk._connection.head_object(bucket, name)
+        return str(found.get("x-static-large-object")).lower() == "true"
+    client = sdk._client  # type: ignore[attr-defined]
+    return str(client.head_object(Bucket=bucket, Key=name)["ETag"]).endswith('-3"')
 
 
 def wait(condition: Any) -> None:

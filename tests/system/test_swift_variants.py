@@ -10,6 +10,7 @@ import pytest
 
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.environment import place
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.topologies.images import find
 from weighbridge.topologies.loader import (
     load_hardware,
@@ -21,7 +22,7 @@ from weighbridge.topologies.preflight import preflight
 
 sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
-from deployed_layouts import deployed, large_object, left_over, unlimited, witness
+from deployed_layouts import deployed, large_object, left_over, unlimited, what_was_sent, witness
 from witness import ODD_NAMES
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
@@ -165,6 +166,10 @@ def test_another_release_starts_and_answers_both_apis(release: str, tmp_path: Pa
             seen = witness(deployment, api)
             assert seen["same"] == ODD_NAMES
             assert sorted(seen["listed"]) == sorted(ODD_NAMES)
+        # Since 2.34 a part is read by its number.
+        said = RELEASES[release]
+        for api, lacked in (("swift", said.lacks_operations), ("s3", said.s3_lacks_operations)):
+            what_was_sent(deployment, api, lacked)
         assert deployment.running_gateway.drop_caches()[1].startswith("not dropped: 2 entries")
         assert counters(deployment, "memcached.gateway-1")["cmd_get"] > 0
         assert counters(deployment, "haproxy.gateway-1")["gateway-1-8081.up"] == 1

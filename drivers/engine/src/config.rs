@@ -1,6 +1,7 @@
 //! The configuration of an engine.
 
 use crate::encryption::Encryption;
+use crate::picker::Object;
 use crate::ring::Ring;
 use crate::signing::Signing;
 use crate::workload::{Operation, Workload, share};
@@ -55,6 +56,26 @@ pub enum Spread {
     PerWorker,
     /// One after the other.
     RoundRobin,
+}
+
+/// Which objects are large objects of Swift's, deleted with their segments.
+#[derive(Clone, Copy, Debug)]
+pub struct Segmented {
+    /// Those that are written before a step.
+    pub prepared: bool,
+    /// Those that workers write.
+    pub written: bool,
+}
+
+impl Segmented {
+    /// Whether this one is.
+    #[must_use]
+    pub fn has(self, object: Object) -> bool {
+        match object {
+            Object::Prepared(_) => self.prepared,
+            Object::Written(_) => self.written,
+        }
+    }
 }
 
 /// Most endpoints of a target.
@@ -193,10 +214,11 @@ impl Config {
         Ok(config)
     }
 
-    /// Whether written objects are large objects of Swift's, deleted with their segments.
+    /// Which objects have segments.
     #[must_use]
-    pub fn has_segments(&self) -> bool {
-        self.api == Api::Swift && self.workload.has(Operation::WriteMultipart)
+    pub fn segmented(&self) -> Segmented {
+        let has = |operation| self.api == Api::Swift && self.workload.has(operation);
+        Segmented { prepared: has(Operation::ReadPart), written: has(Operation::WriteMultipart) }
     }
 
     /// Whether buckets are named in the host name.

@@ -115,7 +115,9 @@ fn understand(
             md5 = of_etag(header.value);
         } else if to == Operation::WriteMultipart && name.eq_ignore_ascii_case("etag") {
             etag = Some(header.value.trim_ascii().into());
-        } else if to == Operation::ReadRange && name.eq_ignore_ascii_case("content-range") {
+        } else if matches!(to, Operation::ReadRange | Operation::ReadPart)
+            && name.eq_ignore_ascii_case("content-range")
+        {
             range = content_range(header.value);
         } else if (sums || to == Operation::WriteMultipart)
             && name.len() >= ENCRYPTION.len()

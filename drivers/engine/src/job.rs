@@ -1,7 +1,7 @@
 //! A finite task shared by several workers: writing the objects of a workload, or deleting objects.
 
 use crate::config::Config;
-use crate::picker::{Object, Request};
+use crate::picker::{Object, Part, Request};
 use crate::ring::replica;
 use crate::shared::{Shared, lock};
 use crate::workload::{Operation, WorkerId};
@@ -107,5 +107,9 @@ impl Drop for Job {
 fn prepared(config: &Config, operation: Operation, number: u64) -> Request {
     let (container, index) = config.workload.place(number);
     let size = config.workload.object_size(config.seed, container, index);
-    Request::whole(operation, container, Object::Prepared(index), size)
+    let request = Request::whole(operation, container, Object::Prepared(index), size);
+    if operation == Operation::Write && config.workload.has(Operation::ReadPart) {
+        return Request { operation: Operation::WriteMultipart, part: Part::Begin, ..request };
+    }
+    request
 }

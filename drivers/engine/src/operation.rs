@@ -38,6 +38,8 @@ pub enum Operation {
     UpdateMetadata,
     /// Another tag of a prepared object; S3 only.
     Tag,
+    /// GET of one part, by its number, of a prepared object that was uploaded in parts.
+    ReadPart,
     /// A part of `WriteMultipart`; counted beside it, in no workload by itself.
     WritePart,
     /// A page of `ListAll`; counted beside it, in no workload by itself.
@@ -45,7 +47,7 @@ pub enum Operation {
 }
 
 /// The operations that a workload can have, in the order their weights are drawn.
-pub const OPERATIONS: [Operation; 16] = [
+pub const OPERATIONS: [Operation; 17] = [
     Operation::Read,
     Operation::Write,
     Operation::Delete,
@@ -62,6 +64,7 @@ pub const OPERATIONS: [Operation; 16] = [
     Operation::RewriteIfNoneMatch,
     Operation::UpdateMetadata,
     Operation::Tag,
+    Operation::ReadPart,
 ];
 
 impl Operation {
@@ -74,7 +77,7 @@ impl Operation {
     /// Whether its answer is the content of an object, or of a part of it.
     #[must_use]
     pub fn reads(self) -> bool {
-        matches!(self, Self::Read | Self::ReadRange | Self::ReadIfMatch)
+        matches!(self, Self::Read | Self::ReadRange | Self::ReadIfMatch | Self::ReadPart)
     }
 
     /// Whether it makes a new object.
@@ -157,6 +160,7 @@ impl Operation {
             Self::RewriteIfNoneMatch => "rewrite-if-none-match",
             Self::UpdateMetadata => "update-metadata",
             Self::Tag => "tag",
+            Self::ReadPart => "read-part",
             Self::WritePart => "write-part",
             Self::ListPage => "list-page",
         }

@@ -35,7 +35,7 @@ pub enum At {
     Sequential,
 }
 
-/// The parts of `write-multipart`.
+/// The parts of `write-multipart`, and of what `read-part` reads.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Multipart {
@@ -48,6 +48,15 @@ pub struct Multipart {
 
 fn one() -> u64 {
     1
+}
+
+impl Multipart {
+    /// Where part number `number`, from 1, of an object of `size` begins, and its length.
+    #[must_use]
+    pub fn span(self, size: u64, number: u64) -> (u64, u64) {
+        let offset = (number - 1) * self.part;
+        (offset, self.part.min(size - offset))
+    }
 }
 
 /// What `list-all` lists.
@@ -122,6 +131,7 @@ impl Workload {
         let is_fixed = |one: &Operation| {
             matches!(one, Operation::Copy | Operation::DeleteMany | Operation::WriteMultipart)
                 || one.notes()
+                || *one == Operation::ReadPart
         };
         if let Some(one) = self.operations.keys().find(|&one| is_fixed(one))
             && self.signing != Signing::default()
@@ -131,7 +141,7 @@ impl Workload {
         if self.encryption != Encryption::None {
             // A copy needs two keys, and an encrypted object's ETag need not be its MD5.
             let is_plain = |one: &Operation| {
-                matches!(one, Operation::Copy | Operation::UpdateMetadata)
+                matches!(one, Operation::Copy | Operation::UpdateMetadata | Operation::ReadPart)
                     || one.names_content()
                     || one.creates_only()
             };
@@ -142,32 +152,14 @@ impl Workload {
                 return Err("encryption: needs `auth: header`, which signs what asks for it".into());
             }
         }
-        let (smallest, largest) = self.objects.size.bounds();
+        let (smallest, _) = self.objects.size.bounds();
         if has(Operation::ReadRange) {
             let Some(range) = self.range else { return Err("read-range needs a `range`".into()) };
             if range.bytes == 0 || smallest == 0 {
                 return Err("ranges and the objects they are read from need at least 1 byte".into());
             }
         }
-        if has(Operation::WriteMultipart) {
-            let Some(Multipart { part, at_once }) = self.multipart else {
-                return Err("write-multipart needs a `multipart`".into());
-            };
-            if part == 0 || smallest == 0 || parts(largest, part) > MOST_PARTS {
-                return Err(format!("an object has 1 to {MOST_PARTS} parts of at least 1 byte"));
-            }
-            if !(1..=MOST_AT_ONCE).contains(&at_once) {
-                return Err(format!("at_once: {at_once} is not 1 to {MOST_AT_ONCE}"));
-            }
-            let others = |one: &Operation| one.writes() && *one != Operation::WriteMultipart;
-            if self.operations.keys().any(others) {
-                return Err(
-                    "write-multipart beside other writes: how an object is deleted depends on \
-                     how it was written"
-                        .into(),
-                );
-            }
-        }
+        self.check_parts()?;
         if has(Operation::ListAll) {
             let page = self.listing.as_ref().map_or(MOST_KEYS, |listing| listing.page);
             if !(1..=MOST_KEYS).contains(&page) {
@@ -186,5 +178,43 @@ impl Workload {
             return Err("conditional reads need objects of fixed sizes".into());
         }
         Ok(())
+    }
+
+    /// Checks the parts of what is written and read in parts.
+    fn check_parts(&self) -> Result<(), String> {
+        let (reads, writes) = (self.has(Operation::ReadPart), self.has(Operation::WriteMultipart));
+        if !reads && !writes {
+            return Ok(());
+        }
+        let (smallest, largest) = self.objects.size.bounds();
+        let Some(Multipart { part, at_once }) = self.multipart else {
+            return Err("write-multipart and read-part need a `multipart`".into());
+        };
+        if part == 0 || smallest == 0 || parts(largest, part) > MOST_PARTS {
+            return Err(format!("an object has 1 to {MOST_PARTS} parts of at least 1 byte"));
+        }
+        if !(1..=MOST_AT_ONCE).contains(&at_once) {
+            return Err(format!("at_once: {at_once} is not 1 to {MOST_AT_ONCE}"));
+        }
+        let others = |one: &Operation| one.writes() && *one != Operation::WriteMultipart;
+        if writes && self.operations.keys().any(others) {
+            return Err(
+                "write-multipart beside other writes: how an object is deleted depends on \
+                 how it was written"
+                    .into(),
+            );
+        }
+        if reads && smallest <= part {
+            return Err("read-part needs objects of at least two parts".into());
+        }
+        let whole = |one: &Operation| {
+            matches!(one, Operation::Copy | Operation::UpdateMetadata) || one.names_content()
+        };
+        match self.operations.keys().find(|&one| whole(one)) {
+            Some(one) if reads => {
+                Err(format!("read-part beside {}, which needs whole objects", one.word()))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The request sequence of one worker. It depends on seed, workload, worker count, repeat and
 //! worker number alone, so that every gateway gets the same requests.
 
-use crate::options::{At, parts};
+use crate::options::{At, Multipart, parts};
 use crate::random::{Random, Zipf, hash, hash_text};
 use crate::workload::{OPERATIONS, Operation, Order, Pick, WorkerId, Workload};
 use std::collections::VecDeque;
@@ -26,6 +26,15 @@ pub enum Part {
         /// From this one on.
         offset: u64,
         /// So many.
+        length: u64,
+    },
+    /// A part of an object that was uploaded in parts.
+    Numbered {
+        /// Its number, from 1.
+        number: u64,
+        /// Where it begins in the object.
+        offset: u64,
+        /// Its length.
         length: u64,
     },
     /// The object is made of a prepared one.
@@ -82,7 +91,9 @@ impl Request {
     #[must_use]
     pub fn span(&self) -> (u64, u64) {
         match self.part {
-            Part::Bytes { offset, length } | Part::Piece { offset, length, .. } => (offset, length),
+            Part::Bytes { offset, length }
+            | Part::Numbered { offset, length, .. }
+            | Part::Piece { offset, length, .. } => (offset, length),
             _ => (0, self.size),
         }
     }
@@ -272,6 +283,16 @@ impl Picker {
         request
     }
 
+    /// Any part of an object that was uploaded in parts.
+    fn numbered(&mut self) -> Request {
+        let (container, index) = self.pick();
+        let request = self.prepared(Operation::ReadPart, container, index);
+        let multipart = self.workload.multipart.unwrap_or(Multipart { part: u64::MAX, at_once: 1 });
+        let number = 1 + self.random.below(parts(request.size, multipart.part));
+        let (offset, length) = multipart.span(request.size, number);
+        Request { part: Part::Numbered { number, offset, length }, ..request }
+    }
+
     /// The first request of a new object: with all of it, with its first part, or before that.
     fn new_object(&mut self, operation: Operation) -> Request {
         let index = self.writes;
@@ -312,6 +333,7 @@ impl Iterator for Picker {
                     return Some(Request { part, ..self.prepared(operation, container, index) });
                 }
                 Operation::ReadRange => return Some(self.range()),
+                Operation::ReadPart => return Some(self.numbered()),
                 Operation::List | Operation::ListAll | Operation::ListPage => {
                     let (container, _) = self.pick();
                     let mut request = Request::whole(operation, container, Object::Prepared(0), 0);

@@ -35,6 +35,8 @@ pub enum Failure {
     IgnoredRange,
     /// Another part of the object than was requested, or none that is named.
     WrongRange,
+    /// The complete object in answer to a request for one of its parts by number.
+    IgnoredPart,
     /// The object in answer to a request for it unless it is the known one, which it is.
     IgnoredCondition,
     /// A success that says that not all of the objects were deleted.
@@ -60,6 +62,7 @@ impl fmt::Display for Failure {
             Self::ErrorBody => f.write_str("error-body"),
             Self::IgnoredRange => f.write_str("ignored-range"),
             Self::WrongRange => f.write_str("wrong-range"),
+            Self::IgnoredPart => f.write_str("ignored-part"),
             Self::IgnoredCondition => f.write_str("ignored-condition"),
             Self::NotDeleted => f.write_str("not-deleted"),
             Self::BadResult => f.write_str("bad-result"),

@@ -1,7 +1,7 @@
 //! The heads of requests, in both APIs.
 
 use crate::body::{Framing, Said};
-use crate::config::{Api, Config};
+use crate::config::{Api, Config, Segmented};
 use crate::content::Content;
 use crate::encryption::Asked;
 use crate::flow::Flow;
@@ -46,8 +46,8 @@ pub struct HeadWriter {
     body: Vec<u8>,
     /// What complete listings list.
     listing: Listing,
-    /// Whether objects are deleted with their segments.
-    segments: bool,
+    /// Which objects are deleted with their segments.
+    segments: Segmented,
     /// Length of a part of an upload.
     part_bytes: u64,
     ring: Option<Routes>,
@@ -91,7 +91,7 @@ impl HeadWriter {
             query: Vec::with_capacity(256),
             body: Vec::new(),
             listing: config.workload.listing.clone().unwrap_or_default(),
-            segments: config.has_segments(),
+            segments: config.segmented(),
             part_bytes: config.workload.multipart.map_or(u64::MAX, |multipart| multipart.part),
             ring: config.ring.as_ref().map(|ring| Routes {
                 ring: ring.clone(),

@@ -312,3 +312,10 @@ def test_a_radosgw_with_fastcgi_listens_on_the_fronts_backend_port() -> None:
         frontend(RadosgwSettings(), "10.0.0.1", 8001, native=True)
         == "fastcgi socket_port=8001 socket_host=10.0.0.1"
     )
+
+
+@pytest.mark.parametrize("release", ["ceph-14", "ceph-16", "ceph-18", "ceph-20"])
+def test_a_part_number_is_ignored_before_20_and_over_the_swift_api(release: str) -> None:
+    gateway = rgw({}, release)
+    assert ("read-part" in gateway.operations_lacked("s3")) == (release != "ceph-20")
+    assert "read-part" in gateway.operations_lacked("swift")

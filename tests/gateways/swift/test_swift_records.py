@@ -5,6 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from weighbridge.common.document import Document
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
@@ -343,3 +344,26 @@ def test_invalid_placements_are_refused(place: dict[str, object], message: str) 
 def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         SwiftSettings.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("release", "api", "pipeline", "why"),
+    [
+        ("swift-2.26", "s3", "standard", "405"),
+        ("swift-2.30", "s3", "standard", "405"),
+        ("swift-2.26", "swift", "standard", "ignores part-number"),
+        ("swift-2.30", "swift", "standard", "ignores part-number"),
+        ("swift-2.35", "swift", "study-2014", "no slo in its pipeline"),
+        ("swift-2.35", "s3", "standard", ""),
+        ("swift-2.35", "swift", "standard", ""),
+        ("swift-2.38", "s3", "standard", ""),
+        ("swift-2.38", "swift", "standard", ""),
+    ],
+)
+def test_parts_are_read_by_number_since_2_34_from_objects_of_segments(
+    release: str, api: ObjectApi, pipeline: str, why: str
+) -> None:
+    settings = SwiftSettings.model_validate({"pipeline": pipeline, "s3api": api == "s3"})
+    lacked = Swift(release, PLACE, settings).operations_lacked(api)
+    assert ("read-part" in lacked) == bool(why)
+    assert why in lacked.get("read-part", "")

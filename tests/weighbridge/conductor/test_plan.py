@@ -9,7 +9,9 @@ from weighbridge.cli.compare import command
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.passes import left_out, passes_of
 from weighbridge.conductor.plan import Plan, control_of, make_plan
+from weighbridge.gateways.rgw.releases import RELEASES as RGW_RELEASES
 from weighbridge.gateways.rgw.releases import SWIFT_LACKS
+from weighbridge.gateways.swift.releases import NO_SLO
 from weighbridge.gateways.swift.releases import RELEASES as SWIFT_RELEASES
 from weighbridge.suites import OPERATIONS, UNSIGNED, Layer, Suite
 
@@ -288,7 +290,13 @@ def test_operations_that_a_layout_is_known_not_to_do_are_refused(
 
 
 def test_what_releases_are_said_to_lack_are_operations() -> None:
-    said = [SWIFT_LACKS, *(one.s3_lacks_operations for one in SWIFT_RELEASES.values())]
+    said = [
+        SWIFT_LACKS,
+        NO_SLO,
+        *(one.s3_lacks_operations for one in RGW_RELEASES.values()),
+        *(one.s3_lacks_operations for one in SWIFT_RELEASES.values()),
+        *(one.lacks_operations for one in SWIFT_RELEASES.values()),
+    ]
     assert {name for one in said for name in one} <= set(OPERATIONS)
 
 

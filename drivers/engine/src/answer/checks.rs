@@ -26,6 +26,8 @@ impl Answer {
         let wanted = match request.operation {
             Operation::Read | Operation::ReadIfMatch => status == 200,
             Operation::ReadRange => status == 206,
+            // Ceph answers 200, and sends a part as if it was an object.
+            Operation::ReadPart => matches!(status, 200 | 206),
             Operation::ReadIfNoneMatch => status == 304,
             Operation::RewriteIfNoneMatch => status == 412,
             _ => good || (gone_is_fine && status == 404),
@@ -84,7 +86,19 @@ impl Answer {
     fn check_read(&self, head: &Head, request: &Request) -> Result<(), Bad> {
         let (offset, length) = request.span();
         let of = if request.part == Part::Whole { "an object" } else { "a part" };
-        if let Part::Bytes { .. } = request.part {
+        if let Part::Numbered { number, .. } = request.part
+            && self.received == request.size
+        {
+            let why =
+                format!("{}: the complete object instead of part {number} of it", head.status);
+            return Err((Failure::IgnoredPart, why));
+        }
+        let names_range = match request.part {
+            Part::Bytes { .. } => true,
+            Part::Numbered { .. } => head.status == 206 || head.range.is_some(),
+            _ => false,
+        };
+        if names_range {
             let right = head.range.is_some_and(|(first, last, size)| {
                 first == offset
                     && last.checked_add(1) == Some(offset + length)

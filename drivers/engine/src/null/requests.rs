@@ -161,7 +161,13 @@ impl Api {
         if !head.if_none_match.is_empty() && is_named(&head.if_none_match) {
             return known(304);
         }
-        let span = match range(&head.range, object.size) {
+        let number_of = if is_s3 { "partNumber" } else { "part-number" };
+        let asked = if has(head, number_of) {
+            numbered(&object, number(head, number_of, 0))
+        } else {
+            range(&head.range, object.size)
+        };
+        let span = match asked {
             Range::All => None,
             Range::Of(span) => Some(span),
             Range::Beyond => return Answer::error(head, 416, "InvalidRange"),
@@ -254,7 +260,7 @@ fn bulk(gone: u64, missing: u64) -> Answer {
     Answer::with(200, "application/json", text)
 }
 
-/// What a `Range` asks for.
+/// What a `Range` asks for, or the number of a part.
 #[derive(Debug, PartialEq)]
 enum Range {
     /// All, also where it is not understood (RFC 9110).
@@ -263,6 +269,17 @@ enum Range {
     Of((u64, u64)),
     /// Nothing that the object has.
     Beyond,
+}
+
+/// A part of an object by its number from 1; one that was not uploaded in parts is its only part.
+fn numbered(object: &Object, number: usize) -> Range {
+    let whole = [object.size];
+    let sizes = object.parts.as_deref().unwrap_or(&whole);
+    let Some(&length) = number.checked_sub(1).and_then(|at| sizes.get(at)) else {
+        return Range::Beyond;
+    };
+    let offset = sizes[..number - 1].iter().sum();
+    if length == 0 { Range::All } else { Range::Of((offset, length)) }
 }
 
 fn range(header: &str, size: u64) -> Range {
@@ -284,6 +301,25 @@ fn range(header: &str, size: u64) -> Range {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_has_a_number_from_one() {
+        let object = |parts: Option<&[u64]>| Object {
+            size: 10,
+            verbatim: None,
+            etag: "e".into(),
+            segments: None,
+            parts: parts.map(Into::into),
+        };
+        let three = object(Some(&[4, 4, 2]));
+        assert_eq!(numbered(&three, 1), Range::Of((0, 4)));
+        assert_eq!(numbered(&three, 3), Range::Of((8, 2)));
+        assert_eq!(numbered(&three, 0), Range::Beyond);
+        assert_eq!(numbered(&three, 4), Range::Beyond);
+        assert_eq!(numbered(&object(None), 1), Range::Of((0, 10)));
+        assert_eq!(numbered(&object(None), 2), Range::Beyond);
+        assert_eq!(numbered(&object(Some(&[0])), 1), Range::All);
+    }
 
     #[test]
     fn a_range_is_a_part_of_the_object_or_beyond_it() {

@@ -20,6 +20,8 @@ pub struct Object {
     pub etag: Arc<str>,
     /// Container and name of the segments of a large object of Swift's.
     pub segments: Option<Arc<[Box<str>]>>,
+    /// Sizes of the parts of one that was uploaded in parts.
+    pub parts: Option<Arc<[u64]>>,
 }
 
 /// The objects of a container, by name.
@@ -108,7 +110,7 @@ impl Store {
         } else {
             md5_of(first)
         };
-        Object { size, verbatim: (!known).then(|| first.into()), etag, segments: None }
+        Object { size, verbatim: (!known).then(|| first.into()), etag, segments: None, parts: None }
     }
 
     /// Whether a text, in quotes or not, is an object's `ETag`, or the MD5 of the seed's content.
@@ -144,12 +146,14 @@ impl Store {
     /// The object of several parts; `None` without any. What follows the first 64 KiB of the first
     /// is taken for the seed's content.
     pub fn joined(&self, parts: &[Object]) -> Option<Object> {
-        let size = parts.iter().map(|part| part.size).sum();
+        let sizes: Arc<[u64]> = parts.iter().map(|part| part.size).collect();
+        let size = sizes.iter().sum();
         let first = self.piece(parts.first()?, 0, SINGLE_PIECE_BYTES);
         let known = self.content.holds(size, 0, first);
         let etags: String = parts.iter().map(|part| &*part.etag).collect();
         let etag = format!("{}-{}", md5_of(etags.as_bytes()), parts.len()).into();
-        Some(Object { size, verbatim: (!known).then(|| first.into()), etag, segments: None })
+        let verbatim = (!known).then(|| first.into());
+        Some(Object { size, verbatim, etag, segments: None, parts: Some(sizes) })
     }
 
     /// Bytes of an object from `offset` on, as many as are contiguous.

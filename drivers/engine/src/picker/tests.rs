@@ -134,6 +134,24 @@ fn ranges_are_parts_of_objects() {
 }
 
 #[test]
+fn parts_are_drawn_by_their_numbers_and_are_those_of_an_upload() {
+    let keys = json!({"operations": {"read-part": 1.0}, "multipart": {"part": 40}});
+    let taken = |seed| {
+        let workload = Arc::new(workload(&keys));
+        let picker = Picker::new(workload, seed, WorkerId { workers: 1, repeat: 0, worker: 0 });
+        picker.take(300).map(|request| request.part).collect::<Vec<_>>()
+    };
+    let seen: Vec<_> = taken(11);
+    assert_eq!(seen, taken(11));
+    assert_ne!(seen, taken(12));
+    for (number, offset, length) in [(1, 0, 40), (2, 40, 40), (3, 80, 20)] {
+        let count =
+            seen.iter().filter(|&&one| one == Part::Numbered { number, offset, length }).count();
+        assert!((70..130).contains(&count), "{number}: {count}");
+    }
+}
+
+#[test]
 fn batches_of_all_workers_cover_every_prepared_object_once() {
     let keys = json!({"operations": {"delete-many": 1.0}, "delete_many": 7});
     let mut seen = HashSet::new();

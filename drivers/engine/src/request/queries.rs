@@ -25,10 +25,13 @@ impl HeadWriter {
             (Operation::DeleteMany, _) if is_s3 => query.extend_from_slice(b"delete"),
             (Operation::DeleteMany, _) => query.extend_from_slice(b"bulk-delete"),
             (Operation::Tag, _) => query.extend_from_slice(b"tagging"),
-            (Operation::Delete, _)
-                if self.segments && matches!(request.object, Object::Written(_)) =>
-            {
+            (Operation::Delete, _) if self.segments.has(request.object) => {
                 query.extend_from_slice(b"multipart-manifest=delete");
+            }
+            (_, Part::Numbered { number, .. }) => {
+                let name: &[u8] = if is_s3 { b"partNumber=" } else { b"part-number=" };
+                query.extend_from_slice(name);
+                put_number(query, number, 1);
             }
             (_, Part::Begin) => query.extend_from_slice(b"uploads"),
             (_, Part::Piece { number, .. }) if is_s3 => {
@@ -166,7 +169,7 @@ impl HeadWriter {
                 out.extend_from_slice(b"0\r\n");
             }
             Part::Several(_) | Part::Finish | Part::Note(_) => self.put_body_fields(out, request),
-            Part::Whole | Part::Page(_) => {}
+            Part::Whole | Part::Numbered { .. } | Part::Page(_) => {}
         }
     }
 

@@ -56,6 +56,7 @@ impl Worker {
             _ => 0,
         };
         self.flow.bytes += bytes;
+        context.shared.threads[context.thread].bytes.fetch_add(bytes, Ordering::Relaxed);
         let Some(Moment { second, opened_ns }) = self.moment(context, now) else { return };
         let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
         self.served(context, since_ns(now));
@@ -89,11 +90,13 @@ impl Worker {
         };
         let thread = &context.shared.threads[context.thread];
         thread.done.fetch_add(1, Ordering::Relaxed);
-        thread.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let is_single = self.flow.started_ns.is_none();
+        if is_single {
+            thread.bytes.fetch_add(bytes, Ordering::Relaxed); // of several, each was counted
+        }
         self.failures = 0;
         self.request = None;
         self.source.succeeded();
-        let is_single = self.flow.started_ns.is_none();
         self.started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
         if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
             let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
@@ -102,7 +105,7 @@ impl Worker {
             let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes, before_ns };
             context.recorder.success(request.operation, second, &sample);
             if is_single {
-                self.served(context, sample.latency_ns); // of several, each was counted
+                self.served(context, sample.latency_ns);
             }
         } else {
             self.late(context, request.operation);
@@ -181,9 +184,7 @@ impl Worker {
             AfterFailure::GoOn => 0,
             AfterFailure::BackOff => self.failures.saturating_sub(1).min(7),
         };
-        if self.number().is_some() {
-            self.request = None;
-        }
+        self.request = None; // a job begins the same object again
         self.finished(context);
         if self.leaving {
             return NextStep::End;

@@ -5,7 +5,7 @@ use crate::answer::{Expected, Progress, Required};
 use crate::config::Api;
 use crate::digests::{LARGEST_DRAWN_BYTES, Sum, part_sum};
 use crate::encryption::Encryption;
-use crate::picker::{Object, Part, Request};
+use crate::picker::{Part, Request};
 use crate::reactor::Context;
 use crate::recorder::Failure;
 use crate::shared::Shared;
@@ -120,8 +120,8 @@ impl Worker {
                 parts: self.flow.etags.len(),
                 ..required
             },
-            Operation::Delete if matches!(request.object, Object::Written(_)) => {
-                Required { segments: config.has_segments(), ..required }
+            Operation::Delete => {
+                Required { segments: config.segmented().has(request.object), ..required }
             }
             _ => required,
         }
