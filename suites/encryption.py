@@ -23,11 +23,12 @@ _PLAIN_ONLY: Final[frozenset[Operation]] = frozenset(
         "read-if-none-match",
         "rewrite-if-none-match",
         "update-metadata",
+        "write-form",
         "write-if-none-match",
     )
 )
 """A copy, such as one onto itself, needs two keys; an encrypted object's ETag need not be the MD5
-that is known; conditional writes with a key were not tried.
+that is known; conditional writes and forms with a key were not tried.
 """
 
 _WORDS: Final[dict[Encryption, str]] = {

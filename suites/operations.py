@@ -31,6 +31,7 @@ Operation = Literal[
     "rewrite-if-none-match",
     "update-metadata",
     "tag",
+    "write-form",
     "write-part",
     "list-page",
 ]
@@ -105,7 +106,7 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         "writes in parts",
         {
             "s3": "POST ?uploads, PUT ?partNumber of {part} {order}, POST ?uploadId",
-            "swift": "PUT of segments of {part} {order}, PUT ?multipart-manifest=put",
+            "swift": "PUT of segments of {part} {order}, PUT {manifest}",
         },
         moves_bodies=True,
         makes=True,
@@ -136,6 +137,16 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         one_signing=True,
     ),
     "tag": OperationTraits("taggings", {"s3": "PUT ?tagging"}, picks=True, one_signing=True),
+    "write-form": OperationTraits(
+        "writes by form",
+        {
+            "s3": "POST of a form, with a signed policy",
+            "swift": "POST of a form, signed, max_file_count=1",
+        },
+        moves_bodies=True,
+        makes=True,
+        one_signing=True,
+    ),
     "write-part": OperationTraits(
         "parts",
         {"s3": "PUT ?partNumber of {part}", "swift": "PUT of a segment of {part}"},
@@ -181,12 +192,16 @@ class RangeOptions(Record):
 
 
 class MultipartOptions(Record):
-    """The parts of `write-multipart`: `{part: 8MiB, at_once: 4}`."""
+    """The parts of `write-multipart`: `{part: 8MiB, at_once: 4, manifest: dynamic}`."""
 
     part: Annotated[Bytes, Field(ge=SMALLEST_PART_BYTES, le=LARGEST_PUT_BYTES)]
     """Length of a part, in bytes."""
     at_once: Annotated[int, Field(ge=1, le=64)] = 1
     """How many a worker sends at the same time, each over a connection of its own."""
+    manifest: Literal["static", "dynamic"] = "static"
+    """Over Swift, what names the segments: a checked list (SLO), or the beginning of their names
+    (DLO).
+    """
 
     @property
     def order(self) -> str:
@@ -237,6 +252,11 @@ def sent_words(
             range=f"{show_bytes(part_range.bytes)}, {at[part_range.at]}" if part_range else "",
             part=show_bytes(multipart.part) if multipart else "",
             order=multipart.order if multipart else "",
+            manifest=(
+                "with X-Object-Manifest"
+                if multipart and multipart.manifest == "dynamic"
+                else "?multipart-manifest=put"
+            ),
             page="&".join(page),
             many=f"{delete_many} objects",
         )

@@ -119,8 +119,8 @@ class Rgw(Gateway):
         return lacks if named or "sse-s3" in lacks else {**lacks, "sse-s3": _NO_VAULT}
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """The same in all releases so far."""
-        return SWIFT_LACKS if api == "swift" else {}
+        """Nothing over S3; over the Swift API almost the same in all releases so far."""
+        return {**SWIFT_LACKS, **RELEASES[self.release].swift_lacks} if api == "swift" else {}
 
     @property
     def own_ca(self) -> bool:

@@ -42,7 +42,10 @@ _NO_CHUNKS: Final[Mapping[S3Way, str]] = {
     "trailers": "this s3api does not know checksums in trailers (501)",
 }
 
-_NO_TAGS: Final = {"tag": "s3api has no tags of objects (501)"}
+_NO_TAGS: Final = {
+    "tag": "s3api has no tags of objects (501)",
+    "write-form": "s3api takes no forms (412, or 400 by formpost)",
+}
 _NO_CONDITIONS: Final = {
     **_NO_TAGS,
     **dict.fromkeys(

@@ -88,10 +88,13 @@ def large_object(deployment: Deployment, api: str, size: int) -> dict[str, Any]:
     return seen
 
 
-def what_was_sent(deployment: Deployment, api: str, lacks: Mapping[str, set[str]]) -> None:
+def what_was_sent(
+    deployment: Deployment, api: str, lacks: Mapping[str, set[str]]
+) -> dict[str, Any]:
     """Have the engine do every operation of `sent_witness.py`, and an SDK look at the result.
 
-    `lacks`: those that the layout is said not to do, with the errors that they must have.
+    `lacks`: those that the layout is said not to do, with the errors that they must have. Returns
+    what was seen of each.
     """
     order = endpoint(deployment, api).model_dump_json()
     done = deployment.client.run([sys.executable, str(SENT)], stdin=order, timeout_s=300)
@@ -101,14 +104,22 @@ def what_was_sent(deployment: Deployment, api: str, lacks: Mapping[str, set[str]
     for name in {"update-metadata", "tag"} & seen.keys() - lacks.keys():
         assert seen[name]["same"]
         assert all(value.isdecimal() for value in seen[name]["noted"]), seen[name]
-    if "write-if-none-match" not in lacks:
-        assert seen["write-if-none-match"]["same"]
-    assert seen["copy"]["same"]
-    assert seen["write-multipart"]["same"]
+    made = {"copy", "write-multipart", "write-if-none-match", "write-form", "presigned"}
+    if api == "swift":
+        made.add("dynamic")
+        assert seen["dynamic"]["manifest"].endswith(
+            "-dynamic-0/written-00001-0000-00000-0000000000/"
+        )
+        assert seen["dynamic"]["after"] == []
+        assert seen["presigned"]["keys"] == []
+    assert {name: seen[name]["same"] for name in made - lacks.keys()} == dict.fromkeys(
+        made - lacks.keys(), True
+    )
     assert seen["write-multipart"]["after"] == []
     assert seen["delete-many"]["left"] == 0
     assert seen["list-all"]["rows"]["list-page"] >= 3 * seen["list-all"]["rows"]["list-all"] > 0
     assert seen["write-multipart"]["rows"]["write-part"] >= 3
+    return seen
 
 
 def left_over() -> list[str]:

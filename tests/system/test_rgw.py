@@ -60,10 +60,16 @@ def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_an_sdk_finds_what_each_operation_of_the_engine_left(rgw: Deployment, api: str) -> None:
-    # That a new name is taken does not show that the condition is looked at.
-    ignored = {"write-if-none-match": set[str](), "rewrite-if-none-match": {"ignored-condition"}}
+    # That a new name is taken does not show that the condition is looked at, and that a form is
+    # does not show that its object can be read.
+    ignored = {
+        "write-if-none-match": set[str](),
+        "rewrite-if-none-match": {"ignored-condition"},
+        "write-form": set[str](),
+    }
     assert ignored.keys() == SWIFT_LACKS.keys()
-    what_was_sent(rgw, api, ignored if api == "swift" else {})
+    seen = what_was_sent(rgw, api, ignored if api == "swift" else {})
+    assert seen["write-form"]["same"] == ("http-403" if api == "swift" else True)
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])

@@ -38,6 +38,8 @@ pub enum Operation {
     UpdateMetadata,
     /// Another tag of a prepared object; S3 only.
     Tag,
+    /// POST of a form with a new object, as browsers send it.
+    WriteForm,
     /// A part of `WriteMultipart`; counted beside it, in no workload by itself.
     WritePart,
     /// A page of `ListAll`; counted beside it, in no workload by itself.
@@ -45,7 +47,7 @@ pub enum Operation {
 }
 
 /// The operations that a workload can have, in the order their weights are drawn.
-pub const OPERATIONS: [Operation; 16] = [
+pub const OPERATIONS: [Operation; 17] = [
     Operation::Read,
     Operation::Write,
     Operation::Delete,
@@ -62,6 +64,7 @@ pub const OPERATIONS: [Operation; 16] = [
     Operation::RewriteIfNoneMatch,
     Operation::UpdateMetadata,
     Operation::Tag,
+    Operation::WriteForm,
 ];
 
 impl Operation {
@@ -81,6 +84,13 @@ impl Operation {
     #[must_use]
     pub fn writes(self) -> bool {
         matches!(self, Self::Write | Self::WriteIfNoneMatch | Self::Copy | Self::WriteMultipart)
+            || self == Self::WriteForm
+    }
+
+    /// Whether its request has the content of a complete object.
+    #[must_use]
+    pub fn sends_object(self) -> bool {
+        self.puts() || self == Self::WriteForm
     }
 
     /// Whether it is a PUT of a complete object.
@@ -157,6 +167,7 @@ impl Operation {
             Self::RewriteIfNoneMatch => "rewrite-if-none-match",
             Self::UpdateMetadata => "update-metadata",
             Self::Tag => "tag",
+            Self::WriteForm => "write-form",
             Self::WritePart => "write-part",
             Self::ListPage => "list-page",
         }

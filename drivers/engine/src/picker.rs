@@ -91,7 +91,7 @@ impl Request {
     #[must_use]
     pub fn body_bytes(&self) -> u64 {
         match (self.operation, self.part) {
-            (operation, _) if operation.puts() => self.size,
+            (operation, _) if operation.sends_object() => self.size,
             (_, Part::Piece { length, .. }) => length,
             _ => 0,
         }
@@ -322,6 +322,7 @@ impl Iterator for Picker {
                 }
                 Operation::Write
                 | Operation::WriteIfNoneMatch
+                | Operation::WriteForm
                 | Operation::Copy
                 | Operation::WriteMultipart
                 | Operation::WritePart => return Some(self.new_object(operation)),

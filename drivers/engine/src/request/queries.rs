@@ -23,7 +23,7 @@ impl HeadWriter {
             (Operation::List, _) => query.extend_from_slice(b"limit=1000"),
             (Operation::ListAll, _) => self.put_page(flow),
             (Operation::DeleteMany, _) if is_s3 => query.extend_from_slice(b"delete"),
-            (Operation::DeleteMany, _) => query.extend_from_slice(b"bulk-delete"),
+            (_, Part::Several(_)) => query.extend_from_slice(b"bulk-delete"),
             (Operation::Tag, _) => query.extend_from_slice(b"tagging"),
             (Operation::Delete, _)
                 if self.segments && matches!(request.object, Object::Written(_)) =>
@@ -41,6 +41,7 @@ impl HeadWriter {
                 query.extend_from_slice(b"uploadId=");
                 put_encoded(query, &flow.upload);
             }
+            (_, Part::Finish) if self.is_dynamic => {}
             (_, Part::Finish) => query.extend_from_slice(b"multipart-manifest=put"),
             _ => {}
         }
@@ -116,6 +117,9 @@ impl HeadWriter {
                 put_number(out, sent_length(&self.signing, request.size), 1);
                 out.extend_from_slice(b"\r\n");
             }
+            Part::Whole if request.operation == Operation::WriteForm => {
+                self.put_form_headers(out, request);
+            }
             Part::Whole if request.operation.names_content() => {
                 let name: &[u8] = match request.operation {
                     Operation::ReadIfMatch => b"If-Match",
@@ -165,6 +169,16 @@ impl HeadWriter {
                 }
                 out.extend_from_slice(b"0\r\n");
             }
+            Part::Finish if self.is_dynamic => {
+                out.extend_from_slice(b"X-Object-Manifest: ");
+                out.extend_from_slice(&self.stem);
+                put_number(out, request.container, 1);
+                out.push(b'/');
+                put_name(out, request.object, id);
+                out.extend_from_slice(b"/\r\n");
+                out.extend_from_slice(CONTENT);
+                out.extend_from_slice(b"0\r\n");
+            }
             Part::Several(_) | Part::Finish | Part::Note(_) => self.put_body_fields(out, request),
             Part::Whole | Part::Page(_) => {}
         }
@@ -180,7 +194,7 @@ impl HeadWriter {
             // Required there: boto3's checksum instead is refused by older stores.
             let md5 = STANDARD.encode(Md5::digest(&self.body));
             out.extend_from_slice(format!("Content-MD5: {md5}\r\n").as_bytes());
-        } else if request.operation == Operation::DeleteMany {
+        } else if matches!(request.part, Part::Several(_)) {
             out.extend_from_slice(b"Accept: application/json\r\n");
         }
         let length = self.body.len();
