@@ -240,6 +240,9 @@ def sent_words(
 ) -> str:
     """What an operation sends over an API, in the terms of HTTP; empty for other APIs."""
     at = {"random": "any part", "start": "the first part", "sequential": "one part after another"}
+    is_dynamic = multipart is not None and multipart.manifest == "dynamic"
+    if (operation, api) == ("delete", "swift") and is_dynamic:
+        return "POST ?bulk-delete of an object and its segments, DELETE of a prepared one"
     pages = listing or ListingOptions()
     limit = "max-keys" if api == "s3" else "limit"
     page = [f"{limit}={pages.page}"]
@@ -252,11 +255,7 @@ def sent_words(
             range=f"{show_bytes(part_range.bytes)}, {at[part_range.at]}" if part_range else "",
             part=show_bytes(multipart.part) if multipart else "",
             order=multipart.order if multipart else "",
-            manifest=(
-                "with X-Object-Manifest"
-                if multipart and multipart.manifest == "dynamic"
-                else "?multipart-manifest=put"
-            ),
+            manifest=("with X-Object-Manifest" if is_dynamic else "?multipart-manifest=put"),
             page="&".join(page),
             many=f"{delete_many} objects",
         )

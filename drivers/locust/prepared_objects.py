@@ -18,7 +18,7 @@ from weighbridge.drivers.locust.account import AccountAnswer, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
-from weighbridge.suites import PLAIN, Workload, deleted_indexes, whole
+from weighbridge.suites import PLAIN, UNSIGNED, Workload, deleted_indexes, whole
 
 Send = Callable[[Progress], None]
 Phase = Literal["prepare", "cleanup"]
@@ -210,7 +210,10 @@ class PreparedObjects:
         workload = whole(workload)
         deleted = failed = 0
         if workload.needs_objects:
-            group = self._group(workload)
+            by_url = temp_urls.are_sent(workload, self._setup.api)
+            # With a token: no temporary URL is let in to a container that is gone already.
+            signing = {"signing": UNSIGNED} if by_url else {}
+            group = self._group(workload.model_copy(update=signing))
             group.delete_prepared(parallel)
             progress = self._follow(
                 group,

@@ -80,6 +80,10 @@ def test_each_operation_has_words_for_both_apis() -> None:
     assert all(words)
     at_once = workload(["write-multipart"], multipart={"part": "8MiB", "at_once": 4})
     assert "PUT ?partNumber of 8 MiB 4 at once," in at_once.sent("write-multipart", "s3")
+    dynamic = {"part": "8MiB", "manifest": "dynamic"}
+    several = workload(["write-multipart", "delete"], multipart=dynamic)
+    assert several.sent("write-multipart", "swift").endswith("PUT with X-Object-Manifest")
+    assert several.sent("delete", "swift").startswith("POST ?bulk-delete of an object and its seg")
     assert {one for one in TRAITS if set(TRAITS[one].sent) != {"s3", "swift"}} == {"tag"}
     paged = {"page": 5, "prefix": "object-1", "delimiter": "-"}
     assert workload(["list-all"], listing=paged).sent("list-page", "s3") == (

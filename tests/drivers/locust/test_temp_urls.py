@@ -166,6 +166,18 @@ def test_a_store_that_lets_no_temporary_url_in_is_reported_and_keeps_no_key(
     assert store.account == {}
 
 
+def test_objects_are_deleted_by_a_token_as_their_containers_may_be_gone(
+    scripted: Callable[..., Any],
+) -> None:
+    store = Store(containers=False, digests=(), keys={})
+    objects = PreparedObjects(setup_at(scripted(store.answer)))
+    reading = workload(operations={"read": 1}, objects=Objects(size=10, per_container=3))
+    assert objects.delete_all(reading, 1, lambda _: None) == (3, 0)
+    deleted = [one for one in store.asked if one.startswith("DELETE")]
+    assert len(deleted) == 4
+    assert not [one for one in store.asked if one.startswith("POST")]
+
+
 def test_other_workloads_set_no_key(scripted: Callable[..., Any]) -> None:
     store = Store(containers=True, digests=("sha1",), keys={})
     plain = workload(signing={"auth": "header"})
