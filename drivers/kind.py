@@ -18,6 +18,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
+from weighbridge.common.signing import PRESIGNED
 from weighbridge.drivers.driver import Driver
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import Ring, Setup
@@ -35,6 +36,7 @@ from weighbridge.suites import (
 )
 
 PATHS: Final = "PYTHONPATH"
+_LISTINGS: Final = ("list", "list-all")
 
 SetupKind = TypeVar("SetupKind", bound=Setup)
 Own = TypeVar("Own", bound=Record)
@@ -186,7 +188,11 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
     faults = [*kind.unfit(workload, api)]
     for key, label, only, own in _asked_of_s3(workload):
         leave = f"leave `{key}` ({label}) out"
-        if api != "s3":
+        by_url = api == "swift" and key == "signing" and workload.signed == PRESIGNED
+        if by_url and (listed := [one for one in workload.operations if one in _LISTINGS]):
+            urls = "temporary URLs are of objects, not of listings"
+            faults.append(f"{urls}: over swift leave {', '.join(listed)} or `{key}` out")
+        if api != "s3" and not by_url:
             faults.append(f"only S3 requests {only}: over {api} {leave}")
         elif not kind.signs:
             faults.append(f"{kind.traits.label} {own}: {leave}")

@@ -11,9 +11,9 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from weighbridge.common import http_body, plain_xml
 from weighbridge.common.credential import redacted
@@ -21,6 +21,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import signed_headers
 from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of, bracketed
+from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.protocol import Ring, Setup
 
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
@@ -44,29 +45,6 @@ class AccountAnswer:
     def __str__(self) -> str:
         text = redacted(self.body[:4096].decode(errors="replace"), self.secrets)
         return f"HTTP {self.status}: {text[:200].strip()}"
-
-
-@dataclass(frozen=True)
-class UrlParts:
-    """Host, port, TLS and path of a URL."""
-
-    host: str
-    port: int
-    tls: bool
-    path: str
-
-    @classmethod
-    def of(cls, url: str) -> UrlParts:
-        """The parts of an http or https URL. Raises DriverError without a host or a valid port."""
-        parts = urlsplit(url)
-        try:
-            port = parts.port
-        except ValueError:
-            raise DriverError(f"{url}: the port is not valid") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise DriverError(f"{url}: not an http or https URL")
-        tls = parts.scheme == "https"
-        return cls(parts.hostname, port or (443 if tls else 80), tls, parts.path.rstrip("/"))
 
 
 class Account:
@@ -247,6 +225,12 @@ class Account:
     def ask_object(self, method: str, bucket: str, name: str) -> AccountAnswer:
         """The answer to a GET or HEAD of an object; it brings no key of a customer's."""
         return self._ask(method, f"/{bucket}/{quote(name)}")
+
+    def ask(self, method: str, path: str, headers: Mapping[str, str]) -> AccountAnswer:
+        """The answer to a request with no other headers, neither token nor signature, to the
+        account itself ("") or to `/bucket...`.
+        """
+        return self._request(self._place, method, self.base_path + path, {**headers})
 
     def delete_object(self, bucket: str, name: str) -> None:
         """Delete an object, if it exists."""

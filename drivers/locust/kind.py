@@ -80,7 +80,10 @@ class LocustKind(DriverKind):
         if api == "object-server":
             known = ["read", "write", "delete", "head"]
         unsupported = sorted(set(workload.operations) - set(known))
-        return (f"{name} no {', '.join(unsupported)}",) if unsupported else ()
+        faults = [f"{name} no {', '.join(unsupported)}"] if unsupported else []
+        if api != "swift" and workload.multipart and workload.multipart.manifest == "dynamic":
+            faults.append(f"{name} no dynamic large objects: leave `manifest: dynamic` out")
+        return tuple(faults)
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:

@@ -13,11 +13,12 @@ from weighbridge.common.encryption import Encryption
 from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
+from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import AccountAnswer, NotServing, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
-from weighbridge.suites import PLAIN, Workload, deleted_indexes, whole
+from weighbridge.suites import PLAIN, UNSIGNED, Workload, deleted_indexes, whole
 
 Send = Callable[[Progress], None]
 Phase = Literal["prepare", "cleanup"]
@@ -162,15 +163,17 @@ class PreparedObjects:
             if time.monotonic() - sent_s > SEND_S:
                 sent_s = time.monotonic()
                 send(Progress(phase="prepare", done=number, total=workload.objects.containers))
-            self._make_bucket(bucket, public=_is_anonymous(workload))
+            self._make_bucket(bucket, workload)
 
-    def _make_bucket(self, name: str, *, public: bool) -> None:
+    def _make_bucket(self, name: str, workload: Workload) -> None:
         """Make a bucket in at most three attempts: a gateway that has just started may refuse."""
         for pause_s in (0.2, 1.0, None):
             try:
                 self._account.make_bucket(name)
-                if public:
+                if _is_anonymous(workload):
                     self._account.let_all(name)
+                if temp_urls.needs_key(workload, self._setup.api):
+                    temp_urls.give_container(self._account, name, temp_urls.key_of(self._setup))
             except DriverError:
                 if pause_s is None:
                     raise
@@ -228,7 +231,10 @@ class PreparedObjects:
         workload = whole(workload)
         deleted = failed = 0
         if workload.needs_objects:
-            group = self._group(workload)
+            by_url = temp_urls.are_sent(workload, self._setup.api)
+            # With a token: no temporary URL is let in to a container that is gone already.
+            signing = {"signing": UNSIGNED} if by_url else {}
+            group = self._group(workload.model_copy(update=signing))
             group.delete_prepared(parallel)
             progress = self._follow(
                 group,
@@ -240,6 +246,8 @@ class PreparedObjects:
         for bucket in self._buckets(workload):
             more, left = self._delete_bucket(bucket, send)
             deleted, failed = deleted + more, failed + left
+        if temp_urls.needs_key(workload, self._setup.api):
+            temp_urls.forget(self._account, temp_urls.key_of(self._setup))
         return deleted, failed
 
     def _delete_bucket(self, bucket: str, send: Send) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from pydantic import Field, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
+from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import Account, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.worker_group import (
@@ -149,16 +150,18 @@ class WorkerProcess:
     def progress(self) -> WorkerProgress:
         """The group's progress; requests a new token if its own was refused since the last call."""
         self.check()
-        group = self._running()[1]
+        begin, group = self._running()
         progress = group.progress()
         refused = progress.errors.get("http-401", 0)
-        if refused > self._refused and self._account is not None and self._account.renewable:
+        by_url = temp_urls.are_sent(begin.workload, self.setup.api)
+        account = None if by_url else self._account
+        if refused > self._refused and account is not None and account.renewable:
             now_s = time.monotonic()
             renewing = self._renewing is not None and not self._renewing.ready()
             if not renewing and now_s - self._renewed_s >= RENEW_APART_S:
                 self._refused, self._renewed_s = refused, now_s
                 # In a greenlet: an auth server that hangs must not prolong the window.
-                self._renewing = gevent.spawn(self._renew, group, self._account)
+                self._renewing = gevent.spawn(self._renew, group, account)
         return progress
 
     def _renew(self, group: WorkerGroup, account: Account) -> None:

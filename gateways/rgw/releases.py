@@ -28,6 +28,8 @@ class CephRelease(Record):
     """Health checks of this release that say nothing about a store."""
     s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
     """What of S3 requests its radosgw refuses, and how."""
+    swift_lacks: Mapping[str, str] = Field(default_factory=dict)
+    """What it does with operations instead, where it differs from `SWIFT_LACKS`."""
     counts_anew: bool = True
     """Whether `radosgw-admin bucket check --fix` counts what is in a bucket's index: 14's does not.
     """
@@ -49,6 +51,9 @@ SWIFT_LACKS: Final[Mapping[str, str]] = {
     "write-if-none-match": _OVERWRITES,
     "rewrite-if-none-match": _OVERWRITES,
     "read-part": "radosgw ignores part-number over the Swift API, and sends the complete object",
+    "write-form": (
+        "radosgw takes a form over the Swift API, but then refuses its owner the object"
+    ),
 }
 """Operations that its Swift API does not do, and what it does instead: see docs/capabilities.md."""
 
@@ -109,6 +114,7 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast",),
         filestore=False,
+        swift_lacks={"write-form": "a form over the Swift API ends radosgw 18 (SIGSEGV)"},
         # Mgr modules that need PyO3 are not loaded: neither PUT nor GET uses the mgr.
         mute=("MGR_MODULE_DEPENDENCY",),
         s3_lacks_operations=_IGNORES_PARTS,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from weighbridge.common.signing import SwiftWay
 from weighbridge.gateways import ini
 from weighbridge.gateways.swift.settings import SwiftSettings
 
@@ -33,6 +34,8 @@ def words(settings: SwiftSettings) -> tuple[str, ...]:
     """
     bare = settings.pipeline == "study-2014"
     made = list(_STUDY_2014 if bare else _STANDARD)
+    if settings.formpost:
+        made.insert(made.index("tempurl") + 1, "formpost")
     if settings.s3api:
         made.insert(made.index("tempauth"), "s3api")
         if bare:
@@ -62,6 +65,32 @@ def filters(
         }
         for name in dict.fromkeys(words(settings)[:-1])
     }
+
+
+def lacks(settings: SwiftSettings) -> dict[SwiftWay, str]:
+    """What of Swift requests the pipeline does not take, each with what it answers."""
+    known = words(settings)
+    found: dict[SwiftWay, str] = {}
+    if "tempurl" not in known:
+        found["temporary URLs"] = "tempurl is not in the pipeline: it needs a token (401)"
+    if not {"dlo", "bulk"} <= {*known}:
+        found["dynamic large objects"] = (
+            "dlo and bulk are not in the pipeline: the object would be empty, and its segments stay"
+        )
+    return found
+
+
+def operations_lacked(settings: SwiftSettings) -> dict[str, str]:
+    """Operations of suites over Swift's API that the pipeline does not do, and what it does."""
+    found: dict[str, str] = {}
+    if not settings.formpost:
+        found["write-form"] = (
+            "formpost is not in the pipeline (401): in `settings` of the layout, say "
+            "`formpost: true`"
+        )
+    if "slo" not in words(settings):
+        found["read-part"] = "there is no slo in its pipeline, which makes objects of segments"
+    return found
 
 
 def about(settings: SwiftSettings) -> str:

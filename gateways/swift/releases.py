@@ -44,7 +44,10 @@ _NO_CHUNKS: Final[Mapping[S3Way, str]] = {
     "trailers": "this s3api does not know checksums in trailers (501)",
 }
 
-_NO_TAGS: Final = {"tag": "s3api has no tags of objects (501)"}
+_NO_TAGS: Final = {
+    "tag": "s3api has no tags of objects (501)",
+    "write-form": "s3api takes no forms (412, or 400 by formpost)",
+}
 _NO_CONDITIONS: Final = {
     **_NO_TAGS,
     **dict.fromkeys(
@@ -61,8 +64,6 @@ _NO_PARTS: Final = {
 _IGNORES_PARTS: Final = {
     "read-part": "this Swift ignores part-number, and sends the complete object",
 }
-NO_SLO: Final = {"read-part": "there is no slo in its pipeline, which makes objects of segments"}
-"""What the Swift API does not do without that middleware."""
 
 _VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
 

@@ -175,6 +175,10 @@ class SwiftSettings(FrontedSettings):
 
     The bare one treats manifests of large objects, bulk requests and archives as plain requests:
     they are answered, but not carried out."""
+    formpost: bool = False
+    """Take objects from forms that browsers post: formpost, which Swift's sample pipeline lacks,
+    after tempurl; only in the standard pipeline.
+    """
     s3api: bool = False
     """Serve the S3 API too, by the middleware s3api (and slo, which its multipart uploads need)."""
     replicas: Count = 3

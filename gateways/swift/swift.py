@@ -13,6 +13,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
+from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import program
 from weighbridge.gateways.file_grammar import FileGrammar
@@ -28,11 +29,10 @@ from weighbridge.gateways.gateway import (
     Unfit,
     tier_of,
 )
-from weighbridge.gateways.swift import codes, config, options, scopes
+from weighbridge.gateways.swift import codes, config, options, pipeline, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, put, shown
-from weighbridge.gateways.swift.pipeline import words
-from weighbridge.gateways.swift.releases import NO_SLO, RELEASES
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
@@ -65,6 +65,8 @@ class Swift(Gateway):
                     "failure_domain to disk",
                     ("settings", "ec"),
                 )
+        if settings.formpost and settings.pipeline != "standard":
+            raise ValueError("formpost needs the standard pipeline, whose tempurl has its key")
         if len(place.storage) < settings.replicas:
             raise ValueError(
                 f"{settings.replicas} replicas, each in its own zone, need {settings.replicas} "
@@ -112,12 +114,16 @@ class Swift(Gateway):
         """As its release's s3api."""
         return RELEASES[self.release].s3_lacks
 
+    def swift_lacks(self) -> Mapping[SwiftWay, str]:
+        """As its pipeline."""
+        return pipeline.lacks(self.settings)
+
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """As its release, and as its pipeline."""
+        """As its release, and over the Swift API as its pipeline."""
         release = RELEASES[self.release]
         if api == "s3":
             return release.s3_lacks_operations
-        return {**release.lacks_operations, **({} if "slo" in words(self.settings) else NO_SLO)}
+        return {**release.lacks_operations, **pipeline.operations_lacked(self.settings)}
 
     @property
     def own_ca(self) -> bool:

@@ -36,6 +36,7 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "update-metadata": {},
     "tag": {},
     "read-part": {"multipart": {"part": PART}},
+    "write-form": {},
 }
 """The keys of a workload of each operation."""
 REQUESTS: Final = {"write-multipart": {"s3": 5, "swift": 4}, "list-all": {"s3": 2, "swift": 3}}
@@ -158,6 +159,11 @@ GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
     ),
     "tag": lambda _api, _head: answer("200 OK"),
     "read-part": _read_part,
+    "write-form": lambda api, _head: (
+        answer("201 Created", b"201 Created")
+        if api == "swift"
+        else answer("204 No Content", b"", f'ETag: "{MD5}"')
+    ),
 }
 """The right answer to a request of an operation, by API and head."""
 LACKED: Final = {("tag", "swift")}
@@ -168,6 +174,8 @@ SENT: Final = [
 """Every operation over every API that has it."""
 
 
-def of_api(api: str) -> dict[str, str]:
+def of_api(api: str) -> dict[str, Any]:
     """What an engine is given for an API."""
-    return {"api": api, "base_path": "/v1/AUTH_test", "token": "t"} if api == "swift" else {}
+    key = {"key": "k", "digest": "sha256"}
+    own = {"api": api, "base_path": "/v1/AUTH_test", "token": "t", "temp_url": key}
+    return own if api == "swift" else {}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.drivers.conftest import Bench, serving, shape, until
-from tests.drivers.good_answers import GOOD, REQUESTS, SENT, of_api, workload_of
+from tests.drivers.good_answers import BODY, GOOD, REQUESTS, SENT, SIZE, of_api, workload_of
 from weighbridge.suites import TRAITS, Operation
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "what-is-sent.md"
@@ -45,7 +45,9 @@ ABOUT: Final[dict[Operation, str]] = {
     "`write-part` each part. An error in the 200 of the last request is `error-body`. An upload "
     "that fails ends with the parts of it that are outstanding: its parts "
     "stay until its container is deleted. Over Swift it is a static large object, deleted with its "
-    "segments.",
+    "segments; with `manifest: dynamic` a dynamic one: the last request has no body but "
+    "`X-Object-Manifest: CONTAINER/NAME/`, and the object is deleted with its segments by one "
+    "`POST ?bulk-delete`, which must say that each was deleted.",
     "list-all": "A complete container, page by page: key `listing: {page: 1000, prefix: …, "
     "delimiter: …}`. Results have two rows: `list-all` is the listing from the first page to the "
     "last, `list-page` each page. S3 says whether there is more; over Swift only an empty page is "
@@ -68,6 +70,13 @@ ABOUT: Final[dict[Operation, str]] = {
     "200 without one, and have as many bytes. The complete object is `ignored-part`, another part "
     "`wrong-range`. Objects need at least two parts. What is known to ignore the number (radosgw "
     "14 to 18, and any over its Swift API; Swift before 2.34) is refused before the start.",
+    "write-form": "A new object in a form, as browsers post it: without a token or an "
+    "`Authorization`, let in by a signed policy, or over Swift by a signature over path, size, "
+    "count and time (SHA-1, which all releases take), both valid for an hour. S3’s answer must be "
+    "204, and its `ETag`, if it is an MD5, that of the object; Swift’s is about the form and has "
+    "none. Swift needs `formpost: true` in the layout’s settings. What a layout is known not to "
+    "take is refused before the start: radosgw’s Swift API refuses the owner such an object, or "
+    "ends (18), and s3api takes no forms.",
 }
 HEAD: Final = """\
 # What is sent
@@ -132,6 +141,13 @@ _PATTERNS: Final[tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]] =
     (r"weighbridge/[0-9.]+", "weighbridge/(version)"),
     (r"Content-MD5: \S+", "Content-MD5: (base64)"),
 )
+_FORM_PATTERNS: Final[tuple[tuple[str, str], ...]] = (
+    (r"/\d{8}/us-east-1", "/(day)/us-east-1"),
+    (r"\d{8}T\d{6}Z", "(date)"),
+    (r'(name="policy"\n\n)\S+', r"\1(base64)"),
+    (r'(name="(?:x-amz-)?signature"\n\n)([0-9a-f]+)', r"\1(hexadecimal)"),
+    (r'(name="expires"\n\n)\d+', r"\1(seconds since 1970)"),
+)
 
 
 def _text(head: bytes, body: bytes, port: int) -> str:
@@ -140,6 +156,11 @@ def _text(head: bytes, body: bytes, port: int) -> str:
         text = re.sub(pattern, instead, text)
     if not body:
         return text
+    if body.startswith(b"--"):
+        form = body.replace(BODY, f"({SIZE} bytes)".encode()).decode().replace("\r\n", "\n")
+        for pattern, instead in _FORM_PATTERNS:
+            form = re.sub(pattern, instead, form)
+        return f"{text}\n\n{form.rstrip()}"
     readable = body[:1] in (b"<", b"[", b"/")
     return f"{text}\n\n{body.decode().rstrip() if readable else f'({len(body)} bytes)'}"
 

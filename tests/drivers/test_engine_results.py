@@ -73,7 +73,7 @@ def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
         assert count * 200 <= by[operation]["bytes"] <= count * PART
         assert by[operation]["bytes"] % 200 == 0
         return
-    moving = ("read-if-match", "write-multipart", "write-if-none-match")
+    moving = ("read-if-match", "write-multipart", "write-if-none-match", "write-form")
     moved = SIZE if operation in moving else 0
     if operation == "read-range":  # 400, 400 and 200 bytes of each object
         assert by[operation]["bytes"] == sum((PART, PART, 200)[at % 3] for at in range(count))

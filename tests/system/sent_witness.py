@@ -15,6 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from weighbridge.drivers.engine._native import content, object_name, written_name
+from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup
@@ -36,7 +37,18 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     "update-metadata": {"pick": "sequential"},
     "tag": {"pick": "sequential"},
     "read-part": {"multipart": {"part": PART}},
+    "write-form": {},
+    "dynamic": {
+        "operations": {"write-multipart": 1},
+        "multipart": {"part": 5 << 20, "at_once": 2, "manifest": "dynamic"},
+    },
+    "presigned": {
+        "operations": {"write": 2, "read": 1, "read-range": 1, "head": 1, "delete": 1},
+        "range": {"bytes": 10_000, "at": "random"},
+        "signing": {"auth": "query"},
+    },
 }
+MAKING = ("copy", "write-multipart", "dynamic", "write-if-none-match", "write-form")
 OBJECTS = 20
 
 
@@ -56,6 +68,8 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
     )
     bucket = f"{setup.bucket_prefix}-{operation}-0"
     account.make_bucket(bucket)
+    if temp_urls.needs_key(workload, setup.api):
+        temp_urls.give_container(account, bucket, temp_urls.key_of(setup))
     group = NativeWorkerGroup(setup, account, workload, 1)
     if workload.needs_objects:
         group.prepare(0, objects, 4)
@@ -63,7 +77,8 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
     prepared = group.progress()
     group.open_window()
     group.add_worker(0, 1, 0)
-    most = 2 if workload.deletes else 3
+    # Of the mix, until two objects were written that are still there.
+    most = 40 if operation == "presigned" else 2 if workload.deletes else 3
     wait(lambda: group.progress().done >= prepared.done + most or bool(group.progress().failed))
     group.close_window()
     group.stop(30)
@@ -75,10 +90,6 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
         bodies = [b"".join(sdk.read(bucket, object_name(at))) for at in range(2)]
         seen["noted"] = notes
         seen["same"] = bodies == [content(SEED, size, 0, size)] * 2
-    if operation in ("copy", "write-multipart", "write-if-none-match") and not progress.failed:
-        names = [written_name(1, 0, 0, index) for index in range(2)]
-        same = [b"".join(sdk.read(bucket, name)) == content(SEED, size, 0, size) for name in names]
-        seen["same"] = all(same) and [sdk.head(bucket, name) for name in names] == [size, size]
     if operation == "read-part":
         name = object_name(0)
         seen["same"] = b"".join(sdk.read(bucket, name)) == content(SEED, size, 0, size)
@@ -88,17 +99,40 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
         group.delete_prepared(2)
         wait(lambda: not group.progress().running)
         seen["after"] = list(account.objects(bucket))
+    if operation == "presigned" and not progress.failed:
+        left = [name for name in account.objects(bucket) if name.startswith("written-")]
+        bodies = [b"".join(sdk.read(bucket, name)) for name in left]
+        seen["same"] = len(left) > 0 and set(bodies) == {content(SEED, size, 0, size)}
+    if operation in MAKING and not progress.failed:
+        seen["same"] = reads_back(sdk, bucket, size)
+    if operation == "dynamic" and isinstance(sdk, SwiftClient):
+        head = sdk._connection.head_object(bucket, written_name(1, 0, 0, 0))
+        seen["manifest"] = head.get("x-object-manifest")
+    if operation == "presigned" and isinstance(sdk, SwiftClient):
+        temp_urls.forget(account, temp_urls.key_of(setup))
+        found = sdk._connection.head_account()
+        seen["keys"] = [name for name in found if "temp-url-key" in name and found[name]]
     if operation == "delete-many":
         seen["left"] = sdk.list(bucket)
     group.delete_written(4)
     wait(lambda: not group.progress().running)
-    if operation == "write-multipart":
+    if operation in ("write-multipart", "dynamic"):
         # Deleted with their parts, over Swift too.
         seen["after"] = list(account.objects(bucket))
     for name in [*account.objects(bucket), *(object_name(at) for at in range(OBJECTS))]:
         account.delete_object(bucket, name)
     wait(lambda: account.delete_bucket(bucket))
     return seen
+
+
+def reads_back(sdk: Client, bucket: str, size: int) -> bool | str | None:
+    """Whether the SDK reads what the worker wrote first, or the class of error that it gets."""
+    names = [written_name(1, 0, 0, index) for index in range(2)]
+    try:
+        same = [b"".join(sdk.read(bucket, name)) == content(SEED, size, 0, size) for name in names]
+    except Exception as error:  # noqa: BLE001 - each SDK has its own
+        return sdk.classify(error) or repr(error)
+    return all(same) and [sdk.head(bucket, name) for name in names] == [size, size]
 
 
 def noted(sdk: Client, bucket: str, name: str, operation: str) -> str:
@@ -149,7 +183,8 @@ def main() -> None:
     account.authenticate()
     sdk: Client
     sdk = S3Client(setup, account, 1) if setup.target.api == "s3" else SwiftClient(setup, account)
-    served = [name for name, traits in TRAITS.items() if setup.target.api in traits.sent]
+    served = {str(name) for name, traits in TRAITS.items() if setup.target.api in traits.sent}
+    served |= {"presigned"} if setup.target.api == "s3" else {"presigned", "dynamic"}
     names = [name for name in WORKLOADS if name in served]
     json.dump({name: one(setup, account, sdk, name) for name in names}, sys.stdout)
 

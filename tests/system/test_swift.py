@@ -55,9 +55,11 @@ def steps(deployment: Deployment, program: str) -> str:
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with deployed(
-        "swift-s3api", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
-    ) as deployment:
+    def with_forms(layout: str) -> str:
+        return layout.replace("  s3api: true\n", "  s3api: true\n  formpost: true\n")
+
+    folder = tmp_path_factory.mktemp("swift")
+    with deployed("swift-s3api", folder, with_forms, change_hardware=unlimited) as deployment:
         yield deployment
 
 

@@ -249,7 +249,7 @@ def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
         )
 
 
-def _refuse_s3_ways(suite: Suite, planned: Sequence[Planned]) -> None:
+def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
     """Raise UsageError when a layout does not take requests that are signed as a workload's, or
     does not encrypt as they ask.
     """
@@ -264,11 +264,19 @@ def _refuse_s3_ways(suite: Suite, planned: Sequence[Planned]) -> None:
         )
         if way in lacked
     ]
+    faults += [
+        f"{workload.name}: {one.layout.name} ({one.layout.release}): {missing[swift_way]}"
+        for one in planned
+        if "swift" in suite.api and (missing := one.gateway.swift_lacks())
+        for workload in suite.workloads
+        for swift_way in workload.swift_needs
+        if swift_way in missing
+    ]
     if faults:
         raise UsageError(
             "\n".join(faults),
-            advice="Leave that `signing` or `encryption` out, or choose another release; see "
-            "docs/signing.md and docs/keeping.md.",
+            advice="Leave that `signing`, `encryption` or `manifest` out, or choose another "
+            "release; see docs/signing.md and docs/keeping.md.",
         )
 
 
@@ -330,7 +338,7 @@ def make_plan(
         )
     _refuse_lone_drivers(suite, planned)
     _refuse_repeated_content(suite, planned)
-    _refuse_s3_ways(suite, planned)
+    _refuse_ways(suite, planned)
     _refuse_lacking(suite, planned)
     unfit = aging.unfit(suite, planned)
     if unfit:

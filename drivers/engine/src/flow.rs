@@ -4,7 +4,9 @@ use crate::answer::Outcome;
 use crate::config::{Api, Config};
 use crate::digests::Sum;
 use crate::list::Page;
-use crate::picker::{Part, Request};
+use crate::operation::Operation;
+use crate::options::parts;
+use crate::picker::{Object, Part, Request};
 use crate::recorder::Failure;
 
 /// Pages in a row without a name before a listing is given up.
@@ -42,10 +44,21 @@ impl Flow {
         }
     }
 
-    /// The first request of an operation: Swift's uploads begin with their first part.
+    /// The first request of an operation: Swift's uploads begin with their first part, and its
+    /// dynamic large objects are deleted with their segments as several objects.
     #[must_use]
     pub fn first(request: Request, config: &Config) -> Request {
+        let is_written = matches!(request.object, Object::Written(_));
         match request.part {
+            // There is no request that deletes an object with what its name begins the names of.
+            Part::Whole
+                if request.operation == Operation::Delete
+                    && is_written
+                    && config.has_dynamic_manifests() =>
+            {
+                let bytes = config.workload.multipart.map_or(request.size, |one| one.part);
+                Request { part: Part::Several(parts(request.size, bytes) + 1), ..request }
+            }
             Part::Begin if config.api != Api::S3 => {
                 Request { part: piece(&request, config, 1), ..request }
             }

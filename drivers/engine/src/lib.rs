@@ -4,7 +4,7 @@
 //! python                       what _native.pyi declares; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, ring, sign, signing, encryption, dates, body, checksum,
+//!       request, ring, sign, signing, temp_url, encryption, dates, body, checksum,
 //!       answer, list, http, link, content, digests, picker, job, source,
 //!       endpoints, recorder -> records, histograms
 //!   null                       a small S3 and Swift server that stores no bodies
@@ -45,6 +45,7 @@ pub mod sign;
 pub mod signing;
 pub mod source;
 pub mod sys;
+pub mod temp_url;
 pub mod worker;
 pub mod workload;
 pub mod xml;

@@ -40,6 +40,8 @@ pub enum Operation {
     Tag,
     /// GET of one part, by its number, of a prepared object that was uploaded in parts.
     ReadPart,
+    /// POST of a form with a new object, as browsers send it.
+    WriteForm,
     /// A part of `WriteMultipart`; counted beside it, in no workload by itself.
     WritePart,
     /// A page of `ListAll`; counted beside it, in no workload by itself.
@@ -47,7 +49,7 @@ pub enum Operation {
 }
 
 /// The operations that a workload can have, in the order their weights are drawn.
-pub const OPERATIONS: [Operation; 17] = [
+pub const OPERATIONS: [Operation; 18] = [
     Operation::Read,
     Operation::Write,
     Operation::Delete,
@@ -65,6 +67,7 @@ pub const OPERATIONS: [Operation; 17] = [
     Operation::UpdateMetadata,
     Operation::Tag,
     Operation::ReadPart,
+    Operation::WriteForm,
 ];
 
 impl Operation {
@@ -84,6 +87,13 @@ impl Operation {
     #[must_use]
     pub fn writes(self) -> bool {
         matches!(self, Self::Write | Self::WriteIfNoneMatch | Self::Copy | Self::WriteMultipart)
+            || self == Self::WriteForm
+    }
+
+    /// Whether its request has the content of a complete object.
+    #[must_use]
+    pub fn sends_object(self) -> bool {
+        self.puts() || self == Self::WriteForm
     }
 
     /// Whether it is a PUT of a complete object.
@@ -161,6 +171,7 @@ impl Operation {
             Self::UpdateMetadata => "update-metadata",
             Self::Tag => "tag",
             Self::ReadPart => "read-part",
+            Self::WriteForm => "write-form",
             Self::WritePart => "write-part",
             Self::ListPage => "list-page",
         }

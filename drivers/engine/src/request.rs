@@ -10,12 +10,15 @@ use crate::picker::{Object, Part, Request};
 use crate::ring::Ring;
 use crate::sign::{Signer, Told};
 use crate::signing::{Auth, Signing};
+use crate::temp_url::TempUrlSigner;
 use crate::workload::{Operation, WorkerId, put_number, put_object_name, put_written_name};
 use std::{sync::Arc, time::Duration};
 
 mod bodies;
+mod forms;
 mod queries;
 
+pub use forms::tail_of;
 use queries::metadata;
 
 /// Writes the heads of one engine's requests.
@@ -28,6 +31,9 @@ pub struct HeadWriter {
     content: Arc<Content>,
     /// The query of a presigned URL.
     presigned: Vec<u8>,
+    /// Signs temporary URLs and forms of Swift's.
+    temp_urls: Option<TempUrlSigner>,
+    sends_temp_urls: bool,
     /// Buckets are named in the host name, not in the path.
     is_virtual: bool,
     /// `/base`.
@@ -39,6 +45,8 @@ pub struct HeadWriter {
     hosts: Vec<Vec<u8>>,
     /// What follows `Host` in every head: `User-Agent`, Swift's token.
     common: Vec<u8>,
+    /// The same without a token.
+    bare: Vec<u8>,
     path: Vec<u8>,
     authority: Vec<u8>,
     query: Vec<u8>,
@@ -50,6 +58,8 @@ pub struct HeadWriter {
     segments: Segmented,
     /// Length of a part of an upload.
     part_bytes: u64,
+    /// Whether large objects have a dynamic manifest.
+    is_dynamic: bool,
     ring: Option<Routes>,
 }
 
@@ -81,11 +91,14 @@ impl HeadWriter {
             encryption: Asked::of(config.workload.encryption, config.seed),
             content: Content::of(config.seed, config.workload.objects.compressible),
             presigned: Vec::new(),
+            temp_urls: TempUrlSigner::of(config),
+            sends_temp_urls: config.sends_temp_urls(),
             is_virtual: config.is_virtual(),
             base: config.base_path.clone().into_bytes(),
             stem: format!("{}-{}-", config.bucket_prefix, config.workload.name).into_bytes(),
             hosts: hosts.iter().map(|host| host.as_bytes().to_vec()).collect(),
-            common: common(config.api, &config.token),
+            common: common(config.api, config.sent_token()),
+            bare: common(config.api, ""),
             path: Vec::with_capacity(256),
             authority: Vec::with_capacity(256),
             query: Vec::with_capacity(256),
@@ -93,6 +106,7 @@ impl HeadWriter {
             listing: config.workload.listing.clone().unwrap_or_default(),
             segments: config.segmented(),
             part_bytes: config.workload.multipart.map_or(u64::MAX, |multipart| multipart.part),
+            is_dynamic: config.has_dynamic_manifests(),
             ring: config.ring.as_ref().map(|ring| Routes {
                 ring: ring.clone(),
                 devices: ring
@@ -108,7 +122,7 @@ impl HeadWriter {
 
     /// Sends a new Swift token from now on; does nothing for the other APIs.
     pub fn renew(&mut self, token: &str) {
-        if self.api == Api::Swift {
+        if self.api == Api::Swift && !self.sends_temp_urls {
             self.common = common(self.api, token);
         }
     }
@@ -146,13 +160,21 @@ impl HeadWriter {
             self.put_body(request, id, flow);
         }
         self.put_query(request, flow);
-        let auth = if self.api == Api::S3 { self.signing.auth } else { Auth::None };
+        let is_form = request.operation == Operation::WriteForm;
+        if is_form {
+            self.put_form(request, id, now.as_secs());
+        }
+        let is_signed = self.api == Api::S3 && !is_form;
+        let auth = if is_signed { self.signing.auth } else { Auth::None };
         if auth == Auth::Query {
             self.presigned.clear();
             let (into, authority) = (&mut self.presigned, &self.authority);
             let (path, query) = (&self.path, &self.query);
             self.signer.put_query(into, method, authority, path, query, now.as_secs());
             std::mem::swap(&mut self.query, &mut self.presigned);
+        }
+        if let Some(signer) = self.temp_urls.as_ref().filter(|_| self.sends_temp_urls) {
+            signer.put_query(&mut self.query, method, &self.path, now.as_secs());
         }
         out.clear();
         out.extend_from_slice(method.as_bytes());
@@ -173,7 +195,7 @@ impl HeadWriter {
         }
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(&self.authority);
-        out.extend_from_slice(&self.common);
+        out.extend_from_slice(if is_form { &self.bare } else { &self.common });
         if auth == Auth::Header {
             let (copy_source, metadata) = (&self.copy_source(request, id), &metadata(request));
             if matches!(self.query.as_slice(), b"uploads" | b"delete" | b"tagging") {
@@ -209,15 +231,16 @@ impl HeadWriter {
 
     /// Writes the path of a request, and the value of its `Host` header.
     fn put_path(&mut self, request: &Request, id: &WorkerId, server: usize) {
+        let is_form = request.operation == Operation::WriteForm;
         let of_bucket = matches!(
             request.operation,
             Operation::List | Operation::ListAll | Operation::DeleteMany
-        );
+        ) || (is_form && self.api == Api::S3);
         let (path, authority) = (&mut self.path, &mut self.authority);
         path.clear();
         path.extend_from_slice(&self.base);
         authority.clear();
-        if request.operation == Operation::DeleteMany && self.api != Api::S3 {
+        if matches!(request.part, Part::Several(_)) && self.api != Api::S3 {
             authority.extend_from_slice(&self.hosts[server]);
             path.push(b'/'); // of the account: names include the container
             return;
@@ -235,7 +258,9 @@ impl HeadWriter {
         if !of_bucket || self.is_virtual {
             path.push(b'/');
         }
-        if !of_bucket {
+        if is_form && !of_bucket {
+            path.extend_from_slice(forms::PREFIX);
+        } else if !of_bucket {
             put_name(path, request.object, id);
             if let (Part::Piece { number, .. }, true) = (request.part, self.api != Api::S3) {
                 path.push(b'/');
@@ -247,7 +272,7 @@ impl HeadWriter {
 
 fn method(request: &Request) -> &'static str {
     match (request.operation, request.part) {
-        (_, Part::Begin) | (Operation::DeleteMany, _) => "POST",
+        (_, Part::Begin | Part::Several(_)) | (Operation::WriteForm, _) => "POST",
         (Operation::Copy | Operation::WritePart, _) | (_, Part::Piece { .. } | Part::Note(_)) => {
             "PUT"
         }
@@ -276,6 +301,7 @@ pub fn put_close(head: &mut Vec<u8>) {
 fn common(api: Api, token: &str) -> Vec<u8> {
     let token = match api {
         Api::S3 => String::new(),
+        Api::Swift if token.is_empty() => String::new(),
         Api::Swift => format!("X-Auth-Token: {token}\r\n"),
         // As proxies, which pass the client's token on. Without a token an object server would keep
         // authenticated reads in the page cache, which it otherwise drops (keep_cache_private). The
@@ -287,112 +313,4 @@ fn common(api: Api, token: &str) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn head_writer(api: &str) -> HeadWriter {
-        head_writer_at(api, "127.0.0.1", "path")
-    }
-
-    fn head_writer_at(api: &str, host: &str, addressing: &str) -> HeadWriter {
-        let json = serde_json::json!({
-            "api": api, "host": host, "addressing": addressing, "port": 8080, "tls": false,
-            "ca_file": null, "base_path": "/v1/AUTH_a:b/", "access_key": "AK", "secret_key": "SK",
-            "region": "us-east-1", "token": "tok", "bucket_prefix": "wb",
-            "request_timeout_s": 1.0, "threads": 1, "verify": false, "seed": 1,
-            "workload": {"name": "w", "objects": {"size": 1, "containers": 1, "per_container": 1},
-                "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null}
-        });
-        let config = Config::parse(&json.to_string()).expect("a config");
-        HeadWriter::new(&config, &config.host_headers(), &[])
-    }
-
-    fn head_of(writer: &mut HeadWriter, operation: Operation, container: u64) -> String {
-        let request = Request::whole(operation, container, Object::Prepared(7), 4096);
-        let (mut out, flow) = (Vec::new(), Flow::default());
-        let now = Duration::from_secs(1_401_192_000);
-        writer.write(&mut out, &request, &WorkerId::NONE, 0, now, &flow);
-        String::from_utf8(out).expect("text")
-    }
-
-    fn write(api: &str, operation: Operation) -> String {
-        head_of(&mut head_writer(api), operation, 3)
-    }
-
-    #[test]
-    fn swift_requests_carry_the_token_and_the_storage_path() {
-        let head = write("swift", Operation::Read);
-        assert!(
-            head.starts_with(
-                "GET /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n"
-            ),
-            "{head}"
-        );
-        assert!(head.contains("\r\nX-Auth-Token: tok\r\n") && head.ends_with("\r\n\r\n"), "{head}");
-        assert!(!head.contains("Authorization"));
-        assert!(
-            write("swift", Operation::List)
-                .starts_with("GET /v1/AUTH_a:b/wb-w-3?limit=1000 HTTP/1.1\r\n")
-        );
-    }
-
-    #[test]
-    fn a_renewed_token_replaces_the_first_but_is_not_sent_to_s3() {
-        for (api, sent) in [("swift", true), ("s3", false)] {
-            let mut writer = head_writer(api);
-            writer.renew("another");
-            let head = head_of(&mut writer, Operation::Read, 3);
-            assert_eq!(head.contains("\r\nX-Auth-Token: another\r\n"), sent, "{head}");
-            assert!(!sent || !head.contains("tok\r\n"), "{head}");
-        }
-    }
-
-    #[test]
-    fn virtual_hosts_name_the_bucket_in_the_host_and_not_in_the_path() {
-        let mut writer = head_writer_at("s3", "store.example", "virtual");
-        let read = head_of(&mut writer, Operation::Read, 3);
-        assert!(
-            read.starts_with(
-                "GET /v1/AUTH_a:b/object-0000000007 HTTP/1.1\r\nHost: wb-w-3.store.example:8080\r\n"
-            ),
-            "{read}"
-        );
-        let list = head_of(&mut writer, Operation::List, 12);
-        assert!(
-            list.starts_with(
-                "GET /v1/AUTH_a:b/?list-type=2&max-keys=1000 HTTP/1.1\r\n\
-                 Host: wb-w-12.store.example:8080\r\n"
-            ),
-            "{list}"
-        );
-        assert!(list.contains("\r\nx-amz-security-token: tok\r\nAuthorization: "), "{list}");
-    }
-
-    #[test]
-    fn the_last_request_of_a_connection_says_so_in_its_head() {
-        let mut head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
-        put_close(&mut head);
-        assert_eq!(head, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    }
-
-    #[test]
-    fn s3_requests_are_signed_and_writes_have_a_length() {
-        let head = write("s3", Operation::Write);
-        assert!(
-            head.starts_with("PUT /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\n"),
-            "{head}"
-        );
-        assert!(
-            head.contains(
-                "\r\nx-amz-date: 20140527T120000Z\r\nx-amz-security-token: tok\r\n\
-                 Authorization: AWS4-HMAC-SHA256 Credential=AK/20140527/"
-            ),
-            "{head}"
-        );
-        assert!(
-            head.contains("\r\nContent-Length: 4096\r\n") && !head.contains("X-Auth-Token"),
-            "{head}"
-        );
-        assert!(!write("s3", Operation::Delete).contains("Content-Length"));
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ use crate::dates::date;
 use crate::encryption::Field;
 use crate::signing::Checksum;
 use ring::{digest, hmac};
+mod policy;
 
 /// Value in place of the payload's hash.
 pub const UNSIGNED: &[u8] = b"UNSIGNED-PAYLOAD";

@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::picker::Request;
 use crate::reactor::Context;
 use crate::recorder::Failure;
-use crate::request::put_close;
+use crate::request::{put_close, tail_of};
 use crate::shared::Shared;
 use crate::source::{Source, Step};
 use crate::sys::{Ready, now_ns};
@@ -310,6 +310,8 @@ impl Worker {
             self.to_send += length;
         }
         self.body.begin(&mut self.out, request.size, span, framing, &context.shared.content);
+        self.body.end_with(tail_of(&request));
+        self.to_send += tail_of(&request).len() as u64;
         self.sent = 0;
         self.answer.reset();
         let start = hashing_ns.unwrap_or_else(now_ns);

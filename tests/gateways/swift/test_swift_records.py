@@ -61,6 +61,34 @@ def test_the_pipeline_is_that_of_swifts_sample_or_the_studys() -> None:
     assert piped(SwiftSettings(pipeline="study-2014")) == "healthcheck cache tempauth proxy-server"
 
 
+def test_only_a_pipeline_with_their_middleware_takes_temporary_urls_and_dynamic_manifests() -> None:
+    taken = [
+        Swift("swift-2.30", PLACE, SwiftSettings(pipeline=one)).swift_lacks()
+        for one in ("standard", "study-2014")
+    ]
+    assert taken == [
+        {},
+        {
+            "temporary URLs": "tempurl is not in the pipeline: it needs a token (401)",
+            "dynamic large objects": "dlo and bulk are not in the pipeline: the object would be "
+            "empty, and its segments stay",
+        },
+    ]
+
+
+def test_forms_are_taken_only_where_the_layout_says_so_by_formpost_after_tempurl() -> None:
+    plain, forms = SwiftSettings(), SwiftSettings(formpost=True)
+    assert piped(forms) == STANDARD.replace("tempurl", "tempurl formpost")
+    lacked = Swift("swift-2.30", PLACE, plain).operations_lacked("swift")
+    assert lacked.keys() == {"read-part", "write-form"}
+    assert "say `formpost: true`" in lacked["write-form"]
+    with_forms = Swift("swift-2.30", PLACE, forms)
+    assert with_forms.operations_lacked("swift").keys() == {"read-part"}  # of the release
+    assert "write-form" in with_forms.operations_lacked("s3")
+    with pytest.raises(ValueError, match="formpost needs the standard pipeline"):
+        Swift("swift-2.30", PLACE, SwiftSettings(formpost=True, pipeline="study-2014"))
+
+
 def test_s3api_comes_just_before_authentication_and_slo_after_it() -> None:
     assert piped(SwiftSettings(s3api=True)) == STANDARD.replace("tempauth", "s3api tempauth")
     bare = proxy_conf(SwiftSettings(s3api=True, pipeline="study-2014"))

@@ -30,6 +30,9 @@ impl Answer {
             Operation::ReadPart => matches!(status, 200 | 206),
             Operation::ReadIfNoneMatch => status == 304,
             Operation::RewriteIfNoneMatch => status == 412,
+            // Any other success was for another kind of POST.
+            Operation::WriteForm if required.xml => status == 204,
+            Operation::WriteForm => matches!(status, 200 | 201),
             _ => good || (gone_is_fine && status == 404),
         };
         let excerpt =
@@ -64,7 +67,9 @@ impl Answer {
                     head.length.map_or("no length".into(), |length| format!("{length} bytes"));
                 Err((Failure::WrongLength, format!("{length} of an object of {}", request.size)))
             }
-            Operation::Write | Operation::WriteIfNoneMatch => check_sum(required, head.md5),
+            Operation::Write | Operation::WriteIfNoneMatch | Operation::WriteForm => {
+                check_sum(required, head.md5)
+            }
             Operation::Copy | Operation::UpdateMetadata => {
                 let found =
                     if required.xml { results::copied(&self.excerpt) } else { Ok(head.md5) };
@@ -76,7 +81,8 @@ impl Answer {
             Operation::DeleteMany => self.check_deleted(request, required),
             Operation::Delete if required.segments && good => {
                 let found = results::bulk_deleted(&self.excerpt).map_err(bad_result)?;
-                let least = u64::from(!gone_is_fine);
+                let all = if let Part::Several(count) = request.part { count } else { 1 };
+                let least = if gone_is_fine { 0 } else { all };
                 judge_deleted(&found, least).map(|()| Outcome::Done)
             }
             _ => Ok(Outcome::Done),

@@ -4,6 +4,7 @@
 
 mod api;
 mod connection;
+mod forms;
 mod requests;
 mod s3;
 mod server;

@@ -21,7 +21,7 @@ impl HeadWriter {
             (Operation::List, _) => query.extend_from_slice(b"limit=1000"),
             (Operation::ListAll, _) => self.put_page(flow),
             (Operation::DeleteMany, _) if is_s3 => query.extend_from_slice(b"delete"),
-            (Operation::DeleteMany, _) => query.extend_from_slice(b"bulk-delete"),
+            (_, Part::Several(_)) => query.extend_from_slice(b"bulk-delete"),
             (Operation::Tag, _) => query.extend_from_slice(b"tagging"),
             (Operation::Delete, _) if self.segments.has(request.object) => {
                 query.extend_from_slice(b"multipart-manifest=delete");
@@ -42,6 +42,7 @@ impl HeadWriter {
                 query.extend_from_slice(b"uploadId=");
                 put_encoded(query, &flow.upload);
             }
+            (_, Part::Finish) if self.is_dynamic => {}
             (_, Part::Finish) => query.extend_from_slice(b"multipart-manifest=put"),
             _ => {}
         }
@@ -115,6 +116,9 @@ impl HeadWriter {
                 }
                 self.put_length(out, sent_length(&self.signing, request.size));
             }
+            Part::Whole if request.operation == Operation::WriteForm => {
+                self.put_form_headers(out, request);
+            }
             Part::Whole if request.operation.names_content() => {
                 let name: &[u8] = match request.operation {
                     Operation::ReadIfMatch => b"If-Match",
@@ -154,6 +158,15 @@ impl HeadWriter {
                 }
                 out.extend_from_slice(b"Content-Length: 0\r\n");
             }
+            Part::Finish if self.is_dynamic => {
+                out.extend_from_slice(b"X-Object-Manifest: ");
+                out.extend_from_slice(&self.stem);
+                put_number(out, request.container, 1);
+                out.push(b'/');
+                put_name(out, request.object, id);
+                out.extend_from_slice(b"/\r\n");
+                self.put_length(out, 0);
+            }
             Part::Several(_) | Part::Finish | Part::Note(_) => self.put_body_fields(out, request),
             Part::Whole | Part::Numbered { .. } | Part::Page(_) => {}
         }
@@ -180,7 +193,7 @@ impl HeadWriter {
             // Required there: boto3's checksum instead is refused by older stores.
             let md5 = STANDARD.encode(Md5::digest(&self.body));
             out.extend_from_slice(format!("Content-MD5: {md5}\r\n").as_bytes());
-        } else if request.operation == Operation::DeleteMany {
+        } else if matches!(request.part, Part::Several(_)) {
             out.extend_from_slice(b"Accept: application/json\r\n");
         }
         let length = self.body.len();

@@ -83,9 +83,10 @@ impl Worker {
             Operation::ListAll => self.flow.bytes,
             Operation::List => self.answer.received(),
             operation if operation.reads() => self.answer.received(),
-            Operation::Write | Operation::WriteIfNoneMatch | Operation::WriteMultipart => {
-                request.size
-            }
+            Operation::Write
+            | Operation::WriteIfNoneMatch
+            | Operation::WriteForm
+            | Operation::WriteMultipart => request.size,
             _ => 0,
         };
         let thread = &context.shared.threads[context.thread];

@@ -95,6 +95,7 @@ impl Worker {
         match request.operation {
             Operation::Write
             | Operation::WriteIfNoneMatch
+            | Operation::WriteForm
             | Operation::Copy
             | Operation::UpdateMetadata => {
                 // With a customer's key an ETag need not be the MD5 of the body.
