@@ -26,6 +26,7 @@ from weighbridge.results.record.step import Pass
 from weighbridge.suites import (
     PLAIN,
     UNSIGNED,
+    VERSIONS,
     Api,
     DriverName,
     Layer,
@@ -147,6 +148,8 @@ class DriverKind(ABC):
     """Whether its S3 requests are signed as a workload's `signing` says, and ask for its
     `encryption`.
     """
+    keeps_versions: ClassVar[bool] = False
+    """Whether it has buckets keep versions, and knows those of objects (`versions`)."""
     sized_at_start: ClassVar[bool] = False
     """Whether its programs size themselves by the CPUs that they find when they start, as Java:
     limits are then not lifted meanwhile.
@@ -190,6 +193,8 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
             faults.append(f"only S3 requests {only}: over {api} {leave}")
         elif not kind.signs:
             faults.append(f"{kind.traits.label} {own}: {leave}")
+    if workload.versions and not kind.keeps_versions:
+        faults.append(f"{kind.traits.label} knows no versions: leave `{VERSIONS}` out")
     return tuple(faults)
 
 

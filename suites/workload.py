@@ -25,6 +25,7 @@ from weighbridge.suites.operations import (
     sent_words,
 )
 from weighbridge.suites.signing import UNSIGNED, SeveralSignings, WorkloadSigning
+from weighbridge.suites.versions import Versions, unfit_versions
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""
@@ -260,11 +261,14 @@ class Workload(Record):
     one after the other, as it has one request outstanding.
     """
     listing: ListingOptions | None = None
-    """For `list-all`, its pages: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
+    """Of `list-all` and `list-versions`: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
     listed: Listed | None = None
     """Nothing but listings is asked of its objects: `{names_only: true, deleted: [0%, 25%]}`."""
     delete_many: Annotated[int, Field(ge=1, le=1000)] = 100
     """For `delete-many`, how many objects of a container one request deletes."""
+
+    versions: Versions | None = None
+    """How many versions each object has, in buckets that keep them: `3`; None: they keep none."""
 
     @field_validator("cache", mode="before")
     @classmethod
@@ -280,11 +284,11 @@ class Workload(Record):
         for operation, key, given in (
             ("read-range", "range", self.range),
             ("write-multipart", "multipart", self.multipart),
-            ("list-all", "listing", self.listing),
+            ("list-versions" if "list-versions" in asked else "list-all", "listing", self.listing),
         ):
             if given is not None and operation not in asked:
                 raise ValueError(f"`{key}` is for {operation}, which this workload has not")
-            if given is None and operation in asked and operation != "list-all":
+            if given is None and operation in asked and key != "listing":
                 example = "{bytes: 64KiB, at: random}" if key == "range" else "{part: 8MiB}"
                 raise ValueError(f"{operation} needs `{key}: {example}`")
         several = self.signing if isinstance(self.signing, tuple) else (self.signing,)
@@ -317,6 +321,8 @@ class Workload(Record):
             )
         if self.listed is not None:
             self.listed.check(asked, sizes, self.objects.per_container, self.listing)
+        if why := unfit_versions(self.versions, asked, self.listed, self.listing, self.objects):
+            raise ValueError(why)
         known = {"read-if-none-match", "read-if-match"} & asked
         if known and not self.objects.has_fixed_sizes:
             raise ValueError(

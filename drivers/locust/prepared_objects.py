@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Literal, TypeVar
+from urllib.parse import quote
 
 import gevent
 
@@ -15,6 +17,7 @@ from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust.account import AccountAnswer, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
+from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
 from weighbridge.suites import PLAIN, Workload, deleted_indexes, whole
@@ -106,20 +109,26 @@ class PreparedObjects:
             ):
                 before = []
                 self.make_buckets(all_of_it, send)
+                for bucket in self._buckets(workload) if workload.versions else ():
+                    self._delete_left(all_of_it, bucket, frozenset(), send)
                 written = workload.objects.containers if command.first_alone else count
                 self.write(all_of_it, range(written), command.parallel, send)
             self._prove_encryption(all_of_it, send, prepared=count > 0)
+            if workload.versions and count:
+                self._versioned(workload).prove()
             if not command.first_alone:
                 self.delete(all_of_it, gone[len(before) :], command.parallel, send)
             self._complete[all_of_it.name] = workload
-        size = workload.objects.size
+        size, each = workload.objects.size, workload.versions or 1
         if isinstance(size, int):
             written_bytes = (count - len(gone)) * size
         else:
             sizes = object_sizes(all_of_it.model_dump_json(), self._setup.seed, 0, count)
             written_bytes = sum(sizes) - sum(sizes[one] for one in gone)
         return Prepared(
-            objects=count - len(gone), bytes=written_bytes, seconds=time.monotonic() - began_s
+            objects=(count - len(gone)) * each,
+            bytes=written_bytes * each,
+            seconds=time.monotonic() - began_s,
         )
 
     def _deleted_numbers(self, workload: Workload) -> list[int]:
@@ -141,15 +150,17 @@ class PreparedObjects:
             if time.monotonic() - sent_s > SEND_S:
                 sent_s = time.monotonic()
                 send(Progress(phase="prepare", done=number, total=workload.objects.containers))
-            self._make_bucket(bucket, public=_is_anonymous(workload))
+            self._make_bucket(workload, bucket)
 
-    def _make_bucket(self, name: str, *, public: bool) -> None:
+    def _make_bucket(self, workload: Workload, name: str) -> None:
         """Make a bucket in at most three attempts: a gateway that has just started may refuse."""
         for pause_s in (0.2, 1.0, None):
             try:
                 self._account.make_bucket(name)
-                if public:
+                if _is_anonymous(workload):
                     self._account.let_all(name)
+                if workload.versions:
+                    self._versioned(workload).keep(name)
             except DriverError:
                 if pause_s is None:
                     raise
@@ -169,7 +180,7 @@ class PreparedObjects:
         name, bucket = object_name(0), self._buckets(workload)[0]
         # Of a customer's key the content must be refused: a store may refuse HEAD alone.
         method = "GET" if encryption == "sse-c" else "HEAD"
-        answer = self._account.ask_object(method, bucket, name)
+        answer = self._account.ask(method, f"/{bucket}/{quote(name)}")
         if not prepared:
             self.delete(workload, (0,), 1, send)
         if not _is_encrypted(answer, encryption):
@@ -180,13 +191,18 @@ class PreparedObjects:
             )
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:
-        """Write a workload's objects by their numbers. Raises DriverError unless all exist."""
+        """Write a workload's objects by their numbers, version by version.
 
-        def start(group: NativeWorkerGroup, some: range, workers: int) -> None:
-            group.prepare(some.start, len(some), workers, some.step)
+        Raises DriverError unless all exist.
+        """
 
-        if numbers:
-            self._all("written", workload, numbers, parallel, start, send)
+        def start(version: int | None, group: NativeWorkerGroup, some: range, workers: int) -> None:
+            group.prepare(some.start, len(some), workers, some.step, version)
+
+        for version in range(workload.versions) if workload.versions else (None,):
+            if numbers:
+                begin = partial(start, version)
+                self._all("written", workload, numbers, parallel, begin, send)
 
     def delete(self, workload: Workload, numbers: Sequence[int], parallel: int, send: Send) -> None:
         """Delete a workload's objects by their numbers. Raises DriverError unless all are gone."""
@@ -206,7 +222,7 @@ class PreparedObjects:
         self.forget(workload)
         workload = whole(workload)
         deleted = failed = 0
-        if workload.needs_objects:
+        if workload.needs_objects and not workload.versions:
             group = self._group(workload)
             group.delete_prepared(parallel)
             progress = self._follow(
@@ -217,11 +233,11 @@ class PreparedObjects:
             if self.lists_nothing:
                 return deleted, workload.objects.count - deleted
         for bucket in self._buckets(workload):
-            more, left = self._delete_bucket(bucket, send)
+            more, left = self._delete_bucket(workload, bucket, send)
             deleted, failed = deleted + more, failed + left
         return deleted, failed
 
-    def _delete_bucket(self, bucket: str, send: Send) -> tuple[int, int]:
+    def _delete_bucket(self, workload: Workload, bucket: str, send: Send) -> tuple[int, int]:
         """Delete a bucket with its content; returns (deleted, failed) objects.
 
         A bucket that remains counts as failed.
@@ -232,13 +248,13 @@ class PreparedObjects:
             gevent.sleep(pause_s)
             if self._account.delete_bucket(bucket):
                 return deleted, failed
-            more, failed = self._delete_left(bucket, frozenset(), send)
+            more, failed = self._delete_left(workload, bucket, frozenset(), send)
             deleted += more
         log.warning("bucket %s cannot be deleted: it is never empty", bucket)
         return deleted, failed + 1
 
     def delete_strays(self, workload: Workload, send: Send) -> tuple[int, int]:
-        """Delete what a workload's buckets contain besides its prepared objects.
+        """Delete what a workload's buckets contain besides its prepared objects, or versions.
 
         Returns (deleted, failed) objects.
         """
@@ -249,22 +265,32 @@ class PreparedObjects:
         )
         deleted = failed = 0
         for bucket in self._buckets(workload):
-            more, left = self._delete_left(bucket, keep, send)
+            more, left = self._delete_left(workload, bucket, keep, send)
             deleted, failed = deleted + more, failed + left
         return deleted, failed
 
-    def _delete_left(self, bucket: str, keep: frozenset[str], send: Send) -> tuple[int, int]:
+    def _delete_left(
+        self, workload: Workload, bucket: str, keep: frozenset[str], send: Send
+    ) -> tuple[int, int]:
         deleted = failed = 0
         sent_s = 0.0
+
+        def report(deleted: int, failed: int) -> None:
+            nonlocal sent_s
+            if time.monotonic() - sent_s > SEND_S:
+                sent_s = time.monotonic()
+                total = deleted + failed
+                send(Progress(phase="cleanup", done=deleted, total=total, errors=failed))
+
+        if workload.versions:
+            return self._versioned(workload).delete_others(bucket, keep, report)
         for name in [name for name in self._account.objects(bucket) if name not in keep]:
             try:
                 self._account.delete_object(bucket, name)
                 deleted += 1
             except DriverError:
                 failed += 1
-            if time.monotonic() - sent_s > SEND_S:
-                sent_s = time.monotonic()
-                send(Progress(phase="cleanup", done=deleted, total=deleted + failed, errors=failed))
+            report(deleted, failed)
         return deleted, failed
 
     def _buckets(self, workload: Workload) -> list[str]:
@@ -272,6 +298,9 @@ class PreparedObjects:
             f"{self._setup.bucket_prefix}-{whole(workload).name}-{index}"
             for index in range(workload.objects.containers)
         ]
+
+    def _versioned(self, workload: Workload) -> VersionedBuckets:
+        return VersionedBuckets(self._setup, self._account, workload)
 
     def _group(self, workload: Workload) -> NativeWorkerGroup:
         return NativeWorkerGroup(self._setup, self._account, workload, allowance().cpus)
@@ -342,10 +371,11 @@ def same_objects(one: Workload, other: Workload) -> bool:
     """Whether two workloads of a name need the same objects; steps of a search differ in rate and
     window.
     """
-    return (one.objects, one.operations, one.listed) == (
+    return (one.objects, one.operations, one.listed, one.versions) == (
         other.objects,
         other.operations,
         other.listed,
+        other.versions,
     )
 
 

@@ -46,6 +46,7 @@ _OVERWRITES: Final = "radosgw ignores If-None-Match over the Swift API, and over
 SWIFT_LACKS: Final[Mapping[str, str]] = {
     "write-if-none-match": _OVERWRITES,
     "rewrite-if-none-match": _OVERWRITES,
+    "versions": "radosgw answers 2xx to X-Versions-Enabled over the Swift API, and keeps none",
 }
 """Operations that its Swift API does not do, and what it does instead: see docs/capabilities.md."""
 

@@ -175,6 +175,8 @@ class SwiftSettings(FrontedSettings):
 
     The bare one treats manifests of large objects, bulk requests and archives as plain requests:
     they are answered, but not carried out."""
+    versions: bool = False
+    """Containers may keep versions (`allow_object_versioning` of versioned_writes), over S3 too."""
     s3api: bool = False
     """Serve the S3 API too, by the middleware s3api (and slo, which its multipart uploads need)."""
     replicas: Count = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import ObjectApi
@@ -35,6 +35,11 @@ from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
+_NO_VERSIONS: Final = (
+    "its proxies ignore X-Versions-Enabled, and s3api answers 501; say `settings: {versions: "
+    "true}` in the layout"
+)
+
 
 class Swift(Gateway):
     """OpenStack Swift."""
@@ -64,6 +69,11 @@ class Swift(Gateway):
                     "failure_domain to disk",
                     ("settings", "ec"),
                 )
+        if settings.versions and settings.pipeline != "standard":
+            raise Unfit(
+                f"versions need versioned_writes and symlink, which {settings.pipeline} has not",
+                ("settings", "versions"),
+            )
         if len(place.storage) < settings.replicas:
             raise ValueError(
                 f"{settings.replicas} replicas, each in its own zone, need {settings.replicas} "
@@ -112,8 +122,9 @@ class Swift(Gateway):
         return RELEASES[self.release].s3_lacks
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """As its release's s3api; the Swift API has all."""
-        return RELEASES[self.release].s3_lacks_operations if api == "s3" else {}
+        """As its release's s3api; the Swift API has all. Versions are a setting."""
+        lacks = RELEASES[self.release].s3_lacks_operations if api == "s3" else {}
+        return lacks if self.settings.versions else {**lacks, "versions": _NO_VERSIONS}
 
     @property
     def own_ca(self) -> bool:

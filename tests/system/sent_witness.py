@@ -35,6 +35,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     "rewrite-if-none-match": {},
     "update-metadata": {"pick": "sequential"},
     "tag": {"pick": "sequential"},
+    "overwrite": {"pick": "sequential"},
 }
 OBJECTS = 20
 
@@ -72,6 +73,9 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
         notes = [noted(sdk, bucket, object_name(index), operation) for index in range(2)]
         bodies = [b"".join(sdk.read(bucket, object_name(at))) for at in range(2)]
         seen["noted"] = notes
+        seen["same"] = bodies == [content(SEED, size, 0, size)] * 2
+    if operation == "overwrite":
+        bodies = [b"".join(sdk.read(bucket, object_name(at))) for at in range(2)]
         seen["same"] = bodies == [content(SEED, size, 0, size)] * 2
     if operation in ("copy", "write-multipart", "write-if-none-match") and not progress.failed:
         names = [written_name(1, 0, 0, index) for index in range(2)]

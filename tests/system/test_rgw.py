@@ -13,7 +13,15 @@ from weighbridge.gateways.rgw.releases import SWIFT_LACKS
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, large_object, unlimited, what_was_sent, witness
+from deployed_layouts import (
+    check_versions,
+    deployed,
+    large_object,
+    unlimited,
+    versions_seen,
+    what_was_sent,
+    witness,
+)
 from listed_names import check_listed_names
 from small_lab import health, within
 from witness import ODD_NAMES
@@ -62,8 +70,18 @@ def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
 def test_an_sdk_finds_what_each_operation_of_the_engine_left(rgw: Deployment, api: str) -> None:
     # That a new name is taken does not show that the condition is looked at.
     ignored = {"write-if-none-match": set[str](), "rewrite-if-none-match": {"ignored-condition"}}
-    assert ignored.keys() == SWIFT_LACKS.keys()
+    assert {*ignored, "versions"} == SWIFT_LACKS.keys()
     what_was_sent(rgw, api, ignored if api == "swift" else {})
+
+
+def test_an_sdk_finds_the_versions_that_a_workload_prepares_makes_and_deletes(
+    rgw: Deployment,
+) -> None:
+    check_versions(rgw, "s3")
+    # As SWIFT_LACKS says: it answers 2xx, and keeps none.
+    refused = [one["refused"] for one in versions_seen(rgw, "swift").values()]
+    assert all("keeps no versions" in one for one in refused)
+    assert len(refused) == 3
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])

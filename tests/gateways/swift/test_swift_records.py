@@ -81,6 +81,19 @@ def test_every_filter_of_the_pipeline_is_configured_and_no_other(
     assert filters == set(proxy["pipeline:main"]["pipeline"].split()) - {"proxy-server"}
 
 
+def test_containers_keep_versions_only_if_the_layout_says_so() -> None:
+    kept = proxy_conf(SwiftSettings(versions=True))["filter:versioned_writes"]
+    assert (kept["allow_versioned_writes"], kept["allow_object_versioning"]) == ("true", "true")
+    assert "allow_object_versioning" not in proxy_conf(SwiftSettings())["filter:versioned_writes"]
+    for versions in (False, True):
+        settings = SwiftSettings(versions=versions, s3api=True)
+        gateway = Swift("swift-2.38", PLACE, settings)
+        for api in gateway.apis():
+            assert ("versions" in gateway.operations_lacked(api)) != versions
+    with pytest.raises(ValueError, match="which study-2014 has not"):
+        Swift("swift-2.38", PLACE, SwiftSettings(versions=True, pipeline="study-2014"))
+
+
 def test_no_rate_is_limited_and_requests_are_logged_only_if_enabled() -> None:
     proxy = proxy_conf(SwiftSettings())
     assert not [name for name in proxy["filter:ratelimit"] if "ratelimit" in name]

@@ -20,6 +20,9 @@ impl Api {
         size: u64,
         first: &[u8],
     ) -> Option<Answer> {
+        if let Some(answer) = self.of_versions(head, container, object, first) {
+            return Some(answer);
+        }
         let asks = |method: &str, key: &str| head.method == method && has(head, key);
         let Some(object) = object else {
             let is_cut = size > first.len() as u64;
@@ -233,7 +236,7 @@ fn deleted(container: &Container, body: &[u8]) -> Option<String> {
         if matches!(path, [_, parent] if local(parent) == b"Object") && name == b"Key" {
             let key = unescape(value).ok_or("an unknown entity")?;
             let key = String::from_utf8_lossy(&key);
-            write(container).remove(&*key);
+            write(container).remove(&key);
             let _ = write!(text, "<Deleted><Key>{}</Key></Deleted>", escape(&key));
         }
         Ok(())
