@@ -27,6 +27,7 @@ from weighbridge.results.record.step import Pass
 from weighbridge.suites import (
     PLAIN,
     UNSIGNED,
+    VERSIONS,
     Api,
     DriverName,
     Layer,
@@ -36,7 +37,7 @@ from weighbridge.suites import (
 )
 
 PATHS: Final = "PYTHONPATH"
-_LISTINGS: Final = ("list", "list-all")
+_LISTINGS: Final = ("list", "list-all", "list-versions")
 
 SetupKind = TypeVar("SetupKind", bound=Setup)
 Own = TypeVar("Own", bound=Record)
@@ -149,6 +150,8 @@ class DriverKind(ABC):
     """Whether its S3 requests are signed as a workload's `signing` says, and ask for its
     `encryption`.
     """
+    keeps_versions: ClassVar[bool] = False
+    """Whether it has buckets keep versions, and knows those of objects (`versions`)."""
     sized_at_start: ClassVar[bool] = False
     """Whether its programs size themselves by the CPUs that they find when they start, as Java:
     limits are then not lifted meanwhile.
@@ -196,6 +199,8 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
             faults.append(f"only S3 requests {only}: over {api} {leave}")
         elif not kind.signs:
             faults.append(f"{kind.traits.label} {own}: {leave}")
+    if workload.versions and not kind.keeps_versions:
+        faults.append(f"{kind.traits.label} knows no versions: leave `{VERSIONS}` out")
     return tuple(faults)
 
 

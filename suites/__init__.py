@@ -32,6 +32,7 @@ from weighbridge.suites.suite import (
     RadosBenchOptions,
     Suite,
 )
+from weighbridge.suites.versions import VERSIONS
 from weighbridge.suites.workload import (
     Objects,
     Overload,
@@ -54,6 +55,7 @@ __all__ = [
     "SIGNING",
     "TRAITS",
     "UNSIGNED",
+    "VERSIONS",
     "Age",
     "Api",
     "Bounds",

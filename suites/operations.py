@@ -33,11 +33,16 @@ Operation = Literal[
     "tag",
     "read-part",
     "write-form",
+    "overwrite",
+    "read-version",
+    "list-versions",
     "write-part",
     "list-page",
+    "versions-page",
 ]
-"""What is done to objects. Results of `write-multipart` and `list-all` have a second row, for each
-of their requests that is a part or a page: `write-part` and `list-page` are in no suite.
+"""What is done to objects. Results of `write-multipart`, `list-all` and `list-versions` have a
+second row, for each of their requests that is a part or a page: `write-part`, `list-page` and
+`versions-page` are in no suite.
 """
 
 
@@ -155,6 +160,23 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         makes=True,
         one_signing=True,
     ),
+    "overwrite": OperationTraits(
+        "overwrites", _both("PUT of an object that exists"), moves_bodies=True, picks=True
+    ),
+    "read-version": OperationTraits(
+        "reads of versions",
+        {"s3": "GET ?versionId, any version", "swift": "GET ?version-id, any version"},
+        moves_bodies=True,
+        picks=True,
+    ),
+    "list-versions": OperationTraits(
+        "listings of versions",
+        {
+            "s3": "GET ?versions&{page}, and with each key-marker and version-id-marker",
+            "swift": "GET ?versions&{page}, and with each marker and version_marker until a page "
+            "is empty",
+        },
+    ),
     "write-part": OperationTraits(
         "parts",
         {"s3": "PUT ?partNumber of {part}", "swift": "PUT of a segment of {part}"},
@@ -165,6 +187,9 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         "pages",
         {"s3": "GET ?list-type=2&{page}", "swift": "GET ?{page}"},
         part_of="list-all",
+    ),
+    "versions-page": OperationTraits(
+        "pages of versions", _both("GET ?versions&{page}"), part_of="list-versions"
     ),
 }
 
@@ -220,7 +245,9 @@ class MultipartOptions(Record):
 
 
 class ListingOptions(Record):
-    """What `list-all` lists: `{page: 1000, prefix: object-00, delimiter: "-"}`."""
+    """What `list-all` lists: `{page: 1000, prefix: object-00, delimiter: "-"}`; `list-versions` has
+    no delimiter.
+    """
 
     page: Annotated[int, Field(ge=1, le=1000)] = 1000
     """Names requested of a page."""

@@ -294,6 +294,12 @@ class Suite(Record):
                 f"SDK users do not send {', '.join(only_engine)}: say `users: engine`, or leave "
                 "them out"
             )
+        versioned = [one.name for one in self.workloads if one.versions is not None]
+        if versioned and self.users == "sdk":
+            raise ValueError(
+                f"versions of {', '.join(versioned)}: only the engine knows them; say `users: "
+                "engine`, or leave `versions` out"
+            )
         return self
 
 

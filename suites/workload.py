@@ -26,6 +26,7 @@ from weighbridge.suites.operations import (
 )
 from weighbridge.suites.parts import unfit_parts
 from weighbridge.suites.signing import UNSIGNED, SeveralSignings, WorkloadSigning
+from weighbridge.suites.versions import Versions, unfit_versions
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""
@@ -262,11 +263,14 @@ class Workload(Record):
     objects were uploaded that it reads.
     """
     listing: ListingOptions | None = None
-    """For `list-all`, its pages: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
+    """Of `list-all` and `list-versions`: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
     listed: Listed | None = None
     """Nothing but listings is asked of its objects: `{names_only: true, deleted: [0%, 25%]}`."""
     delete_many: Annotated[int, Field(ge=1, le=1000)] = 100
     """For `delete-many`, how many objects of a container one request deletes."""
+
+    versions: Versions | None = None
+    """How many versions each object has, in buckets that keep them: `3`; None: they keep none."""
 
     @field_validator("cache", mode="before")
     @classmethod
@@ -282,7 +286,7 @@ class Workload(Record):
         for operations, key, given in (
             (("read-range",), "range", self.range),
             (("write-multipart", "read-part"), "multipart", self.multipart),
-            (("list-all",), "listing", self.listing),
+            (("list-all", "list-versions"), "listing", self.listing),
         ):
             users = [one for one in operations if one in asked]
             if given is not None and not users:
@@ -312,6 +316,8 @@ class Workload(Record):
             )
         if self.listed is not None:
             self.listed.check(asked, sizes, self.objects.per_container, self.listing)
+        if why := unfit_versions(self.versions, asked, self.listed, self.listing, self.objects):
+            raise ValueError(why)
         known = {"read-if-none-match", "read-if-match"} & asked
         if known and not self.objects.has_fixed_sizes:
             raise ValueError(

@@ -61,22 +61,34 @@ class Engine:
     `wrong-range`), and so must a part by its number (`ignored-part`, `wrong-range`); an object that
     has not changed is not sent, and one that exists is not taken if that is the condition
     (`ignored-condition`); a request for several objects must have deleted each (`not-deleted`), and
-    a copy, an upload or a deletion of several must say what was done (`bad-result`).
+    a copy, an upload or a deletion of several must say what was done (`bad-result`). In a workload
+    with `versions`, so must a write: the ID of the version that it made. A read of a version must
+    name it, and has its own content (`wrong-content`). A listing of versions ascends by name, has
+    no version twice, and all that were prepared, and no more if nothing of the workload changes
+    any (`bad-list`).
 
     An upload in parts and a complete listing are several requests, one after the other, unless
     `multipart` has `at_once`: then so many parts are outstanding at the same time. They are one
     operation, whose latency is from the first to the last; each part and each page is counted
-    beside it (`write-part`, `list-page`). After a failure the operation is not continued.
+    beside it (`write-part`, `list-page`, `versions-page`). After a failure the operation is not
+    continued.
     """
 
     def __init__(self, config: str) -> None: ...
-    def prepare(self, first: int, count: int, stride: int, parallel: int) -> None:
-        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload
-        with `parallel` workers; returns at once. Those of a workload with `read-part` are written
-        in parts. A failed write is retried up to 10 times, with pauses of 10 ms to 1 s; every
-        failure is in `progress`. The job ends early when an object cannot be written: all exist
-        when `done` grew by `count` (times replicas, with a ring).
+    def prepare(
+        self, first: int, count: int, stride: int, parallel: int, version: int | None = None
+    ) -> None:
+        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload,
+        or one version of each (0 to the workload's `versions` - 1, in this order), with `parallel`
+        workers; returns at once. Those of a workload with `read-part` are written in parts. A
+        failed write is retried up to 10 times, with pauses of 10 ms to 1 s; every failure is in
+        `progress`. The job ends early when an object cannot be written: all exist when `done` grew
+        by `count` (times replicas, with a ring).
         Raises ValueError when the workload has no such objects.
+        """
+    def know_versions(self, ids: list[str]) -> None:
+        """Give it the IDs of the prepared versions, which `read-version` needs: of object 0 from
+        version 0 on, of object 1, ... Raises ValueError when they are not as many as there are.
         """
     def add_worker(self, index: int, of: int, repeat: int) -> None:
         """Start worker `index` of `of` in the entire step (over all processes). Its sequence
@@ -171,10 +183,15 @@ def written_name(workers: int, repeat: int, worker: int, index: int) -> str:
     """Name of object `index` that a worker writes during a step."""
 
 def content(
-    seed: int, size: int, offset: int, length: int, compressible: float | None = None
+    seed: int,
+    size: int,
+    offset: int,
+    length: int,
+    compressible: float | None = None,
+    version: int = 0,
 ) -> bytes:
     """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes by
-    `seed`.
+    `seed`, or of a version of it: 0 is as without versions.
     """
 
 def checksum(algorithm: str, seed: int, size: int) -> str:
@@ -221,8 +238,9 @@ def null_target(config: str) -> None:
     "seed": int, "user": str, "key": str}. Prints one line {"listening": "http://host:port"} on
     stdout when it is ready (port 0: any). To be called from the main thread of a separate process.
     A bucket may also be given by the host `BUCKET.localhost`. Bodies are not stored: the content of
-    `seed` is generated again, of other bodies the first 64 KiB are returned (the rest is the
-    content of `seed`). S3 signatures are not checked; Swift needs the token. Each answer is delayed
+    `seed` (of any version) is generated again, of other bodies the first 64 KiB are returned (the
+    rest is the content of `seed`). Buckets keep versions if they are told to. S3 signatures are not
+    checked; Swift needs the token. Each answer is delayed
     by `delay_ms`, or if `delay_spread` is above 0 by a value drawn by `seed`, uniform from
     `delay_ms` * (1 - `delay_spread`) to `delay_ms` * (1 + `delay_spread`). Requests on objects fail
     with `fail_status` by a seeded draw; `stall_after_s` counts from the first request, and answers

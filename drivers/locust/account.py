@@ -24,6 +24,7 @@ from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of, 
 from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.protocol import Ring, Setup
 
+Fields = Mapping[str, str] | None
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """Longer answers are cut off."""
 
@@ -163,7 +164,7 @@ class Account:
         self._place = storage
 
     def _check_given_token(self) -> None:
-        answer = self._ask("HEAD", "")
+        answer = self.ask("HEAD", "")
         if answer.status not in (200, 204):
             raise DriverError(
                 f"{self.url}: HEAD with the given token: {answer}",
@@ -180,7 +181,7 @@ class Account:
             body = (
                 f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'
             ).encode()
-        answer = self._ask("PUT", f"/{name}", body=body)
+        answer = self.ask("PUT", f"/{name}", body=body)
         if (
             answer.status not in (200, 201, 202, 204)
             and b"BucketAlreadyOwnedByYou" not in answer.body
@@ -197,7 +198,7 @@ class Account:
             "Resource": [arn, f"{arn}/*"],
         }
         body = json.dumps({"Version": "2012-10-17", "Statement": [rule]}).encode()
-        answer = self._ask("PUT", f"/{name}", query="policy=", body=body)
+        answer = self.ask("PUT", f"/{name}", query="policy=", body=body)
         if answer.status not in (200, 204):
             raise DriverError(
                 f"{self.url}: bucket {name} cannot be opened to anonymous requests: {answer}"
@@ -205,7 +206,7 @@ class Account:
 
     def delete_bucket(self, name: str) -> bool:
         """Delete a bucket, if it exists. False when it is not empty."""
-        answer = self._ask("DELETE", f"/{name}")
+        answer = self.ask("DELETE", f"/{name}")
         if answer.status == 409:
             return False
         if answer.status not in (200, 202, 204, 404):
@@ -222,11 +223,7 @@ class Account:
                 return
             last = names[-1]
 
-    def ask_object(self, method: str, bucket: str, name: str) -> AccountAnswer:
-        """The answer to a GET or HEAD of an object; it brings no key of a customer's."""
-        return self._ask(method, f"/{bucket}/{quote(name)}")
-
-    def ask(self, method: str, path: str, headers: Mapping[str, str]) -> AccountAnswer:
+    def ask_alone(self, method: str, path: str, headers: Mapping[str, str]) -> AccountAnswer:
         """The answer to a request with no other headers, neither token nor signature, to the
         account itself ("") or to `/bucket...`.
         """
@@ -234,7 +231,7 @@ class Account:
 
     def delete_object(self, bucket: str, name: str) -> None:
         """Delete an object, if it exists."""
-        answer = self._ask("DELETE", f"/{bucket}/{quote(name)}")
+        answer = self.ask("DELETE", f"/{bucket}/{quote(name)}")
         if answer.status not in (200, 202, 204, 404):
             raise DriverError(f"{self.url}: {bucket}/{name} cannot be deleted: {answer}")
 
@@ -243,7 +240,7 @@ class Account:
             query = f"format=json&limit=1000&marker={quote(last, safe='')}"
         else:
             query = f"list-type=2&max-keys=1000&start-after={quote(last, safe='')}"
-        answer = self._ask("GET", f"/{bucket}", query=query)
+        answer = self.ask("GET", f"/{bucket}", query=query)
         if answer.status in (204, 404):
             return [], False
         if answer.status != 200:
@@ -265,7 +262,10 @@ class Account:
             ) from error
         return names, more
 
-    def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> AccountAnswer:
+    def ask(
+        self, method: str, path: str, *, query: str = "", body: bytes = b"", fields: Fields = None
+    ) -> AccountAnswer:
+        """The answer to a request for a bucket or an object; it brings no key of a customer's."""
         place = self._place
         if self._target.addressing == "virtual":
             bucket, _, rest = path.removeprefix("/").partition("/")
@@ -276,7 +276,8 @@ class Account:
         else:
             host = _host_header(place)
             headers = signature(self._target, host, method, path, query, int(time.time()))
-        return self._request(place, method, path + (f"?{query}" if query else ""), headers, body)
+        path += f"?{query}" if query else ""
+        return self._request(place, method, path, {**headers, **(fields or {})}, body)
 
     def _request(
         self, place: UrlParts, method: str, path: str, headers: dict[str, str], body: bytes = b""
@@ -290,8 +291,9 @@ class Account:
         else:
             connection = http.client.HTTPConnection(place.host, place.port, timeout=self._timeout_s)
         try:
-            # The Host header must be as it was signed; servers want a length for every PUT, even 0.
-            length = {"Content-Length": str(len(body))} if method == "PUT" else {}
+            # The Host header must be as it was signed; servers want a length for every PUT, even 0,
+            # and s3api waits for the body of a DELETE of a version that has none.
+            length = {"Content-Length": str(len(body))} if method in ("PUT", "DELETE") else {}
             fields = {"Host": _host_header(place), **length, **headers}
             connection.request(method, path or "/", body or None, fields)
             answer = connection.getresponse()

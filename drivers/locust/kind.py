@@ -13,7 +13,7 @@ from weighbridge.drivers.client_programs import ClientPrograms
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
 from weighbridge.drivers.protocol import Joining, Listening, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
-from weighbridge.suites import TRAITS, Api, Workload
+from weighbridge.suites import TRAITS, VERSIONS, Api, Workload
 
 WORKER: Final = "worker"
 """The argument that makes the driver's module a worker process."""
@@ -71,15 +71,17 @@ class LocustKind(DriverKind):
     mark = ""
     spreads = True
     signs = True
+    keeps_versions = True
     packages: ClassVar = ("locust", "boto3", "python-swiftclient", "gevent", "hdrhistogram")
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
         """Object servers have no listings, and Swift no tags."""
         name = "object servers have" if api == "object-server" else f"the {api} API has"
-        known = [one for one in TRAITS if api in TRAITS[one].sent]
+        known: list[str] = [one for one in TRAITS if api in TRAITS[one].sent]
         if api == "object-server":
             known = ["read", "write", "delete", "head"]
-        unsupported = sorted(set(workload.operations) - set(known))
+        asked = {*workload.operations, *((VERSIONS,) if workload.versions else ())}
+        unsupported = sorted(asked - {*known, *((VERSIONS,) if api != "object-server" else ())})
         faults = [f"{name} no {', '.join(unsupported)}"] if unsupported else []
         if api != "swift" and workload.multipart and workload.multipart.manifest == "dynamic":
             faults.append(f"{name} no dynamic large objects: leave `manifest: dynamic` out")

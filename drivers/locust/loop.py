@@ -205,7 +205,7 @@ class LocustLoop:
             # What worker groups could not delete is still in the buckets, which must be emptied.
             more, left = objects.delete_all(command.workload, self._parallel(command), self._send)
             failed = failed + left if objects.lists_nothing else left
-        elif failed and not objects.lists_nothing:
+        elif (failed or command.workload.versions) and not objects.lists_nothing:
             more, failed = objects.delete_strays(command.workload, self._send)
         else:
             more = 0

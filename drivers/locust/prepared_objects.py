@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Literal, TypeVar
+from urllib.parse import quote
 
 import gevent
 
@@ -16,6 +18,8 @@ from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import AccountAnswer, NotServing, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
+from weighbridge.drivers.locust.pace import BATCH, Pace
+from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
 from weighbridge.suites import PLAIN, UNSIGNED, Workload, deleted_indexes, whole
@@ -33,32 +37,6 @@ failed for 60 s, and answers requests for tokens with 503 meanwhile.
 """
 SSE_S3: Final = "x-amz-server-side-encryption"
 """The header by which a store says that it encrypted an object with its own key."""
-BATCH: Final = 2000
-"""Objects that are written, or deleted, before it is decided whether more workers would help."""
-MOST_PARALLEL: Final = 64
-WORTHWHILE: Final = 1.1
-"""Twice the workers must be so many times as fast to be kept."""
-
-
-class Pace:
-    """How many workers write or delete at once: twice as many after each batch that was faster."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-        self._before, self._best_per_s = workers, 0.0
-        self._grows = workers < MOST_PARALLEL
-
-    def took(self, objects: int, seconds: float) -> None:
-        """A batch is done: decide about the next one."""
-        if not self._grows or objects < BATCH:
-            return
-        per_s = objects / max(seconds, 1e-9)
-        if per_s < WORTHWHILE * self._best_per_s:
-            self.workers, self._grows = self._before, False
-            return
-        self._best_per_s, self._before = per_s, self.workers
-        self.workers = min(2 * self.workers, MOST_PARALLEL)
-        self._grows = self.workers > self._before
 
 
 class PreparedObjects:
@@ -128,20 +106,26 @@ class PreparedObjects:
             ):
                 before = []
                 self.make_buckets(all_of_it, send)
+                for bucket in self._buckets(workload) if workload.versions else ():
+                    self._delete_left(all_of_it, bucket, frozenset(), send)
                 written = workload.objects.containers if command.first_alone else count
                 self.write(all_of_it, range(written), command.parallel, send)
             self._prove_encryption(all_of_it, send, prepared=count > 0)
+            if workload.versions and count:
+                self._versioned(workload).prove()
             if not command.first_alone:
                 self.delete(all_of_it, gone[len(before) :], command.parallel, send)
             self._complete[all_of_it.name] = workload
-        size = workload.objects.size
+        size, each = workload.objects.size, workload.versions or 1
         if isinstance(size, int):
             written_bytes = (count - len(gone)) * size
         else:
             sizes = object_sizes(all_of_it.model_dump_json(), self._setup.seed, 0, count)
             written_bytes = sum(sizes) - sum(sizes[one] for one in gone)
         return Prepared(
-            objects=count - len(gone), bytes=written_bytes, seconds=time.monotonic() - began_s
+            objects=(count - len(gone)) * each,
+            bytes=written_bytes * each,
+            seconds=time.monotonic() - began_s,
         )
 
     def _deleted_numbers(self, workload: Workload) -> list[int]:
@@ -163,9 +147,9 @@ class PreparedObjects:
             if time.monotonic() - sent_s > SEND_S:
                 sent_s = time.monotonic()
                 send(Progress(phase="prepare", done=number, total=workload.objects.containers))
-            self._make_bucket(bucket, workload)
+            self._make_bucket(workload, bucket)
 
-    def _make_bucket(self, name: str, workload: Workload) -> None:
+    def _make_bucket(self, workload: Workload, name: str) -> None:
         """Make a bucket in at most three attempts: a gateway that has just started may refuse."""
         for pause_s in (0.2, 1.0, None):
             try:
@@ -174,6 +158,8 @@ class PreparedObjects:
                     self._account.let_all(name)
                 if temp_urls.needs_key(workload, self._setup.api):
                     temp_urls.give_container(self._account, name, temp_urls.key_of(self._setup))
+                if workload.versions:
+                    self._versioned(workload).keep(name)
             except DriverError:
                 if pause_s is None:
                     raise
@@ -193,24 +179,30 @@ class PreparedObjects:
         name, bucket = object_name(0), self._buckets(workload)[0]
         # Of a customer's key the content must be refused: a store may refuse HEAD alone.
         method = "GET" if encryption == "sse-c" else "HEAD"
-        answer = self._account.ask_object(method, bucket, name)
+        answer = self._account.ask(method, f"/{bucket}/{quote(name)}")
         if not prepared:
             self.delete(workload, (0,), 1, send)
         if not _is_encrypted(answer, encryption):
+            got = f"HTTP {answer.status}" if answer.status == 200 else str(answer)
             raise DriverError(
                 f"{workload.name}: the store does not encrypt as asked ({encryption}): {method} of "
-                f"an object without a key gets {_shown(answer)}",
+                f"an object without a key gets {got}",
                 advice="Leave `encryption` out, or choose a store that has it.",
             )
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:
-        """Write a workload's objects by their numbers. Raises DriverError unless all exist."""
+        """Write a workload's objects by their numbers, version by version.
 
-        def start(group: NativeWorkerGroup, some: range, workers: int) -> None:
-            group.prepare(some.start, len(some), workers, some.step)
+        Raises DriverError unless all exist.
+        """
 
-        if numbers:
-            self._all("written", workload, numbers, parallel, start, send)
+        def start(version: int | None, group: NativeWorkerGroup, some: range, workers: int) -> None:
+            group.prepare(some.start, len(some), workers, some.step, version)
+
+        for version in range(workload.versions) if workload.versions else (None,):
+            if numbers:
+                begin = partial(start, version)
+                self._all("written", workload, numbers, parallel, begin, send)
 
     def delete(self, workload: Workload, numbers: Sequence[int], parallel: int, send: Send) -> None:
         """Delete a workload's objects by their numbers. Raises DriverError unless all are gone."""
@@ -230,7 +222,7 @@ class PreparedObjects:
         self.forget(workload)
         workload = whole(workload)
         deleted = failed = 0
-        if workload.needs_objects:
+        if workload.needs_objects and not workload.versions:
             by_url = temp_urls.are_sent(workload, self._setup.api)
             # With a token: no temporary URL is let in to a container that is gone already.
             signing = {"signing": UNSIGNED} if by_url else {}
@@ -244,13 +236,13 @@ class PreparedObjects:
             if self.lists_nothing:
                 return deleted, workload.objects.count - deleted
         for bucket in self._buckets(workload):
-            more, left = self._delete_bucket(bucket, send)
+            more, left = self._delete_bucket(workload, bucket, send)
             deleted, failed = deleted + more, failed + left
         if temp_urls.needs_key(workload, self._setup.api):
             temp_urls.forget(self._account, temp_urls.key_of(self._setup))
         return deleted, failed
 
-    def _delete_bucket(self, bucket: str, send: Send) -> tuple[int, int]:
+    def _delete_bucket(self, workload: Workload, bucket: str, send: Send) -> tuple[int, int]:
         """Delete a bucket with its content; returns (deleted, failed) objects.
 
         A bucket that remains counts as failed.
@@ -261,13 +253,13 @@ class PreparedObjects:
             gevent.sleep(pause_s)
             if self._account.delete_bucket(bucket):
                 return deleted, failed
-            more, failed = self._delete_left(bucket, frozenset(), send)
+            more, failed = self._delete_left(workload, bucket, frozenset(), send)
             deleted += more
         log.warning("bucket %s cannot be deleted: it is never empty", bucket)
         return deleted, failed + 1
 
     def delete_strays(self, workload: Workload, send: Send) -> tuple[int, int]:
-        """Delete what a workload's buckets contain besides its prepared objects.
+        """Delete what a workload's buckets contain besides its prepared objects, or versions.
 
         Returns (deleted, failed) objects.
         """
@@ -278,13 +270,25 @@ class PreparedObjects:
         )
         deleted = failed = 0
         for bucket in self._buckets(workload):
-            more, left = self._delete_left(bucket, keep, send)
+            more, left = self._delete_left(workload, bucket, keep, send)
             deleted, failed = deleted + more, failed + left
         return deleted, failed
 
-    def _delete_left(self, bucket: str, keep: frozenset[str], send: Send) -> tuple[int, int]:
+    def _delete_left(
+        self, workload: Workload, bucket: str, keep: frozenset[str], send: Send
+    ) -> tuple[int, int]:
         deleted = failed = 0
         sent_s = 0.0
+
+        def report(deleted: int, failed: int) -> None:
+            nonlocal sent_s
+            if time.monotonic() - sent_s > SEND_S:
+                sent_s = time.monotonic()
+                total = deleted + failed
+                send(Progress(phase="cleanup", done=deleted, total=total, errors=failed))
+
+        if workload.versions:
+            return self._versioned(workload).delete_others(bucket, keep, report)
         # The segments of an object of Swift's in parts are named `object-0000000000/00000001`.
         left = [one for one in self._account.objects(bucket) if one.partition("/")[0] not in keep]
         for name in left:
@@ -293,9 +297,7 @@ class PreparedObjects:
                 deleted += 1
             except DriverError:
                 failed += 1
-            if time.monotonic() - sent_s > SEND_S:
-                sent_s = time.monotonic()
-                send(Progress(phase="cleanup", done=deleted, total=deleted + failed, errors=failed))
+            report(deleted, failed)
         return deleted, failed
 
     def _buckets(self, workload: Workload) -> list[str]:
@@ -303,6 +305,9 @@ class PreparedObjects:
             f"{self._setup.bucket_prefix}-{whole(workload).name}-{index}"
             for index in range(workload.objects.containers)
         ]
+
+    def _versioned(self, workload: Workload) -> VersionedBuckets:
+        return VersionedBuckets(self._setup, self._account, workload)
 
     def _group(self, workload: Workload) -> NativeWorkerGroup:
         return NativeWorkerGroup(self._setup, self._account, workload, allowance().cpus)
@@ -373,16 +378,12 @@ def same_objects(one: Workload, other: Workload) -> bool:
     """Whether two workloads of a name need the same objects; steps of a search differ in rate and
     window.
     """
-    return (one.objects, one.operations, one.listed) == (
+    return (one.objects, one.operations, one.listed, one.versions) == (
         other.objects,
         other.operations,
         other.listed,
+        other.versions,
     )
-
-
-def _shown(answer: AccountAnswer) -> str:
-    """An answer without the content of an object."""
-    return f"HTTP {answer.status}" if answer.status == 200 else str(answer)
 
 
 def _is_encrypted(answer: AccountAnswer, encryption: Encryption) -> bool:

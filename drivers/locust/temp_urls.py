@@ -68,7 +68,7 @@ def key_of(setup: Setup) -> str:
 def give_container(account: Account, bucket: str, key: str) -> None:
     """Give a container the key. Raises DriverError when it is refused."""
     headers = {"X-Auth-Token": account.token, OF_CONTAINER: key}
-    answer = account.ask("POST", f"/{bucket}", headers)
+    answer = account.ask_alone("POST", f"/{bucket}", headers)
     if answer.status // 100 != 2:
         raise DriverError(f"{account.url}: container {bucket} takes no key: {answer}")
 
@@ -96,7 +96,7 @@ def ready(account: Account, bucket: str, key: str) -> TempUrl:
 
 def forget(account: Account, key: str) -> None:
     """Take the key from the account, if it has it. Raises DriverError when that is refused."""
-    answer = account.ask("HEAD", "", {"X-Auth-Token": account.token})
+    answer = account.ask_alone("HEAD", "", {"X-Auth-Token": account.token})
     # Who may not look at the account has given it nothing.
     for name in OF_ACCOUNT if answer.status // 100 == 2 else ():
         if answer.headers.get(name) == key:
@@ -118,11 +118,11 @@ def _ask(account: Account, bucket: str, key: str, digest: Digest) -> AccountAnsw
     text = f"GET\n{until}\n{unquote(account.base_path)}{path}".encode()
     signature = hmac.new(key.encode(), text, digest).hexdigest()
     query = f"temp_url_sig={signature}&temp_url_expires={until}"
-    return account.ask("GET", f"{path}?{query}", {})
+    return account.ask_alone("GET", f"{path}?{query}", {})
 
 
 def _give_account(account: Account, key: str) -> None:
-    answer = account.ask("HEAD", "", {"X-Auth-Token": account.token})
+    answer = account.ask_alone("HEAD", "", {"X-Auth-Token": account.token})
     if answer.status // 100 != 2:
         raise DriverError(f"{account.url}: HEAD of the account: {answer}")
     found = answer.headers
@@ -139,7 +139,7 @@ def _give_account(account: Account, key: str) -> None:
 
 
 def _post(account: Account, headers: dict[str, str]) -> None:
-    answer = account.ask("POST", "", {"X-Auth-Token": account.token, **headers})
+    answer = account.ask_alone("POST", "", {"X-Auth-Token": account.token, **headers})
     if answer.status // 100 != 2:
         raise DriverError(
             f"{account.url}: the account's key for temporary URLs cannot be changed: {answer}"

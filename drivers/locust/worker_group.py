@@ -139,9 +139,17 @@ class NativeWorkerGroup:
         """See WorkerGroup."""
         return Window.model_validate_json(self._engine.snapshot())
 
-    def prepare(self, first: int, count: int, parallel: int, stride: int = 1) -> None:
-        """Start writing `count` prepared objects from `first` on; `running` is 0 when done."""
-        self._engine.prepare(first, count, stride, parallel)
+    def prepare(
+        self, first: int, count: int, parallel: int, stride: int = 1, version: int | None = None
+    ) -> None:
+        """Start writing `count` prepared objects from `first` on, or a version of each;
+        `running` is 0 when done.
+        """
+        self._engine.prepare(first, count, stride, parallel, version)
+
+    def know_versions(self, ids: Sequence[str]) -> None:
+        """Give it the IDs of the prepared versions: of object 0 from the oldest on, of 1, ..."""
+        self._engine.know_versions(list(ids))
 
     def delete_prepared(self, parallel: int) -> None:
         """Start deleting all of the workload's prepared objects."""

@@ -19,6 +19,7 @@ from weighbridge.common.record import Record
 from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import Account, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
+from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
 from weighbridge.drivers.locust.worker_group import (
     NativeWorkerGroup,
     Window,
@@ -113,7 +114,9 @@ class WorkerProcess:
         self._next = command.rank
         if self.setup.users == "engine":
             found = remaining(command.workload)
-            self._group = NativeWorkerGroup(self.setup, account, found, cpus)
+            self._group = group = NativeWorkerGroup(self.setup, account, found, cpus)
+            if "read-version" in found.operations:
+                group.know_versions(VersionedBuckets(self.setup, account, found).ids())
         else:
             from weighbridge.drivers.locust.sdk import SdkWorkerGroup  # noqa: PLC0415 - not wanted by engine users
 
@@ -201,7 +204,8 @@ class WorkerProcess:
         # These timed out after the window had closed: otherwise a gateway that hangs at the end
         # would show no error at all.
         late = group.progress().errors.get("timeout", 0) - self._timeouts_at_close
-        if "write" in begin.workload.operations:
+        # A deletion would add one more version: those that were not prepared are listed instead.
+        if "write" in begin.workload.operations and not begin.workload.versions:
             self._left_behind.append(group)
         return CutOff(requests=min(begin.share, cut + late), renewed=self._renewed)
 

@@ -1,4 +1,4 @@
-"""Delete buckets with their objects, for runs whose driver could not do it.
+"""Delete buckets with all versions of their objects, for runs whose driver could not do it.
 
 As a program (`python -m weighbridge.gateways.existing.clear`, on the client host): reads
 `{"endpoints": [...], "buckets": [...], "patience_s": s}` from stdin, prints one JSON line,
@@ -12,48 +12,58 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, groupby, islice
 from typing import Any
 from urllib.parse import quote
 
 from weighbridge.gateways.exchange import WrongAnswer, ask, exchanging
+from weighbridge.gateways.existing.kept_versions import keeps_versions, kept_versions
 from weighbridge.gateways.verify import listed
 
 PARALLEL = 8
 _PAUSE_S = 0.2
 _REMEMBERED = 500_000
 """So many deleted names are remembered; beyond them only names in ascending order are new."""
+_VERSIONS = 1000
+"""So many are deleted before the bucket is tried again."""
 _PAGE = {"s3": "list-type=2&max-keys=1000", "swift": "format=json&limit=1000"}
 
 
 def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | None:
-    """Delete a bucket and its objects; returns the number of objects, or None without such a
-    bucket.
+    """Delete a bucket and its objects; returns the number of objects, and of versions if it keeps
+    any, or None without such a bucket.
 
     Raises WrongAnswer when it cannot be deleted, or is still not empty `patience_s` after the last
     object that had not been deleted before.
     """
-    deleted, there = _Deleted(), False
+    deleted, there, api = _Deleted(), False, endpoint["api"]
+    versioned: bool | None = None
     with exchanging(endpoint, bucket) as exchange:
         deadline = time.monotonic() + patience_s
         while True:
-            page = ask(
-                exchange, "LIST", "GET", f"/{bucket}?{_PAGE[endpoint['api']]}", (200, 204, 404)
-            )
+            page = ask(exchange, "LIST", "GET", f"/{bucket}?{_PAGE[api]}", (200, 204, 404))
             if page.status == 404:
                 return deleted.count if there else None
             there = True
-            names = listed(page, endpoint["api"])
-            fresh = deleted.add(_delete(endpoint, bucket, names))
+            paths: list[str] = []
+            if versioned:
+                found = islice(kept_versions(exchange, api, bucket), _VERSIONS)
+                # The oldest first: as long as a newer one is left, none becomes the latest.
+                paths = [f"{_path(one.name)}?{one.query(api)}" for one in found][::-1]
+            # s3api may leave the name of an object whose versions are gone.
+            paths = paths or [_path(name) for name in listed(page, api)]
+            fresh = deleted.add(_delete(endpoint, bucket, paths))
             if fresh:
                 # A container that hears late of deleted objects lists them a while longer.
                 deadline = time.monotonic() + patience_s
             gone = ask(exchange, "delete bucket", "DELETE", f"/{bucket}", (200, 204, 404, 409))
             if gone.status != 409:
                 return deleted.count
+            if versioned is None:
+                versioned = keeps_versions(exchange, api, bucket)
             if time.monotonic() > deadline:
-                raise WrongAnswer(
-                    "delete bucket", f"it stays non-empty: {len(names)} objects in its list", gone
-                )
+                what = f"{len(paths)} {'versions' if versioned else 'objects'} in its list"
+                raise WrongAnswer("delete bucket", f"it stays non-empty: {what}", gone)
             time.sleep(0 if fresh else _PAUSE_S)
 
 
@@ -85,23 +95,29 @@ class _Deleted:
         return self.count - before
 
 
-def _delete(endpoint: Mapping[str, Any], bucket: str, names: Sequence[str]) -> list[str]:
-    """Delete objects over a few connections; returns those that are not known to be absent."""
-    shares = [names[number::PARALLEL] for number in range(PARALLEL) if names[number::PARALLEL]]
+def _path(name: str) -> str:
+    return quote(name, safe="~/")
+
+
+def _delete(endpoint: Mapping[str, Any], bucket: str, paths: Sequence[str]) -> list[str]:
+    """Delete objects over a few connections, the versions of one one after the other; returns those
+    that are not known to be absent.
+    """
+    objects = [list(some) for _, some in groupby(paths, lambda path: path.partition("?")[0])]
+    count = min(PARALLEL, len(objects))
+    shares = [list(chain.from_iterable(objects[number::PARALLEL])) for number in range(count)]
     with ThreadPoolExecutor(PARALLEL) as pool:
         done = pool.map(lambda share: _delete_share(endpoint, bucket, share), shares)
-        return [name for share in done for name in share]
+        return [path for share in done for path in share]
 
 
-def _delete_share(endpoint: Mapping[str, Any], bucket: str, names: Sequence[str]) -> list[str]:
+def _delete_share(endpoint: Mapping[str, Any], bucket: str, paths: Sequence[str]) -> list[str]:
     deleted = []
     with exchanging(endpoint, bucket) as exchange:
-        for name in names:
-            answer = ask(
-                exchange, "DELETE", "DELETE", f"/{bucket}/{quote(name, safe='~/')}", (200, 204, 404)
-            )
+        for path in paths:
+            answer = ask(exchange, "DELETE", "DELETE", f"/{bucket}/{path}", (200, 204, 404))
             if answer.status != 404:
-                deleted.append(name)
+                deleted.append(path)
     return deleted
 
 

@@ -19,6 +19,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
 from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, ask, exchanging
 from weighbridge.gateways.existing import clear
+from weighbridge.gateways.existing.kept_versions import keeps_versions, kept_versions
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
 """Bucket names of `weighbridge.conductor.clearing` and of the verification of an endpoint."""
@@ -36,6 +37,7 @@ class LeftoverBucket(Record):
     url: str
     bucket: str
     objects: int
+    """How many are in it; where it keeps versions, how many of these."""
     newest: datetime
     """When it was created, or its latest object was written."""
     strange: tuple[str, ...] = ()
@@ -75,7 +77,8 @@ def _left(
     strange: list[str] = []
     try:
         with exchanging(given, bucket) as exchange:
-            for name, written in _objects(exchange, endpoint.api, bucket):
+            of_all = _versions if keeps_versions(exchange, endpoint.api, bucket) else _objects
+            for name, written in of_all(exchange, endpoint.api, bucket):
                 count += 1
                 newest = max(newest, written)
                 if not OBJECT.fullmatch(name) and len(strange) < SHOWN:
@@ -107,6 +110,12 @@ def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
         for entry in page:
             yield _dated(entry.get("name"), entry.get("last_modified"))
         after = str(page[-1]["name"])
+
+
+def _versions(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:
+    """Every version of every object of a bucket, and when it was written."""
+    for one in kept_versions(exchange, api, bucket):
+        yield _dated(one.name, one.when)
 
 
 def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:

@@ -54,6 +54,7 @@ SWIFT_LACKS: Final[Mapping[str, str]] = {
     "write-form": (
         "radosgw takes a form over the Swift API, but then refuses its owner the object"
     ),
+    "versions": "radosgw answers 2xx to X-Versions-Enabled over the Swift API, and keeps none",
 }
 """Operations that its Swift API does not do, and what it does instead: see docs/capabilities.md."""
 

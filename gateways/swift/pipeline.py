@@ -54,6 +54,12 @@ def filters(
         "cache": cache,
         "tempauth": users,
         "s3api": {"location": "us-east-1", "s3_acl": False},
+        "versioned_writes": {
+            "allow_versioned_writes": True,
+            "allow_object_versioning": True,
+        }
+        if settings.versions
+        else {},
         # The middleware has no off switch: it logs every request at INFO, which its log level then
         # drops.
         "proxy-logging": {"access_log_level": "INFO" if settings.log_requests else "WARNING"},
@@ -98,7 +104,7 @@ def about(settings: SwiftSettings) -> str:
     if settings.pipeline == "standard":
         return (
             "standard: the release's sample pipeline; large objects, bulk requests, temporary "
-            "URLs, quotas and versions work"
+            f"URLs{', quotas and versions' if settings.versions else ' and quotas'} work"
         )
     return (
         "study-2014: no middleware except health check, cache and authentication; manifests of "

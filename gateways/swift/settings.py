@@ -179,6 +179,8 @@ class SwiftSettings(FrontedSettings):
     """Take objects from forms that browsers post: formpost, which Swift's sample pipeline lacks,
     after tempurl; only in the standard pipeline.
     """
+    versions: bool = False
+    """Containers may keep versions (`allow_object_versioning` of versioned_writes), over S3 too."""
     s3api: bool = False
     """Serve the S3 API too, by the middleware s3api (and slo, which its multipart uploads need)."""
     replicas: Count = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import ObjectApi
@@ -35,6 +35,11 @@ from weighbridge.gateways.swift.files import Secrets, files, put, shown
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
+
+_NO_VERSIONS: Final = (
+    "its proxies ignore X-Versions-Enabled, and s3api answers 501; say `settings: {versions: "
+    "true}` in the layout"
+)
 
 
 class Swift(Gateway):
@@ -67,6 +72,11 @@ class Swift(Gateway):
                 )
         if settings.formpost and settings.pipeline != "standard":
             raise ValueError("formpost needs the standard pipeline, whose tempurl has its key")
+        if settings.versions and settings.pipeline != "standard":
+            raise Unfit(
+                f"versions need versioned_writes and symlink, which {settings.pipeline} has not",
+                ("settings", "versions"),
+            )
         if len(place.storage) < settings.replicas:
             raise ValueError(
                 f"{settings.replicas} replicas, each in its own zone, need {settings.replicas} "
@@ -119,11 +129,12 @@ class Swift(Gateway):
         return pipeline.lacks(self.settings)
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """As its release, and over the Swift API as its pipeline."""
+        """As its release; over the Swift API also as its pipeline. Versions are a setting."""
         release = RELEASES[self.release]
-        if api == "s3":
-            return release.s3_lacks_operations
-        return {**release.lacks_operations, **pipeline.operations_lacked(self.settings)}
+        lacks = release.s3_lacks_operations
+        if api == "swift":
+            lacks = {**release.lacks_operations, **pipeline.operations_lacked(self.settings)}
+        return lacks if self.settings.versions else {**lacks, "versions": _NO_VERSIONS}
 
     @property
     def own_ca(self) -> bool:

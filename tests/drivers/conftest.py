@@ -128,6 +128,11 @@ class Bench:
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.engine = _native.Engine(json.dumps(config))
+        workload = config["workload"]
+        if "read-version" in workload["operations"]:
+            objects, each = workload["objects"], workload["versions"]
+            count = objects["containers"] * objects["per_container"] * each
+            self.engine.know_versions([f"v{at % each}-{at}" for at in range(count)])
 
     @property
     def progress(self) -> dict[str, Any]:

@@ -37,10 +37,26 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "tag": {},
     "read-part": {"multipart": {"part": PART}},
     "write-form": {},
+    "overwrite": {},
+    "read-version": {"versions": 2},
+    "list-versions": {
+        "versions": 2,
+        "listing": {"page": 7, "prefix": "object-", "delimiter": ""},
+    },
 }
 """The keys of a workload of each operation."""
-REQUESTS: Final = {"write-multipart": {"s3": 5, "swift": 4}, "list-all": {"s3": 2, "swift": 3}}
+REQUESTS: Final = {
+    "write-multipart": {"s3": 5, "swift": 4},
+    "list-all": {"s3": 2, "swift": 3},
+    "list-versions": {"s3": 3, "swift": 4},
+}
 """How many requests an operation of several is."""
+PARTS_OF: Final[dict[str, tuple[str, int | None]]] = {
+    "write-multipart": ("write-part", 3),
+    "list-all": ("list-page", None),
+    "list-versions": ("versions-page", None),
+}
+"""The row of its requests, and how many of these are in it; None: all."""
 
 
 def workload_of(operation: str, **keys: Any) -> dict[str, Any]:
@@ -137,6 +153,51 @@ def _list_all(api: str, head: str) -> bytes:
     return answer("200 OK", listed.encode(), "Content-Type: text/plain")
 
 
+def version_body(version: int) -> bytes:
+    return _native.content(SEED, SIZE, 0, SIZE, version=version)
+
+
+def _read_version(api: str, head: str) -> bytes:
+    found = re.search(r"version-?[iI]d=(v(\d)-\d+) ", head)
+    assert found is not None
+    header = "x-amz-version-id" if api == "s3" else "X-Object-Version-Id"
+    return answer("200 OK", version_body(int(found[2])), f"{header}: {found[1]}")
+
+
+def versions(first: int, count: int) -> list[tuple[str, str]]:
+    """Names and IDs of the versions of ten objects of two each, as they are listed."""
+    places = [(index, version) for index in range(10) for version in (1, 0)]
+    return [
+        (names(index, 1)[0], f"v{version}-{2 * index + version}")
+        for index, version in places[first : first + count]
+    ]
+
+
+def versions_page(
+    api: str, entries: list[tuple[str, str]], marker: tuple[str, str] | None = None
+) -> bytes:
+    """A page of them; `marker` is what it says of the next one (S3)."""
+    if api == "swift":
+        found = [{"name": name, "version_id": version} for name, version in entries]
+        return answer("200 OK", json.dumps(found).encode(), "Content-Type: application/json")
+    inside = "".join(
+        f"<Version><Key>{name}</Key><VersionId>{version}</VersionId></Version>"
+        for name, version in entries
+    )
+    if marker is not None:
+        inside += f"<NextKeyMarker>{marker[0]}</NextKeyMarker>"
+        inside += f"<NextVersionIdMarker>{marker[1]}</NextVersionIdMarker>"
+    truncated = f"<IsTruncated>{'false' if marker is None else 'true'}</IsTruncated>"
+    return answer("200 OK", xml("ListVersionsResult", truncated + inside))
+
+
+def _list_versions(api: str, head: str) -> bytes:
+    after = re.search(r"marker=v\d-(\d+)&", head)
+    first = 0 if after is None else (int(after[1]) ^ 1) + 1
+    entries = versions(first, 7)
+    return versions_page(api, entries, entries[-1] if first + 7 < 20 else None)
+
+
 GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
     "read": lambda _api, _head: answer("200 OK", BODY),
     "write": lambda _api, _head: answer("201 Created", b"", f"ETag: {MD5}"),
@@ -164,6 +225,9 @@ GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
         if api == "swift"
         else answer("204 No Content", b"", f'ETag: "{MD5}"')
     ),
+    "overwrite": lambda _api, _head: answer("201 Created", b"", f"ETag: {MD5}"),
+    "read-version": _read_version,
+    "list-versions": _list_versions,
 }
 """The right answer to a request of an operation, by API and head."""
 LACKED: Final = {("tag", "swift")}

@@ -77,6 +77,22 @@ ABOUT: Final[dict[Operation, str]] = {
     "none. Swift needs `formpost: true` in the layout’s settings. What a layout is known not to "
     "take is refused before the start: radosgw’s Swift API refuses the owner such an object, or "
     "ends (18), and s3api takes no forms.",
+    "overwrite": "A prepared object is written again, and checked like a write. Of a workload "
+    "without versions the new object has the same content, and takes the old one’s place. With key "
+    "`versions: 3` the containers keep versions and each prepared object has so many, of different "
+    "content: it makes one more, with the content of the latest, and an answer without the ID of a "
+    "version is `bad-result`. What steps add is deleted after each.",
+    "read-version": "One of the prepared versions of an object, by its ID; needs `versions`. IDs "
+    "are listed before a step. The answer must name this ID and have all bytes of that version: "
+    "another one is `wrong-content`. Over radosgw’s Swift API, which keeps no versions, `versions` "
+    "is refused before the start, and over Swift unless the layout’s setting `versions` is on.",
+    "list-versions": "All versions of a container, page by page; needs `versions`, and `listing` "
+    "may say `page` and `prefix`. Results have two rows: `list-versions` is the listing from the "
+    "first page to the last, `versions-page` each page; delete markers are versions, too. Names "
+    "must ascend, no version may come twice, all that were prepared must come, and no more where "
+    "the workload changes nothing: else it is `bad-list`. The next page begins after the last "
+    "version of the one before, not as `NextVersionIdMarker` says: s3api before 2.38 says `null` "
+    "there, and a client that goes by it gets versions twice.",
 }
 HEAD: Final = """\
 # What is sent

@@ -145,7 +145,7 @@ def test_swiftclient_gets_what_it_put(null: Make) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize(("operation", "api"), SENT)
+@pytest.mark.parametrize(("operation", "api"), [one for one in SENT if "version" not in one[0]])
 def test_it_answers_every_operation_of_the_engine(
     null: Make, bench: Make, operation: str, api: str
 ) -> None:

@@ -17,6 +17,7 @@ from tests.drivers.good_answers import (
     GOOD,
     MD5,
     PART,
+    PARTS_OF,
     REQUESTS,
     SENT,
     SIZE,
@@ -29,6 +30,7 @@ from tests.drivers.good_answers import (
     workload_of,
     xml,
 )
+from weighbridge.suites import TRAITS
 
 Make = Callable[..., Any]
 Spoil = Callable[[bytes], bytes]
@@ -73,15 +75,13 @@ def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
         assert count * 200 <= by[operation]["bytes"] <= count * PART
         assert by[operation]["bytes"] % 200 == 0
         return
-    moving = ("read-if-match", "write-multipart", "write-if-none-match", "write-form")
-    moved = SIZE if operation in moving else 0
+    moved = SIZE if TRAITS[operation].moves_bodies else 0  # type: ignore[index]
     if operation == "read-range":  # 400, 400 and 200 bytes of each object
         assert by[operation]["bytes"] == sum((PART, PART, 200)[at % 3] for at in range(count))
-    elif operation != "list-all":
+    elif operation not in ("list-all", "list-versions"):
         assert by[operation]["bytes"] == moved * count
-    parts = {"write-multipart": ("write-part", 3), "list-all": ("list-page", None)}
-    if operation in parts:
-        name, each = parts[operation]
+    if operation in PARTS_OF:
+        name, each = PARTS_OF[operation]
         each = each or REQUESTS[operation][api]
         # Some of the last operation, which ended when the worker had left.
         assert each * count <= by[name]["count"] <= each * (count + 1)

@@ -26,7 +26,7 @@ def suite_of(text: str) -> Suite:
 def test_every_shipped_suite_is_valid() -> None:
     shipped = loader.shipped()
     lab = {"small-objects-lab", "large-objects-lab", "layers-lab", "gateways-lab", "overload"}
-    lab |= {"keeping-lab", "listing-lab", "signing-lab", "encryption-lab"}
+    lab |= {"keeping-lab", "listing-lab", "signing-lab", "encryption-lab", "versions-lab"}
     assert set(shipped) == {"quick", "small-objects", "large-objects", "modern-s3", *lab}
     for name, path in shipped.items():
         assert loader.load(path).name == name

@@ -36,6 +36,7 @@ def unlimited(hardware: str) -> str:
 WITNESS = Path(__file__).with_name("witness.py")
 LARGE = Path(__file__).with_name("large_object.py")
 SENT = Path(__file__).with_name("sent_witness.py")
+VERSIONS = Path(__file__).with_name("versions_witness.py")
 IGNORED: dict[str, set[str]] = {
     # That a new name is taken does not show that the condition is looked at, nor a form that its
     # object can be read.
@@ -106,6 +107,7 @@ def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -
     lacks = {
         name: {f"http-{one}" for one in re.findall(r"\b[45]\d\d\b", why)} or IGNORED[name]
         for name, why in lacked.items()
+        if name != "versions"  # a key of workloads: see check_versions
     }
     order = endpoint(deployment, api).model_dump_json()
     done = deployment.client.run([sys.executable, str(SENT)], stdin=order, timeout_s=300)
@@ -117,7 +119,8 @@ def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -
     for name in {"update-metadata", "tag"} & seen.keys() - lacks.keys():
         assert seen[name]["same"]
         assert all(value.isdecimal() for value in seen[name]["noted"]), seen[name]
-    made = {"copy", "write-multipart", "write-if-none-match", "write-form", "presigned"}
+    made = {"copy", "write-multipart", "write-if-none-match", "write-form"}
+    made |= {"overwrite", "presigned"}
     if api == "swift":
         made.add("dynamic")
         assert seen["dynamic"]["manifest"].endswith(
@@ -137,6 +140,46 @@ def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -
     assert seen["list-all"]["rows"]["list-page"] >= 3 * seen["list-all"]["rows"]["list-all"] > 0
     assert seen["write-multipart"]["rows"]["write-part"] >= 3
     return seen
+
+
+def versions_seen(deployment: Deployment, api: str) -> dict[str, Any]:
+    """What the engine and an SDK saw of the workloads of `versions_witness.py`."""
+    order = endpoint(deployment, api).model_dump_json()
+    done = deployment.client.run([sys.executable, str(VERSIONS)], stdin=order, timeout_s=300)
+    seen: dict[str, Any] = json.loads(done.stdout)
+    return seen
+
+
+def check_versions(deployment: Deployment, api: str) -> None:
+    """Have the engine replay workloads with versions, and an SDK look at what there is."""
+    seen = versions_seen(deployment, api)
+    prepared = {"versions": 18, "markers": 0, "numbers": [[0, 1, 2]] * 2}
+    assert {name: (one["errors"], one["last"]) for name, one in seen.items()} == dict.fromkeys(
+        seen, ({}, None)
+    )
+    assert [one["objects"] for one in seen.values()] == [18] * 3
+    assert [one["prepared"] for one in seen.values()] == [prepared] * 3
+    reading, writing, deleting = seen["reading"], seen["writing"], seen["deleting"]
+    assert reading["after"] == prepared
+    rows = reading["rows"]
+    assert rows["read-version"] > 0
+    assert rows["versions-page"] >= 5 * rows["list-versions"] > 0
+    # The window closed before its last requests were answered, which were carried out, too.
+    rows, after = writing["rows"], writing["after"]
+    assert rows["versions-page"] >= 5 * rows["list-versions"] > 0
+    assert after["versions"] >= 18 + rows["overwrite"] + rows["write"] > 18
+    assert after["markers"] >= rows["delete"] > 0
+    # What is overwritten has the latest version's content again.
+    assert all(numbers[:3] == [0, 1, 2] for numbers in after["numbers"])
+    assert {one for numbers in after["numbers"] for one in numbers[3:]} <= {2}
+    assert writing["strays"] == [after["versions"] - 18 + after["markers"], 0]
+    assert [reading["again"], writing["again"]] == [prepared] * 2
+    assert [reading["deleted"], writing["deleted"]] == [[18, 0]] * 2
+    assert deleting["after"] == {**prepared, "markers": 6}
+    assert deleting["left"] == [24, []]
+    assert deleting["cleaned"] >= 24
+    assert [one["buckets"] for one in (reading, writing)] == [[], []]
+    assert deleting["buckets"] == []
 
 
 def left_over() -> list[str]:

@@ -47,6 +47,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
         "range": {"bytes": 10_000, "at": "random"},
         "signing": {"auth": "query"},
     },
+    "overwrite": {"pick": "sequential"},
 }
 MAKING = ("copy", "write-multipart", "dynamic", "write-if-none-match", "write-form")
 OBJECTS = 20
@@ -112,6 +113,9 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
         temp_urls.forget(account, temp_urls.key_of(setup))
         found = sdk._connection.head_account()
         seen["keys"] = [name for name in found if "temp-url-key" in name and found[name]]
+    if operation == "overwrite":
+        bodies = [b"".join(sdk.read(bucket, object_name(at))) for at in range(2)]
+        seen["same"] = bodies == [content(SEED, size, 0, size)] * 2
     if operation == "delete-many":
         seen["left"] = sdk.list(bucket)
     group.delete_written(4)

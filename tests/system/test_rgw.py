@@ -13,7 +13,15 @@ from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, large_object, unlimited, what_was_sent, witness
+from deployed_layouts import (
+    check_versions,
+    deployed,
+    large_object,
+    unlimited,
+    versions_seen,
+    what_was_sent,
+    witness,
+)
 from listed_names import check_listed_names
 from small_lab import health, within
 from witness import ODD_NAMES
@@ -63,6 +71,16 @@ def test_an_sdk_finds_what_each_operation_of_the_engine_left(rgw: Deployment, ap
     over_s3 = RELEASES[rgw.layout.release].s3_lacks_operations
     seen = what_was_sent(rgw, api, SWIFT_LACKS if api == "swift" else over_s3)
     assert seen["write-form"]["same"] == ("http-403" if api == "swift" else True)
+
+
+def test_an_sdk_finds_the_versions_that_a_workload_prepares_makes_and_deletes(
+    rgw: Deployment,
+) -> None:
+    check_versions(rgw, "s3")
+    # As SWIFT_LACKS says: it answers 2xx, and keeps none.
+    refused = [one["refused"] for one in versions_seen(rgw, "swift").values()]
+    assert all("keeps no versions" in one for one in refused)
+    assert len(refused) == 3
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])

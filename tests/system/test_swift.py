@@ -16,7 +16,15 @@ from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint, large_object, unlimited, what_was_sent, witness
+from deployed_layouts import (
+    check_versions,
+    deployed,
+    endpoint,
+    large_object,
+    unlimited,
+    what_was_sent,
+    witness,
+)
 from listed_names import check_listed_names
 from witness import ODD_NAMES
 
@@ -53,13 +61,14 @@ def steps(deployment: Deployment, program: str) -> str:
     ).stdout
 
 
+def with_all(layout: str) -> str:
+    return layout.replace("  s3api: true\n", "  s3api: true\n  formpost: true\n  versions: true\n")
+
+
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    def with_forms(layout: str) -> str:
-        return layout.replace("  s3api: true\n", "  s3api: true\n  formpost: true\n")
-
     folder = tmp_path_factory.mktemp("swift")
-    with deployed("swift-s3api", folder, with_forms, change_hardware=unlimited) as deployment:
+    with deployed("swift-s3api", folder, with_all, change_hardware=unlimited) as deployment:
         yield deployment
 
 
@@ -80,6 +89,13 @@ def test_an_sdk_finds_what_each_operation_of_the_engine_left(swift: Deployment, 
     release = RELEASES[swift.layout.release]
     lacked = release.s3_lacks_operations if api == "s3" else release.lacks_operations
     what_was_sent(swift, api, lacked)
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_an_sdk_finds_the_versions_that_a_workload_prepares_makes_and_deletes(
+    swift: Deployment, api: str
+) -> None:
+    check_versions(swift, api)
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])

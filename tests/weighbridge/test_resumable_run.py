@@ -17,7 +17,7 @@ from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.run_lock import Holder
 from weighbridge.resumption import ResumableRun
 from weighbridge.selection import hardware_named, layout_named
-from weighbridge.suites import Suite, encryption_needs, signing_needs
+from weighbridge.suites import VERSIONS, Suite, encryption_needs, signing_needs
 from weighbridge.suites.loader import load, shipped
 from weighbridge.topologies import images, loader
 from weighbridge.topologies.deployment import StateFolders
@@ -42,7 +42,8 @@ def takes(one: loader.Planned, suite: Suite) -> bool:
     }
     if "s3" in suite.api and not ways.isdisjoint(one.gateway.s3_lacks()):
         return False
-    asked = {operation for workload in suite.workloads for operation in workload.operations}
+    asked: set[str] = {name for workload in suite.workloads for name in workload.operations}
+    asked |= {VERSIONS for workload in suite.workloads if workload.versions}
     served = {*one.gateway.apis()} & {*suite.api}
     return all(asked.isdisjoint(one.gateway.operations_lacked(api)) for api in served)
 

@@ -22,7 +22,7 @@ from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.suites import Suite, Workload, encryption_needs, signing_needs
+from weighbridge.suites import VERSIONS, Suite, Workload, encryption_needs, signing_needs
 from weighbridge.suites.workload import REPEATED_AFTER_BYTES
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
@@ -289,7 +289,7 @@ def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
         for api in one.gateway.apis()
         if api in suite.api and (lacked := one.gateway.operations_lacked(api))
         for workload in suite.workloads
-        for operation in workload.operations
+        for operation in (*workload.operations, *((VERSIONS,) if workload.versions else ()))
         if operation in lacked
     ]
     if faults:

@@ -230,7 +230,8 @@ class StepRunner:
         if died is not None:
             # An incomplete gateway could take hours to delete or settle anything.
             raise died
-        if not leave:
+        # Of a workload with versions each step begins with those that were prepared.
+        if not leave or workload.versions is not None:
             order = Cleanup(workload=workload, what="written")
             self._cleaned(deployment, driver.cleanup(order, self._display.progress))
             self.note("settled", deployment, deployment.running_gateway.settle())

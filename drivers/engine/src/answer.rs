@@ -38,6 +38,10 @@ pub struct Required<'a> {
     pub least_listed: u64,
     /// The most keys that a listing has.
     pub most_listed: u64,
+    /// ID of the version that is read.
+    pub version: Option<&'a [u8]>,
+    /// Whether what is written must become a version.
+    pub versioned: bool,
     /// What the names of a listing begin with.
     pub prefix: &'a [u8],
     /// Whether a large object is deleted with its segments.

@@ -122,6 +122,9 @@ pub struct Config {
     /// See [`Workload::most_in_all`].
     #[serde(skip)]
     pub most_in_all: Option<u64>,
+    /// See [`Workload::prepared_in_all`].
+    #[serde(skip)]
+    pub prepared_in_all: u64,
 }
 
 impl Config {
@@ -202,6 +205,9 @@ impl Config {
         if let Some(other) = other.filter(|_| config.ring.is_some()) {
             return Err(format!("object servers have no {} operation", other.word()));
         }
+        if config.ring.is_some() && config.workload.versions.is_some() {
+            return Err("versions: object servers keep none".into());
+        }
         if config.api != Api::S3 && config.workload.has(Operation::Tag) {
             return Err("tag: only S3 has tags of objects".into());
         }
@@ -215,6 +221,7 @@ impl Config {
         }
         config.least_in_all = config.workload.least_in_all();
         config.most_in_all = config.workload.most_in_all();
+        config.prepared_in_all = config.workload.prepared_in_all();
         config.verify = config.verify.max(config.workload.verify);
         Ok(config)
     }

@@ -16,15 +16,20 @@ pub const LONG_PERIOD_BYTES: usize = 8_388_593;
 /// Compressible content alternates between random bytes and zeros in blocks of this size.
 const BLOCK_BYTES: usize = 1024;
 
+/// How far apart the beginnings of an object's versions are in the pattern: no factor of a period,
+/// so that none are at the same place.
+const VERSIONS_APART_BYTES: u64 = 65_537;
+
 /// Bodies up to this size are always one slice of the pattern.
 pub const SINGLE_PIECE_BYTES: usize = 65_536;
 
-/// The seeded pattern. Objects of one size are equal; objects of different sizes begin at different
-/// offsets in it.
+/// The seeded pattern. Objects of one size are equal, version by version; objects of different
+/// sizes, and versions of one, begin at different offsets in it.
 #[derive(Debug)]
 pub struct Content {
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     period: usize,
+    version: u64,
 }
 
 impl Content {
@@ -58,7 +63,19 @@ impl Content {
             }
         }
         bytes.extend_from_within(..SINGLE_PIECE_BYTES);
-        Self { bytes, period }
+        Self { bytes: bytes.into(), period, version: 0 }
+    }
+
+    /// What objects hold in version number `version`; 0: as where none are kept.
+    #[must_use]
+    pub fn of_version(&self, version: u64) -> Self {
+        Self { bytes: Arc::clone(&self.bytes), version, ..*self }
+    }
+
+    /// The number of the version.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// The pattern of `seed` and share; the last one made is kept.
@@ -84,7 +101,8 @@ impl Content {
     pub fn piece(&self, size: u64, offset: u64, most: usize) -> &[u8] {
         let left = size.saturating_sub(offset).min(most as u64) as usize;
         let period = self.period as u64;
-        let start = ((mix(size) % period + offset) % period) as usize;
+        let version = self.version * VERSIONS_APART_BYTES % period;
+        let start = ((mix(size) % period + version + offset) % period) as usize;
         &self.bytes[start..self.bytes.len().min(start + left)]
     }
 
@@ -147,6 +165,20 @@ mod tests {
             let copy = content.copy(size, offset, 100_000);
             assert_eq!(copy, all[offset as usize..all.len().min(offset as usize + 100_000)]);
             assert!(content.holds(size, offset, &copy));
+        }
+    }
+
+    #[test]
+    fn versions_differ_from_one_another_and_the_first_is_the_usual_content() {
+        let content = Content::new(5);
+        for size in [16, 1000, 300_000] {
+            let all: std::collections::BTreeSet<_> =
+                (0..100).map(|one| content.of_version(one).copy(size, 0, 16)).collect();
+            assert_eq!(all.len(), 100, "{size}");
+            assert_eq!(content.of_version(0).copy(size, 0, 16), content.copy(size, 0, 16));
+            let third = content.of_version(2);
+            let copy = third.copy(size, 0, size as usize);
+            assert!(third.holds(size, 0, &copy) && !content.holds(size, 0, &copy));
         }
     }
 

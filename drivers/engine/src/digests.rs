@@ -24,7 +24,8 @@ pub type Sum = [u8; 16];
 pub struct Digests {
     /// Sizes that recur.
     fixed: BTreeSet<u64>,
-    known: Mutex<BTreeMap<u64, Sum>>,
+    /// By size and version.
+    known: Mutex<BTreeMap<(u64, u64), Sum>>,
     /// Of parts of uploads, by the size of the object and where they begin.
     parts: BTreeMap<(u64, u64), Sum>,
 }
@@ -48,8 +49,12 @@ impl Digests {
         }
         let digests = Self { fixed, known: Mutex::default(), parts };
         if workload.operations.keys().any(|one| one.needs_sum()) {
-            for &size in &digests.fixed {
-                let _ = digests.of(content, size, false);
+            // Of versions all are written in preparation, and in steps the latest.
+            for version in 0..workload.versions().max(1) {
+                let content = content.of_version(version);
+                for &size in &digests.fixed {
+                    let _ = digests.of(&content, size, false);
+                }
             }
         }
         digests
@@ -60,7 +65,8 @@ impl Digests {
     #[must_use]
     pub fn of(&self, content: &Content, size: u64, sampled: bool) -> Option<Sum> {
         if self.fixed.contains(&size) {
-            return Some(*lock(&self.known).entry(size).or_insert_with(|| sum(content, size)));
+            let key = (size, content.version());
+            return Some(*lock(&self.known).entry(key).or_insert_with(|| sum(content, size)));
         }
         (sampled && size <= LARGEST_DRAWN_BYTES).then(|| sum(content, size))
     }

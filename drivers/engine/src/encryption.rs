@@ -63,7 +63,8 @@ impl Asked {
     /// Those of one request: the key goes with whatever reads or writes content, also in parts.
     #[must_use]
     pub fn fields_of(&self, request: &Request) -> &[Field] {
-        let begins = request.operation == Operation::Write || request.part == Part::Begin;
+        let begins = matches!(request.operation, Operation::Write | Operation::Overwrite)
+            || request.part == Part::Begin;
         let has_key = begins
             || request.operation.reads()
             || request.operation == Operation::Head

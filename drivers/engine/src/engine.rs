@@ -102,7 +102,8 @@ impl Engine {
         }
     }
 
-    /// Starts writing prepared objects `first`, `first + stride`, ... (`count` of them).
+    /// Starts writing prepared objects `first`, `first + stride`, ... (`count` of them), or one
+    /// version of each.
     ///
     /// # Errors
     /// The workload has no such objects.
@@ -112,6 +113,7 @@ impl Engine {
         count: u64,
         stride: u64,
         parallel: u64,
+        version: Option<u64>,
     ) -> Result<(), String> {
         if count == 0 {
             return Ok(());
@@ -123,7 +125,11 @@ impl Engine {
                 self.workload.count()
             ));
         }
-        self.start(Operation::Write, Items::Prepared { first, stride, count }, parallel.min(count));
+        if version.is_some_and(|version| version >= self.workload.versions()) {
+            return Err(format!("no such version among {}", self.workload.versions()));
+        }
+        let items = Items::Prepared { first, stride, count, version };
+        self.start(Operation::Write, items, parallel.min(count));
         Ok(())
     }
 
@@ -133,7 +139,9 @@ impl Engine {
     /// `what` is neither.
     pub fn delete(&self, what: &str, parallel: u64) -> Result<(), String> {
         let items = match what {
-            "objects" => Items::Prepared { first: 0, stride: 1, count: self.workload.count() },
+            "objects" => {
+                Items::Prepared { first: 0, stride: 1, count: self.workload.count(), version: None }
+            }
             "written" => Items::Written(std::mem::take(&mut *lock(&self.shared.written))),
             _ => return Err(format!("delete: {what:?} is neither \"written\" nor \"objects\"")),
         };
@@ -168,6 +176,9 @@ impl Engine {
         if index >= of {
             return Err(format!("worker {index} of {of}: numbers begin at 0"));
         }
+        if self.workload.has(Operation::ReadVersion) && !self.shared.version_ids.are_known() {
+            return Err("read-version needs the IDs of versions first".into());
+        }
         let mut placement = lock(&self.placement);
         if placement.contains_key(&index) {
             return Err(format!("worker {index} was added twice"));
@@ -199,6 +210,19 @@ impl Engine {
     #[must_use]
     pub fn started(&self) -> u64 {
         self.shared.started.load(Ordering::SeqCst)
+    }
+
+    /// Gives it the IDs of the versions of prepared objects: of number 0 from the oldest on, of
+    /// number 1, ...
+    ///
+    /// # Errors
+    /// They are not as many as there are versions, or cannot be sent.
+    pub fn know_versions(&self, ids: Vec<String>) -> Result<(), String> {
+        let wanted = self.workload.count() * self.workload.versions();
+        if ids.len() as u64 != wanted {
+            return Err(format!("{} IDs of {wanted} versions", ids.len()));
+        }
+        self.shared.version_ids.set(ids)
     }
 
     /// Sends a new Swift token with every request from now on.

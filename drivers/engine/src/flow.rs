@@ -25,10 +25,17 @@ pub struct Flow {
     pub etags: Vec<Box<[u8]>>,
     /// Where the next page of a listing begins: a token of S3's, or a name; empty: at the start.
     pub marker: Vec<u8>,
+    /// ID of the version that is read.
+    pub version: Vec<u8>,
+    /// Of a listing of versions: the ID of the version after which the next page begins.
+    pub version_marker: Vec<u8>,
     /// Bytes of all requests so far.
     pub bytes: u64,
     listed: u64,
+    /// Different names among them, of a listing of versions.
+    names: u64,
     last: Vec<u8>,
+    last_version: Vec<u8>,
     empty_pages: u32,
 }
 
@@ -39,8 +46,10 @@ impl Flow {
             self.upload.clear();
             self.etags.clear();
             self.marker.clear();
+            self.version_marker.clear();
             self.last.clear();
-            (self.bytes, self.listed, self.empty_pages) = (0, 0, 0);
+            self.last_version.clear();
+            (self.bytes, self.listed, self.names, self.empty_pages) = (0, 0, 0, 0);
         }
     }
 
@@ -90,7 +99,11 @@ impl Flow {
                 }
             }
             (Part::Page(number), Outcome::Page(page)) => {
-                if !self.turn_page(*page, config).map_err(|why| (Failure::BadList, why))? {
+                let turned = match request.operation {
+                    Operation::ListVersions => self.turn_versions(*page, config),
+                    _ => self.turn_page(*page, config),
+                };
+                if !turned.map_err(|why| (Failure::BadList, why))? {
                     return Ok(None);
                 }
                 Part::Page(number + 1)
@@ -132,6 +145,46 @@ impl Flow {
             self.last.clone_from(&page.last);
         }
         self.marker = if config.api == Api::S3 { page.token } else { page.last };
+        Ok(more)
+    }
+
+    /// Notes a page of versions, whose `keys` are versions; returns whether there may be another.
+    fn turn_versions(&mut self, page: Page, config: &Config) -> Result<bool, String> {
+        self.listed += page.keys;
+        self.names += page.names;
+        if page.keys > 0 && !self.last.is_empty() {
+            if page.first < self.last {
+                return Err("a page with names that were listed before".into());
+            }
+            if page.first == self.last {
+                self.names -= 1;
+                if page.first_version == self.last_version {
+                    return Err("a page that begins with the version before it".into());
+                }
+            }
+        }
+        // Of S3 a page says so; Ceph's pages over Swift may be shorter than asked for.
+        let more = if config.api == Api::S3 { page.more } else { page.keys > 0 };
+        if more && page.keys == 0 {
+            return Err("a truncated page without a version".into());
+        }
+        let workload = &config.workload;
+        let (names, each) = (config.prepared_in_all, workload.versions());
+        let (listed, least) = (self.listed, names * each);
+        if !more && (self.names < names || listed < least) {
+            let found = self.names;
+            return Err(format!(
+                "{listed} versions of {found} objects where at least {least} of {names} exist"
+            ));
+        }
+        // Deleting an object adds a version, too: a marker.
+        if listed > least && workload.operations.keys().all(|one| one.only_looks()) {
+            return Err(format!("{listed} versions or more where only {least} exist"));
+        }
+        // After the last one, whatever an answer says: s3api before 2.38 says `null` for its ID, and
+        // would list all of that name again.
+        (self.marker, self.version_marker) = (page.last.clone(), page.last_version.clone());
+        (self.last, self.last_version) = (page.last, page.last_version);
         Ok(more)
     }
 }

@@ -12,6 +12,9 @@ const MOST_HEADERS: usize = 100;
 /// the body, whatever it looks like ("Object", Amazon S3 API reference).
 const ENCRYPTION: &str = "x-amz-server-side-encryption";
 
+/// Headers of S3 and Swift that name a version.
+const VERSION_IDS: [&str; 2] = ["x-amz-version-id", "x-object-version-id"];
+
 /// How the end of a body is found (RFC 9112, section 6.3).
 #[derive(Debug)]
 pub enum Framing {
@@ -42,6 +45,8 @@ pub struct Head {
     pub etag: Option<Box<[u8]>>,
     /// Whether the body was encrypted by a key that makes its `ETag` something else than an MD5.
     pub encrypted: bool,
+    /// ID of the version that was written or is read.
+    pub version: Option<Box<[u8]>>,
     /// `Content-Range`: first and last byte, and the size of the object if it is given.
     pub range: Option<(u64, u64, Option<u64>)>,
 }
@@ -94,7 +99,7 @@ fn understand(
     }
     let (mut length, mut chunked, mut coded, mut close) = (None, false, false, old);
     let (mut md5, mut json, mut encrypted) = (None, false, false);
-    let (mut etag, mut range) = (None, None);
+    let (mut etag, mut range, mut version) = (None, None, None);
     let sums = to.sends_object() || to == Operation::Copy;
     for header in headers {
         let name = header.name;
@@ -124,7 +129,11 @@ fn understand(
             && name[..ENCRYPTION.len()].eq_ignore_ascii_case(ENCRYPTION)
         {
             encrypted |= header.value != b"AES256";
-        } else if matches!(to, Operation::List | Operation::ListAll)
+        } else if (to.puts() || to == Operation::ReadVersion)
+            && VERSION_IDS.iter().any(|one| name.eq_ignore_ascii_case(one))
+        {
+            version = Some(header.value.trim_ascii().into());
+        } else if (to == Operation::List || to.turns_pages())
             && name.eq_ignore_ascii_case("content-type")
         {
             json = header.value.starts_with(b"application/json");
@@ -141,7 +150,7 @@ fn understand(
     };
     let close = close || matches!(framing, Framing::UntilClose);
     let md5 = md5.filter(|_| !encrypted);
-    Ok(Head { status, framing, length, close, md5, json, etag, encrypted, range })
+    Ok(Head { status, framing, length, close, md5, json, etag, encrypted, version, range })
 }
 
 /// Parses `bytes 0-9/100`; the size may be `*`.

@@ -19,6 +19,8 @@ pub enum Items {
         stride: u64,
         /// How many.
         count: u64,
+        /// Of those that are written, which version.
+        version: Option<u64>,
     },
     /// Prepared objects by their numbers.
     Listed(Vec<u64>),
@@ -62,8 +64,10 @@ impl Job {
         let (copies, operation) = (config.copies(), self.operation);
         let (item, copy) = (turn / copies, turn % copies);
         Some(match &self.items {
-            Items::Prepared { first, stride, .. } => {
-                (prepared(config, operation, first + item * stride), WorkerId::NONE, copy)
+            Items::Prepared { first, stride, version, .. } => {
+                let request = prepared(config, operation, first + item * stride);
+                let part = version.map_or(request.part, Part::Version);
+                (Request { part, ..request }, WorkerId::NONE, copy)
             }
             Items::Listed(numbers) => {
                 (prepared(config, operation, numbers[item as usize]), WorkerId::NONE, copy)

@@ -5,7 +5,7 @@
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
 //!       request, ring, sign, signing, temp_url, encryption, dates, body, checksum,
-//!       answer, list, http, link, content, digests, picker, job, source,
+//!       answer, list, list_versions, versions, http, link, content, digests, picker, job, source,
 //!       endpoints, recorder -> records, histograms
 //!   null                       a small S3 and Swift server that stores no bodies
 //! sys                          the system calls, all of the unsafe code
@@ -29,6 +29,7 @@ pub mod http;
 pub mod job;
 pub mod link;
 pub mod list;
+pub mod list_versions;
 pub mod null;
 pub mod operation;
 pub mod options;
@@ -46,6 +47,7 @@ pub mod signing;
 pub mod source;
 pub mod sys;
 pub mod temp_url;
+pub mod versions;
 pub mod worker;
 pub mod workload;
 pub mod xml;

@@ -15,6 +15,9 @@ pub enum Form {
     Plain,
 }
 
+/// Reads a page of a listing of the names that begin with a prefix.
+pub type ReadPage = fn(Form, &[u8], &[u8]) -> Result<Page, &'static str>;
+
 /// A page of a listing.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Page {
@@ -30,6 +33,12 @@ pub struct Page {
     pub more: bool,
     /// See `more`; empty if there is none.
     pub token: Vec<u8>,
+    /// Of versions: how many different names it has.
+    pub names: u64,
+    /// Of versions: the ID of the first one.
+    pub first_version: Vec<u8>,
+    /// Of versions: the ID of the last one.
+    pub last_version: Vec<u8>,
 }
 
 /// Counts the keys of a listing that has no common prefixes.
@@ -178,7 +187,10 @@ fn xml(body: &[u8], prefix: &[u8]) -> Result<Page, &'static str> {
 }
 
 /// The name in the text of an element, which is copied only where it has entities.
-fn name_of(text: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+///
+/// # Errors
+/// It has an unknown one.
+pub fn name_of(text: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     if !text.contains(&b'&') {
         return Ok(text.into());
     }

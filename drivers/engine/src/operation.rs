@@ -42,14 +42,22 @@ pub enum Operation {
     ReadPart,
     /// POST of a form with a new object, as browsers send it.
     WriteForm,
+    /// PUT of a prepared object, which exists: in a versioned container another version of it.
+    Overwrite,
+    /// GET of one of the versions of a prepared object.
+    ReadVersion,
+    /// A complete listing of versions, page by page: several requests.
+    ListVersions,
     /// A part of `WriteMultipart`; counted beside it, in no workload by itself.
     WritePart,
     /// A page of `ListAll`; counted beside it, in no workload by itself.
     ListPage,
+    /// A page of `ListVersions`; counted beside it, in no workload by itself.
+    VersionsPage,
 }
 
 /// The operations that a workload can have, in the order their weights are drawn.
-pub const OPERATIONS: [Operation; 18] = [
+pub const OPERATIONS: [Operation; 21] = [
     Operation::Read,
     Operation::Write,
     Operation::Delete,
@@ -68,19 +76,25 @@ pub const OPERATIONS: [Operation; 18] = [
     Operation::Tag,
     Operation::ReadPart,
     Operation::WriteForm,
+    Operation::Overwrite,
+    Operation::ReadVersion,
+    Operation::ListVersions,
 ];
 
 impl Operation {
     /// Whether its answer has a body, whose first byte is timed.
     #[must_use]
     pub fn has_body(self) -> bool {
-        matches!(self, Self::List | Self::ListPage) || self.reads()
+        matches!(self, Self::List | Self::ListPage | Self::VersionsPage) || self.reads()
     }
 
     /// Whether its answer is the content of an object, or of a part of it.
     #[must_use]
     pub fn reads(self) -> bool {
-        matches!(self, Self::Read | Self::ReadRange | Self::ReadIfMatch | Self::ReadPart)
+        matches!(
+            self,
+            Self::Read | Self::ReadRange | Self::ReadIfMatch | Self::ReadPart | Self::ReadVersion
+        )
     }
 
     /// Whether it makes a new object.
@@ -99,7 +113,7 @@ impl Operation {
     /// Whether it is a PUT of a complete object.
     #[must_use]
     pub fn puts(self) -> bool {
-        matches!(self, Self::Write) || self.creates_only()
+        matches!(self, Self::Write | Self::Overwrite) || self.creates_only()
     }
 
     /// Whether it is a PUT that must not replace an object.
@@ -120,6 +134,28 @@ impl Operation {
         matches!(self, Self::Head | Self::ReadIfNoneMatch | Self::Copy | Self::RewriteIfNoneMatch)
             || self.reads()
             || self.notes()
+            || self == Self::Overwrite
+    }
+
+    /// Whether it leaves all as it was.
+    #[must_use]
+    pub fn only_looks(self) -> bool {
+        self.reads()
+            || matches!(
+                self,
+                Self::Head
+                    | Self::List
+                    | Self::ListAll
+                    | Self::ListVersions
+                    | Self::ReadIfNoneMatch
+                    | Self::RewriteIfNoneMatch
+            )
+    }
+
+    /// Whether it lists a container page by page.
+    #[must_use]
+    pub fn turns_pages(self) -> bool {
+        matches!(self, Self::ListAll | Self::ListVersions)
     }
 
     /// Whether it changes what is known of an object, but not its content.
@@ -137,7 +173,15 @@ impl Operation {
     /// Whether the MD5 of an object is needed before or after its request.
     #[must_use]
     pub fn needs_sum(self) -> bool {
-        self.writes() || self.names_content() || self == Self::UpdateMetadata
+        self.writes()
+            || self.names_content()
+            || matches!(self, Self::UpdateMetadata | Self::Overwrite)
+    }
+
+    /// Whether its request names a container, and no object.
+    #[must_use]
+    pub fn names_container(self) -> bool {
+        self.turns_pages() || matches!(self, Self::List | Self::DeleteMany)
     }
 
     /// The operation that counts the requests of one that has several.
@@ -146,6 +190,7 @@ impl Operation {
         match self {
             Self::WriteMultipart => Some(Self::WritePart),
             Self::ListAll => Some(Self::ListPage),
+            Self::ListVersions => Some(Self::VersionsPage),
             _ => None,
         }
     }
@@ -172,8 +217,12 @@ impl Operation {
             Self::Tag => "tag",
             Self::ReadPart => "read-part",
             Self::WriteForm => "write-form",
+            Self::Overwrite => "overwrite",
+            Self::ReadVersion => "read-version",
+            Self::ListVersions => "list-versions",
             Self::WritePart => "write-part",
             Self::ListPage => "list-page",
+            Self::VersionsPage => "versions-page",
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::encryption::Encryption;
 use crate::operation::Operation;
 use crate::signing::{Auth, Signing};
+use crate::versions;
 use crate::workload::{Workload, put_object_name};
 use serde::Deserialize;
 
@@ -101,11 +102,15 @@ impl Workload {
     /// The fewest names in a complete listing.
     #[must_use]
     pub fn least_in_all(&self) -> u64 {
+        let delimited = self.listing.as_ref().is_some_and(|listing| !listing.delimiter.is_empty());
+        if self.deletes_prepared() || delimited { 0 } else { self.prepared_in_all() }
+    }
+
+    /// How many prepared objects of a container have the prefix of listings.
+    #[must_use]
+    pub fn prepared_in_all(&self) -> u64 {
         let usual = Listing::default();
         let listing = self.listing.as_ref().unwrap_or(&usual);
-        if self.deletes_prepared() || !listing.delimiter.is_empty() {
-            return 0;
-        }
         if listing.prefix.is_empty() {
             return self.objects.per_container;
         }
@@ -137,7 +142,8 @@ impl Workload {
     /// What is missing or wrong.
     pub(crate) fn check_options(&self) -> Result<(), String> {
         let has = |operation| self.has(operation);
-        for part in [Operation::WritePart, Operation::ListPage] {
+        versions::check(self)?;
+        for part in [Operation::WritePart, Operation::ListPage, Operation::VersionsPage] {
             if has(part) {
                 return Err(format!("{} is a part of another operation", part.word()));
             }
@@ -179,10 +185,10 @@ impl Workload {
             }
         }
         self.check_parts()?;
-        if has(Operation::ListAll) {
+        if self.operations.keys().any(|one| one.turns_pages()) {
             let page = self.listing.as_ref().map_or(MOST_KEYS, |listing| listing.page);
             if !(1..=MOST_KEYS).contains(&page) {
-                return Err(format!("list-all needs a `listing` with a page of 1 to {MOST_KEYS}"));
+                return Err(format!("listings need a `listing` with a page of 1 to {MOST_KEYS}"));
             }
         }
         if has(Operation::DeleteMany) {

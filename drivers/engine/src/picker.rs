@@ -63,6 +63,8 @@ pub enum Part {
     Finish,
     /// A page of a listing, by its number from 0.
     Page(u64),
+    /// A version of a prepared object, by its number from 0, the oldest.
+    Version(u64),
 }
 
 /// One request of the sequence.
@@ -95,6 +97,17 @@ impl Request {
             | Part::Numbered { offset, length, .. }
             | Part::Piece { offset, length, .. } => (offset, length),
             _ => (0, self.size),
+        }
+    }
+
+    /// The version whose content it is about, where each prepared object has so many: without a
+    /// number the latest, which is also what overwrites it.
+    #[must_use]
+    pub fn version(&self, versions: u64) -> u64 {
+        match (self.part, self.object) {
+            (Part::Version(number), _) => number,
+            (Part::From { .. }, _) | (_, Object::Prepared(_)) => versions.saturating_sub(1),
+            (_, Object::Written(_)) => 0,
         }
     }
 
@@ -324,7 +337,8 @@ impl Iterator for Picker {
                 | Operation::Head
                 | Operation::ReadIfNoneMatch
                 | Operation::ReadIfMatch
-                | Operation::RewriteIfNoneMatch => {
+                | Operation::RewriteIfNoneMatch
+                | Operation::Overwrite => {
                     let (container, index) = self.pick();
                     return Some(self.prepared(operation, container, index));
                 }
@@ -333,12 +347,21 @@ impl Iterator for Picker {
                     let part = Part::Note(self.random.below(1 << 32));
                     return Some(Request { part, ..self.prepared(operation, container, index) });
                 }
+                Operation::ReadVersion => {
+                    let (container, index) = self.pick();
+                    let part = Part::Version(self.random.below(self.workload.versions().max(1)));
+                    return Some(Request { part, ..self.prepared(operation, container, index) });
+                }
                 Operation::ReadRange => return Some(self.range()),
                 Operation::ReadPart => return Some(self.numbered()),
-                Operation::List | Operation::ListAll | Operation::ListPage => {
+                Operation::List
+                | Operation::ListAll
+                | Operation::ListPage
+                | Operation::ListVersions
+                | Operation::VersionsPage => {
                     let (container, _) = self.pick();
                     let mut request = Request::whole(operation, container, Object::Prepared(0), 0);
-                    if operation == Operation::ListAll {
+                    if operation.turns_pages() {
                         request.part = Part::Page(0);
                     }
                     return Some(request);

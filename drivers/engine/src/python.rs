@@ -37,8 +37,20 @@ impl Engine {
         py.detach(|| engine::Engine::new(config)).map(Self).map_err(PyValueError::new_err)
     }
 
-    fn prepare(&self, first: u64, count: u64, stride: u64, parallel: u64) -> PyResult<()> {
-        self.0.prepare(first, count, stride, parallel).map_err(PyValueError::new_err)
+    #[pyo3(signature = (first, count, stride, parallel, version=None))]
+    fn prepare(
+        &self,
+        first: u64,
+        count: u64,
+        stride: u64,
+        parallel: u64,
+        version: Option<u64>,
+    ) -> PyResult<()> {
+        self.0.prepare(first, count, stride, parallel, version).map_err(PyValueError::new_err)
+    }
+
+    fn know_versions(&self, ids: Vec<String>) -> PyResult<()> {
+        self.0.know_versions(ids).map_err(PyValueError::new_err)
     }
 
     fn add_worker(&self, index: u64, of: u64, repeat: u64) -> PyResult<()> {
@@ -159,7 +171,7 @@ fn written_name(workers: u64, repeat: u64, worker: u64, index: u64) -> PyResult<
 }
 
 #[pyfunction]
-#[pyo3(signature = (seed, size, offset, length, compressible=None))]
+#[pyo3(signature = (seed, size, offset, length, compressible=None, version=0))]
 fn content(
     py: Python<'_>,
     seed: u64,
@@ -167,8 +179,10 @@ fn content(
     offset: u64,
     length: usize,
     compressible: Option<f64>,
+    version: u64,
 ) -> Bound<'_, PyBytes> {
-    PyBytes::new(py, &Content::of(seed, compressible).copy(size, offset, length))
+    let content = Content::of(seed, compressible).of_version(version);
+    PyBytes::new(py, &content.copy(size, offset, length))
 }
 
 #[pyfunction]

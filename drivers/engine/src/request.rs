@@ -54,6 +54,7 @@ pub struct HeadWriter {
     body: Vec<u8>,
     /// What complete listings list.
     listing: Listing,
+    versions: u64,
     /// Which objects are deleted with their segments.
     segments: Segmented,
     /// Length of a part of an upload.
@@ -104,6 +105,7 @@ impl HeadWriter {
             query: Vec::with_capacity(256),
             body: Vec::new(),
             listing: config.workload.listing.clone().unwrap_or_default(),
+            versions: config.workload.versions(),
             segments: config.segmented(),
             part_bytes: config.workload.multipart.map_or(u64::MAX, |multipart| multipart.part),
             is_dynamic: config.has_dynamic_manifests(),
@@ -203,7 +205,8 @@ impl HeadWriter {
             }
             let (authority, path, query) = (&self.authority, &self.path, &self.query);
             let body = request.operation.puts().then_some(request.size);
-            let said = Said::of(&self.signing, body, &self.content);
+            let content = &self.content.of_version(request.version(self.versions));
+            let said = Said::of(&self.signing, body, content);
             let encryption = self.encryption.fields_of(request);
             let told = Told { copy_source, encryption, metadata, ..said.told() };
             let signer = &mut self.signer;
@@ -232,10 +235,7 @@ impl HeadWriter {
     /// Writes the path of a request, and the value of its `Host` header.
     fn put_path(&mut self, request: &Request, id: &WorkerId, server: usize) {
         let is_form = request.operation == Operation::WriteForm;
-        let of_bucket = matches!(
-            request.operation,
-            Operation::List | Operation::ListAll | Operation::DeleteMany
-        ) || (is_form && self.api == Api::S3);
+        let of_bucket = request.operation.names_container() || (is_form && self.api == Api::S3);
         let (path, authority) = (&mut self.path, &mut self.authority);
         path.clear();
         path.extend_from_slice(&self.base);

@@ -5,9 +5,11 @@ use crate::content::Content;
 use crate::digests::Digests;
 use crate::endpoints::Endpoints;
 use crate::link::Dialer;
+use crate::picker::Request;
 use crate::recorder::{Failure, Recorder};
 use crate::source::Source;
 use crate::sys::{Waker, now_ns};
+use crate::versions::VersionIds;
 use crate::workload::WorkerId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,7 +143,9 @@ pub struct Shared {
     /// Number of the object server of each disk of the ring; empty without one.
     pub servers: Vec<usize>,
     /// Content of objects.
-    pub content: Content,
+    contents: Vec<Content>,
+    /// IDs of the versions of prepared objects, once they are known.
+    pub version_ids: VersionIds,
     /// MD5s of the content.
     pub digests: Digests,
     /// The measured window.
@@ -210,7 +214,10 @@ impl Shared {
             dialers,
             servers,
             digests: Digests::new(&config.workload, &content),
-            content,
+            contents: (0..config.workload.versions().max(1))
+                .map(|version| content.of_version(version))
+                .collect(),
+            version_ids: VersionIds::of(&config.workload),
             window: Window::new(),
             threads,
             running: Mutex::new(0),
@@ -225,6 +232,12 @@ impl Shared {
             written: Mutex::new(Vec::new()),
             config,
         })
+    }
+
+    /// What the object of a request holds, in the version that it is about.
+    #[must_use]
+    pub fn content_of(&self, request: &Request) -> &Content {
+        &self.contents[request.version(self.config.workload.versions()) as usize]
     }
 
     /// Sends a command to thread number `thread`.

@@ -11,11 +11,10 @@ use crate::answer::Answer;
 use crate::body::{Body, sent_length};
 use crate::flow::Flow;
 use crate::link::Link;
-use crate::picker::Request;
+use crate::picker::{Part, Request};
 use crate::reactor::Context;
 use crate::recorder::Failure;
 use crate::request::{put_close, tail_of};
-use crate::shared::Shared;
 use crate::source::{Source, Step};
 use crate::sys::{Ready, now_ns};
 use crate::workload::Operation;
@@ -284,8 +283,14 @@ impl Worker {
         let id = self.source.id();
         let place = self.place(context, &request);
         if request.operation.names_content() {
-            let Shared { content, digests, .. } = context.shared;
-            self.flow.known = digests.of(content, request.size, true);
+            let bytes = context.shared.content_of(&request);
+            self.flow.known = context.shared.digests.of(bytes, request.size, true);
+        }
+        if let (Operation::ReadVersion, Part::Version(version)) = (request.operation, request.part)
+        {
+            let id = context.shared.version_ids.of_request(&request, version);
+            self.flow.version.clear();
+            self.flow.version.extend_from_slice(id);
         }
         let signing = &context.shared.config.workload.signing;
         // Bodies are hashed within the latency, but by default signing comes before it.
@@ -309,7 +314,8 @@ impl Worker {
             span = offset..offset + length;
             self.to_send += length;
         }
-        self.body.begin(&mut self.out, request.size, span, framing, &context.shared.content);
+        let bytes = context.shared.content_of(&request);
+        self.body.begin(&mut self.out, request.size, span, framing, bytes);
         self.body.end_with(tail_of(&request));
         self.to_send += tail_of(&request).len() as u64;
         self.sent = 0;

@@ -219,6 +219,9 @@ pub struct Workload {
     /// How many objects a `delete-many` deletes.
     #[serde(default)]
     pub delete_many: Option<u64>,
+    /// How many versions each prepared object has; `None`: its containers keep no versions.
+    #[serde(default)]
+    pub versions: Option<u64>,
 }
 
 /// Deserialises a share, 0 to 1; a boolean is none or all.

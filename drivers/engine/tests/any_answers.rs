@@ -10,6 +10,7 @@ use _native::answer::{Answer, Expected, Progress, Required};
 use _native::content::Content;
 use _native::http::{Chunked, parse_head};
 use _native::list::{Form, is_error, keys};
+use _native::list_versions::versions_page;
 use _native::picker::{Object, Request};
 use _native::recorder::Failure;
 use _native::results::{bulk_deleted, copied, multi_deleted, upload_id};
@@ -164,6 +165,23 @@ fn a_mutated_listing_is_refused_or_has_no_more_keys_than_bytes() {
             let _ = is_error(&bytes.0);
             let Ok(count) = keys(form, &bytes.0) else { return false };
             assert!(count <= bytes.0.len() as u64, "{form:?} {count}");
+            true
+        });
+    }
+}
+
+#[test]
+fn a_mutated_listing_of_versions_is_refused_or_has_no_more_of_them_than_bytes() {
+    let version =
+        |id: u8| format!("<Version><Key>a&amp;b</Key><VersionId>{id}</VersionId></Version>");
+    let inside = version(2) + &version(1) + "<IsTruncated>true</IsTruncated>";
+    let xml = format!("<?xml version=\"1.0\"?><ListVersionsResult>{inside}</ListVersionsResult>");
+    let json = br#"[{"name":"a","version_id":"2.5"},{"name":"a","version_id":"1.5"}]"#;
+    for (form, good) in [(Form::Xml, xml.as_bytes()), (Form::Json, &json[..])] {
+        hold(spoilt(good), |bytes| {
+            let Ok(page) = versions_page(form, &bytes.0, b"a") else { return false };
+            assert!(page.names <= page.keys && page.keys <= bytes.0.len() as u64, "{page:?}");
+            assert!(page.keys == 0 || page.first <= page.last, "{page:?}");
             true
         });
     }

@@ -169,7 +169,7 @@ fn every_replica_of_a_prepared_object_is_on_the_disk_that_the_ring_names() {
     let ((one, first), (other, second)) = (ObjectServer::start(), ObjectServer::start());
     let json = ring([first, second]);
     let engine = engine(&json, &json!({"read": 1.0}));
-    engine.prepare(0, 20, 1, 3).expect("twenty objects");
+    engine.prepare(0, 20, 1, 3, None).expect("twenty objects");
     assert_eq!(idle(&engine)["done"], 40);
     let parsed = Ring::parse(&json.to_string()).expect("a ring");
     let mut wanted = [Vec::new(), Vec::new()];
@@ -202,7 +202,7 @@ fn every_replica_of_a_prepared_object_is_on_the_disk_that_the_ring_names() {
 fn reads_spread_over_both_replicas_with_one_connection_to_each_server() {
     let ((one, first), (other, second)) = (ObjectServer::start(), ObjectServer::start());
     let engine = engine(&ring([first, second]), &json!({"read": 3.0, "head": 1.0}));
-    engine.prepare(0, 20, 1, 1).expect("twenty objects");
+    engine.prepare(0, 20, 1, 1, None).expect("twenty objects");
     idle(&engine);
     let before = [&one, &other].map(|server| *server.connections.lock().expect("not poisoned"));
     assert_eq!(before, [1, 1]);
@@ -233,7 +233,7 @@ fn a_write_is_on_one_disk_and_deletes_find_it_there() {
     let ((one, first), (other, second)) = (ObjectServer::start(), ObjectServer::start());
     let engine = engine(&ring([first, second]), &json!({"write": 2.0, "delete": 1.0}));
     // A worker that has written nothing deletes these.
-    engine.prepare(0, 20, 1, 2).expect("twenty objects");
+    engine.prepare(0, 20, 1, 2, None).expect("twenty objects");
     idle(&engine);
     let now = run(&engine, [&one, &other], 300);
     assert_eq!((now["failed"].as_u64(), &now["last_error"]), (Some(0), &Value::Null));
@@ -271,7 +271,7 @@ fn a_write_is_on_one_disk_and_deletes_find_it_there() {
 fn listed_objects_are_deleted_and_no_others() {
     let ((one, first), (other, second)) = (ObjectServer::start(), ObjectServer::start());
     let engine = engine(&ring([first, second]), &json!({"read": 1.0}));
-    engine.prepare(0, 20, 1, 2).expect("twenty objects");
+    engine.prepare(0, 20, 1, 2, None).expect("twenty objects");
     idle(&engine);
     engine.delete_listed(vec![3, 8, 19], 2).expect("three objects");
     assert_eq!(idle(&engine)["done"], 46);

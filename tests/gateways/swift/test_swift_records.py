@@ -80,10 +80,10 @@ def test_forms_are_taken_only_where_the_layout_says_so_by_formpost_after_tempurl
     plain, forms = SwiftSettings(), SwiftSettings(formpost=True)
     assert piped(forms) == STANDARD.replace("tempurl", "tempurl formpost")
     lacked = Swift("swift-2.30", PLACE, plain).operations_lacked("swift")
-    assert lacked.keys() == {"read-part", "write-form"}
+    assert lacked.keys() == {"read-part", "versions", "write-form"}
     assert "say `formpost: true`" in lacked["write-form"]
     with_forms = Swift("swift-2.30", PLACE, forms)
-    assert with_forms.operations_lacked("swift").keys() == {"read-part"}  # of the release
+    assert with_forms.operations_lacked("swift").keys() == {"read-part", "versions"}
     assert "write-form" in with_forms.operations_lacked("s3")
     with pytest.raises(ValueError, match="formpost needs the standard pipeline"):
         Swift("swift-2.30", PLACE, SwiftSettings(formpost=True, pipeline="study-2014"))
@@ -108,6 +108,19 @@ def test_every_filter_of_the_pipeline_is_configured_and_no_other(
         if section.startswith("filter:")
     }
     assert filters == set(proxy["pipeline:main"]["pipeline"].split()) - {"proxy-server"}
+
+
+def test_containers_keep_versions_only_if_the_layout_says_so() -> None:
+    kept = proxy_conf(SwiftSettings(versions=True))["filter:versioned_writes"]
+    assert (kept["allow_versioned_writes"], kept["allow_object_versioning"]) == ("true", "true")
+    assert "allow_object_versioning" not in proxy_conf(SwiftSettings())["filter:versioned_writes"]
+    for versions in (False, True):
+        settings = SwiftSettings(versions=versions, s3api=True)
+        gateway = Swift("swift-2.38", PLACE, settings)
+        for api in gateway.apis():
+            assert ("versions" in gateway.operations_lacked(api)) != versions
+    with pytest.raises(ValueError, match="which study-2014 has not"):
+        Swift("swift-2.38", PLACE, SwiftSettings(versions=True, pipeline="study-2014"))
 
 
 def test_no_rate_is_limited_and_requests_are_logged_only_if_enabled() -> None:

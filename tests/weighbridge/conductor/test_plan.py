@@ -14,7 +14,7 @@ from weighbridge.gateways.rgw.releases import SWIFT_LACKS
 from weighbridge.gateways.swift import pipeline
 from weighbridge.gateways.swift.releases import RELEASES as SWIFT_RELEASES
 from weighbridge.gateways.swift.settings import SwiftSettings
-from weighbridge.suites import OPERATIONS, UNSIGNED, Layer, Suite
+from weighbridge.suites import OPERATIONS, UNSIGNED, VERSIONS, Layer, Suite
 
 
 def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(
@@ -327,7 +327,20 @@ def test_what_releases_are_said_to_lack_are_operations() -> None:
         *(one.s3_lacks_operations for one in SWIFT_RELEASES.values()),
         *(one.lacks_operations for one in SWIFT_RELEASES.values()),
     ]
-    assert {name for one in said for name in one} <= set(OPERATIONS)
+    assert {name for one in said for name in one} <= {*OPERATIONS, VERSIONS}
+
+
+def test_versions_are_refused_where_a_layout_keeps_none(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = type(run.planned[1].gateway)
+    monkeypatch.setattr(gateway, "operations_lacked", lambda _, api: {VERSIONS: f"not by {api}"})
+    make_plan(run.suite, run.hardware, run.planned)
+    first = run.suite.workloads[0].model_copy(update={"versions": 2})
+    suite = run.suite.model_copy(update={"workloads": (first, *run.suite.workloads[1:])})
+    why = r"swift-b \(.*\) has no versions over swift: not by swift"
+    with pytest.raises(UsageError, match=why):
+        make_plan(suite, run.hardware, run.planned)
 
 
 def test_only_s3_is_signed_and_only_by_drivers_that_do_as_they_are_told(run: Run) -> None:

@@ -3,7 +3,8 @@
 use super::{Answer, Bad, EXCERPT_BYTES, Outcome, Required};
 use crate::digests::{Sum, of_etag};
 use crate::http::Head;
-use crate::list::{Form, Page, is_error, keys, page};
+use crate::list::{Form, Page, ReadPage, is_error, keys, page};
+use crate::list_versions::versions_page;
 use crate::picker::{Object, Part, Request};
 use crate::recorder::Failure;
 use crate::results::{self, Deleted};
@@ -24,7 +25,7 @@ impl Answer {
         let status = head.status;
         let good = (200..300).contains(&status);
         let wanted = match request.operation {
-            Operation::Read | Operation::ReadIfMatch => status == 200,
+            Operation::Read | Operation::ReadIfMatch | Operation::ReadVersion => status == 200,
             Operation::ReadRange => status == 206,
             // Ceph answers 200, and sends a part as if it was an object.
             Operation::ReadPart => matches!(status, 200 | 206),
@@ -59,6 +60,7 @@ impl Answer {
         }
         match request.operation {
             operation if operation.reads() => {
+                check_version(head, required)?;
                 self.check_read(head, request).map(|()| Outcome::Done)
             }
             // Some front ends omit the length of an empty object.
@@ -67,7 +69,14 @@ impl Answer {
                     head.length.map_or("no length".into(), |length| format!("{length} bytes"));
                 Err((Failure::WrongLength, format!("{length} of an object of {}", request.size)))
             }
-            Operation::Write | Operation::WriteIfNoneMatch | Operation::WriteForm => {
+            Operation::Write
+            | Operation::WriteIfNoneMatch
+            | Operation::WriteForm
+            | Operation::Overwrite => {
+                if required.versioned && head.version.as_ref().is_none_or(|id| id.is_empty()) {
+                    let why = "no version was made: the answer has no ID of one";
+                    return Err((Failure::BadResult, why.into()));
+                }
                 check_sum(required, head.md5)
             }
             Operation::Copy | Operation::UpdateMetadata => {
@@ -76,7 +85,8 @@ impl Answer {
                 check_sum(required, found.map_err(bad_result)?)
             }
             Operation::List => self.check_listing(head, required).map(|()| Outcome::Done),
-            Operation::ListAll => self.page(head, required).map(Outcome::Page),
+            Operation::ListAll => self.page(head, required, page).map(Outcome::Page),
+            Operation::ListVersions => self.page(head, required, versions_page).map(Outcome::Page),
             Operation::WriteMultipart => self.check_upload(head, request, required),
             Operation::DeleteMany => self.check_deleted(request, required),
             Operation::Delete if required.segments && good => {
@@ -91,7 +101,11 @@ impl Answer {
 
     fn check_read(&self, head: &Head, request: &Request) -> Result<(), Bad> {
         let (offset, length) = request.span();
-        let of = if request.part == Part::Whole { "an object" } else { "a part" };
+        let of = if matches!(request.part, Part::Bytes { .. } | Part::Numbered { .. }) {
+            "a part"
+        } else {
+            "an object"
+        };
         if let Part::Numbered { number, .. } = request.part
             && self.received == request.size
         {
@@ -148,11 +162,11 @@ impl Answer {
         within(count, required)
     }
 
-    fn page(&self, head: &Head, required: &Required<'_>) -> Result<Box<Page>, Bad> {
+    fn page(&self, head: &Head, required: &Required<'_>, read: ReadPage) -> Result<Box<Page>, Bad> {
         let bad = |what: String| (Failure::BadList, what);
         let body = self.result().map_err(bad)?;
         let page =
-            page(form(head, required), body, required.prefix).map_err(|why| bad(why.into()))?;
+            read(form(head, required), body, required.prefix).map_err(|why| bad(why.into()))?;
         within(page.keys + page.prefixes, required)?;
         Ok(Box::new(page))
     }
@@ -202,6 +216,21 @@ impl Answer {
         }
         judge_deleted(&found, count).map(|()| Outcome::Done)
     }
+}
+
+/// Checks that it is the version that was asked for, if it was one.
+fn check_version(head: &Head, required: &Required<'_>) -> Result<(), Bad> {
+    let Some(asked) = required.version else { return Ok(()) };
+    let named = head.version.as_deref().unwrap_or_default();
+    if named == asked {
+        return Ok(());
+    }
+    let why = if named.is_empty() {
+        "the answer does not say which version it is"
+    } else {
+        "another version than the one that was asked for"
+    };
+    Err((Failure::WrongContent, why.into()))
 }
 
 fn form(head: &Head, required: &Required<'_>) -> Form {

@@ -54,7 +54,7 @@ fn written_objects_are_read_back_and_deleted() {
             size,
             2,
         );
-        engine.prepare(0, 10, 1, 3).expect("ten objects");
+        engine.prepare(0, 10, 1, 3, None).expect("ten objects");
         assert_eq!(idle(&engine).done, 10);
         engine.open_window();
         for worker in 0..4 {

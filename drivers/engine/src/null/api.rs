@@ -1,6 +1,7 @@
 //! The answers of the null target: common parts, and those to Swift requests.
 
 use super::store::{Object, Store, page, read, write};
+use super::versions::version_header;
 use crate::http::decimal;
 use std::fmt::Write as _;
 
@@ -31,6 +32,8 @@ pub struct RequestHead {
     pub manifest: String,
     /// Whether the body is a form.
     pub is_form: bool,
+    /// `X-Versions-Enabled`.
+    pub keep_versions: String,
 }
 
 impl RequestHead {
@@ -171,8 +174,9 @@ impl Api {
         let Some(container) = store.container(name) else {
             return Answer::error(head, 404, "Not Found");
         };
-        let special =
-            object.and_then(|object| self.swift_special(head, &container, object, size, first));
+        let special = self.of_versions(head, &container, object, first).or_else(|| {
+            object.and_then(|object| self.swift_special(head, &container, object, size, first))
+        });
         if let Some(answer) = special {
             return answer;
         }
@@ -194,7 +198,9 @@ impl Api {
                 Self::swift_listing(head, objects.len(), entries)
             }
             ("HEAD", None) => {
-                let headers = format!("X-Container-Object-Count: {}\r\n", read(&container).len());
+                let objects = read(&container);
+                let kept = if objects.keeps() { "X-Versions-Enabled: True\r\n" } else { "" };
+                let headers = format!("X-Container-Object-Count: {}\r\n{kept}", objects.len());
                 Answer { headers, ..Answer::of(204) }
             }
             ("DELETE", None) => match store.remove(name) {
@@ -204,8 +210,9 @@ impl Api {
             },
             ("PUT", Some(object)) => {
                 let made = store.object(size, first);
-                let answer = Answer::of(201).listed(&made.etag, &self.http_time);
-                write(&container).insert(object.into(), made);
+                let mut answer = Answer::of(201).listed(&made.etag, &self.http_time);
+                let id = write(&container).insert(object.into(), made);
+                answer.headers += &version_header("X-Object-Version-Id", id);
                 answer
             }
             ("GET" | "HEAD", Some(object)) => {

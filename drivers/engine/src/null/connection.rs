@@ -364,6 +364,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
             17 if is("x-object-manifest") => head.manifest = text(),
             17 if is("transfer-encoding") => chunked = has_word(header.value, "chunked"),
             17 if is("x-amz-copy-source") => head.copy_source = text(),
+            18 if is("x-versions-enabled") => head.keep_versions = text(),
             20 if is("x-amz-content-sha256") => inner = header.value.starts_with(b"STREAMING-"),
             _ => {}
         }

@@ -9,6 +9,7 @@ mod requests;
 mod s3;
 mod server;
 mod store;
+mod versions;
 
 pub use server::Server;
 

@@ -22,6 +22,9 @@ impl Api {
         size: u64,
         first: &[u8],
     ) -> Option<Answer> {
+        if let Some(answer) = self.of_versions(head, container, object, first) {
+            return Some(answer);
+        }
         let asks = |method: &str, key: &str| head.method == method && has(head, key);
         if head.is_form && head.method == "POST" {
             return Some(self.take_form(head, container, object, size, first));
@@ -288,7 +291,7 @@ fn deleted(container: &Container, body: &[u8]) -> Option<String> {
         if matches!(path, [_, parent] if local(parent) == b"Object") && name == b"Key" {
             let key = unescape(value).ok_or("an unknown entity")?;
             let key = String::from_utf8_lossy(&key);
-            write(container).remove(&*key);
+            write(container).remove(&key);
             let _ = write!(text, "<Deleted><Key>{}</Key></Deleted>", escape(&key));
         }
         Ok(())
@@ -354,6 +357,7 @@ mod tests {
     #[test]
     fn a_part_has_a_number_from_one() {
         let object = |parts: Option<&[u64]>| Object {
+            version: 0,
             size: 10,
             verbatim: None,
             etag: "e".into(),

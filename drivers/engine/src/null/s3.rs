@@ -2,6 +2,7 @@
 
 use super::api::{Answer, Api, RequestHead, has, number, parameter, split};
 use super::store::{Container, page, read, write};
+use super::versions::version_header;
 use std::fmt::Write as _;
 
 impl Api {
@@ -43,10 +44,10 @@ impl Api {
             },
             ("PUT", Some(object)) => {
                 let made = store.object(size, first);
-                let answer =
-                    Answer { headers: format!("ETag: \"{}\"\r\n", made.etag), ..Answer::of(200) };
-                write(&container).insert(object.into(), made);
-                answer
+                let mut headers = format!("ETag: \"{}\"\r\n", made.etag);
+                let id = write(&container).insert(object.into(), made);
+                headers += &version_header("x-amz-version-id", id);
+                Answer { headers, ..Answer::of(200) }
             }
             ("GET" | "HEAD", Some(object)) => {
                 self.object(head, read(&container).get(object).cloned())

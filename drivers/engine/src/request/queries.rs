@@ -19,10 +19,14 @@ impl HeadWriter {
         match (request.operation, request.part) {
             (Operation::List, _) if is_s3 => query.extend_from_slice(b"list-type=2&max-keys=1000"),
             (Operation::List, _) => query.extend_from_slice(b"limit=1000"),
-            (Operation::ListAll, _) => self.put_page(flow),
+            (operation, _) if operation.turns_pages() => self.put_page(operation, flow),
             (Operation::DeleteMany, _) if is_s3 => query.extend_from_slice(b"delete"),
             (_, Part::Several(_)) => query.extend_from_slice(b"bulk-delete"),
             (Operation::Tag, _) => query.extend_from_slice(b"tagging"),
+            (Operation::ReadVersion, _) => {
+                query.extend_from_slice(if is_s3 { b"versionId=" } else { b"version-id=" });
+                put_encoded(query, &flow.version);
+            }
             (Operation::Delete, _) if self.segments.has(request.object) => {
                 query.extend_from_slice(b"multipart-manifest=delete");
             }
@@ -48,11 +52,28 @@ impl HeadWriter {
         }
     }
 
-    fn put_page(&mut self, flow: &Flow) {
+    fn put_page(&mut self, operation: Operation, flow: &Flow) {
         let (prefix, delimiter) = (&self.listing.prefix, &self.listing.delimiter);
         let mut page = Vec::new();
         put_number(&mut page, self.listing.page, 1);
-        let fields: [(&str, &[u8]); 5] = if self.api == Api::S3 {
+        let of_versions = operation == Operation::ListVersions;
+        let fields: [(&str, &[u8]); 5] = if of_versions && self.api == Api::S3 {
+            [
+                ("key-marker", &flow.marker),
+                ("max-keys", &page),
+                ("prefix", prefix.as_bytes()),
+                ("version-id-marker", &flow.version_marker),
+                ("", b""),
+            ]
+        } else if of_versions {
+            [
+                ("format", b"json"),
+                ("limit", &page),
+                ("marker", &flow.marker),
+                ("prefix", prefix.as_bytes()),
+                ("version_marker", &flow.version_marker),
+            ]
+        } else if self.api == Api::S3 {
             [
                 ("continuation-token", &flow.marker),
                 ("delimiter", delimiter.as_bytes()),
@@ -76,6 +97,9 @@ impl HeadWriter {
             self.query.extend_from_slice(name.as_bytes());
             self.query.push(b'=');
             put_encoded(&mut self.query, value);
+        }
+        if of_versions {
+            self.query.extend_from_slice(b"&versions=");
         }
     }
 
@@ -107,7 +131,7 @@ impl HeadWriter {
         flow: &Flow,
     ) {
         match request.part {
-            Part::Whole if request.operation.puts() => {
+            Part::Whole | Part::Version(_) if request.operation.puts() => {
                 if request.operation.creates_only() {
                     out.extend_from_slice(b"If-None-Match: *\r\n");
                 }
@@ -168,7 +192,7 @@ impl HeadWriter {
                 self.put_length(out, 0);
             }
             Part::Several(_) | Part::Finish | Part::Note(_) => self.put_body_fields(out, request),
-            Part::Whole | Part::Numbered { .. } | Part::Page(_) => {}
+            Part::Whole | Part::Numbered { .. } | Part::Page(_) | Part::Version(_) => {}
         }
     }
 

@@ -80,13 +80,14 @@ impl Worker {
 
     fn succeed(&mut self, context: &mut Context<'_>, request: &Request, now: u64) -> NextStep {
         let bytes = match request.operation {
-            Operation::ListAll => self.flow.bytes,
+            operation if operation.turns_pages() => self.flow.bytes,
             Operation::List => self.answer.received(),
             operation if operation.reads() => self.answer.received(),
             Operation::Write
             | Operation::WriteIfNoneMatch
             | Operation::WriteForm
-            | Operation::WriteMultipart => request.size,
+            | Operation::WriteMultipart
+            | Operation::Overwrite => request.size,
             _ => 0,
         };
         let thread = &context.shared.threads[context.thread];

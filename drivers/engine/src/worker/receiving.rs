@@ -23,8 +23,11 @@ impl Worker {
             if turn >= TURN_BYTES {
                 return NextStep::Again;
             }
-            let expected =
-                Expected { request, content: &context.shared.content, verify: self.checks };
+            let expected = Expected {
+                request,
+                content: context.shared.content_of(request),
+                verify: self.checks,
+            };
             let discardable = if link.discards() { self.answer.discardable(&expected) } else { 0 };
             let wanted = if discardable > 0 { discardable } else { context.scratch.len() as u64 };
             let result = if discardable > 0 {
@@ -89,26 +92,29 @@ impl Worker {
         }
     }
 
-    fn required<'a>(&self, context: &'a Context<'_>, request: &Request) -> Required<'a> {
-        let Shared { config, content, digests, .. } = context.shared;
+    fn required<'a>(&'a self, context: &'a Context<'_>, request: &Request) -> Required<'a> {
+        let Shared { config, digests, .. } = context.shared;
+        let bytes = context.shared.content_of(request);
         let required = Required { xml: config.api == Api::S3, ..Required::default() };
         match request.operation {
             Operation::Write
             | Operation::WriteIfNoneMatch
             | Operation::WriteForm
+            | Operation::Overwrite
             | Operation::Copy
             | Operation::UpdateMetadata => {
                 // With a customer's key an ETag need not be the MD5 of the body.
                 let plain = config.workload.encryption != Encryption::SseC;
-                let md5 = plain.then(|| digests.of(content, request.size, self.checks)).flatten();
-                Required { md5, ..required }
+                let md5 = plain.then(|| digests.of(bytes, request.size, self.checks)).flatten();
+                Required { md5, versioned: config.workload.versions.is_some(), ..required }
             }
             Operation::List => Required {
                 least_listed: config.workload.least_listed(),
                 most_listed: LIST_MOST,
                 ..required
             },
-            Operation::ListAll => {
+            Operation::ReadVersion => Required { version: Some(&self.flow.version), ..required },
+            Operation::ListAll | Operation::ListVersions => {
                 let listing = config.workload.listing.as_ref();
                 Required {
                     most_listed: listing.map_or(LIST_MOST, |one| one.page),
@@ -131,7 +137,8 @@ impl Worker {
     /// MD5 of the part that was sent: if it was hashed before the step, and of small parts of those
     /// uploads that are checked.
     fn part_md5(&self, context: &Context<'_>, request: &Request) -> Option<Sum> {
-        let Shared { config, content, digests, .. } = context.shared;
+        let Shared { config, digests, .. } = context.shared;
+        let bytes = context.shared.content_of(request);
         let (offset, length) = request.span();
         let is_piece = matches!(request.part, Part::Piece { .. });
         if !is_piece || config.workload.encryption != Encryption::None {
@@ -139,7 +146,7 @@ impl Worker {
         }
         digests.of_part(request.size, offset).or_else(|| {
             (self.checks && length <= LARGEST_DRAWN_BYTES)
-                .then(|| part_sum(content, request.size, offset, length))
+                .then(|| part_sum(bytes, request.size, offset, length))
         })
     }
 }

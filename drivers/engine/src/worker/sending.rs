@@ -8,7 +8,8 @@ use std::io::ErrorKind;
 impl Worker {
     pub(super) fn send(&mut self, context: &mut Context<'_>) -> NextStep {
         let Some(link) = &mut self.link else { return NextStep::Wait };
-        let bytes = &context.shared.content;
+        let Some(request) = &self.request else { return NextStep::Wait };
+        let bytes = context.shared.content_of(request);
         let turn_ends = self.sent + TURN_BYTES;
         while self.sent < self.to_send {
             if self.sent >= turn_ends {
