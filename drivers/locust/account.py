@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 from urllib.parse import quote
 
 from weighbridge.common import http_body, plain_xml
@@ -25,12 +26,17 @@ from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.protocol import Ring, Setup
 
 Fields = Mapping[str, str] | None
+_OF_ALL: Final = (
+    *("GetObject", "PutObject", "DeleteObject", "ListBucket"),
+    *("GetObjectVersion", "ListBucketVersions"),
+)
+"""What anonymous requests may do."""
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """Longer answers are cut off."""
 
 
 class NotServing(DriverError):
-    """A target did not answer in time, or its answer to a request for a token is a 5xx."""
+    """A target did not answer in time, or its answer to a request to be let in is a 5xx."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +169,16 @@ class Account:
         self.secrets += (token,)
         self._place = storage
 
+    def check_serves(self) -> None:
+        """Authenticate, and over S3 ask for something. Raises NotServing too, see there."""
+        self.authenticate()
+        if self._target.api == "s3" and (answer := self.ask("GET", "/")).status >= 500:
+            raise NotServing(f"{self.url}: {answer}")
+
     def _check_given_token(self) -> None:
         answer = self.ask("HEAD", "")
+        if answer.status >= 500:
+            raise NotServing(f"{self.url}: HEAD with the given token: {answer}")
         if answer.status not in (200, 204):
             raise DriverError(
                 f"{self.url}: HEAD with the given token: {answer}",
@@ -194,7 +208,7 @@ class Account:
         rule = {
             "Effect": "Allow",
             "Principal": {"AWS": ["*"]},
-            "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"],
+            "Action": [f"s3:{one}" for one in _OF_ALL],
             "Resource": [arn, f"{arn}/*"],
         }
         body = json.dumps({"Version": "2012-10-17", "Statement": [rule]}).encode()

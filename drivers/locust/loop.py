@@ -125,6 +125,9 @@ class LocustLoop:
             return self._set_up(command)
         if self._setup is None or self._runner is None or self._objects is None:
             raise DriverError(f"{command.kind!r} came before 'setup'")
+        if self._was_overloaded:
+            self._objects.await_answer(self._send)
+            self._was_overloaded = False
         if isinstance(command, Prepare):
             return self._prepare(self._objects, command)
         if isinstance(command, Step):
@@ -172,8 +175,6 @@ class LocustLoop:
             notes = ("objects deleted by an earlier step were written again before this one",)
         if workload.deletes:
             objects.forget(workload)
-        if self._was_overloaded:
-            objects.await_answer(self._send)
         self._was_overloaded = workload.overload is not None
         measurement, window = StepRun(setup, runner, allowance(), command, self._send).run()
         stats = runner.environment.stats

@@ -22,7 +22,7 @@ from weighbridge.drivers.locust.pace import BATCH, Pace
 from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
-from weighbridge.suites import PLAIN, UNSIGNED, Workload, deleted_indexes, whole
+from weighbridge.suites import PLAIN, Workload, deleted_indexes, whole
 
 Send = Callable[[Progress], None]
 Phase = Literal["prepare", "cleanup"]
@@ -62,7 +62,7 @@ class PreparedObjects:
         until_s = time.monotonic() + RECOVERY_S
         while True:
             try:
-                self._account.authenticate()
+                self._account.check_serves()
             except NotServing as error:
                 if time.monotonic() >= until_s:
                     late = f"the gateway has not recovered from the step before in {RECOVERY_S:g} s"
@@ -223,10 +223,7 @@ class PreparedObjects:
         workload = whole(workload)
         deleted = failed = 0
         if workload.needs_objects and not workload.versions:
-            by_url = temp_urls.are_sent(workload, self._setup.api)
-            # With a token: no temporary URL is let in to a container that is gone already.
-            signing = {"signing": UNSIGNED} if by_url else {}
-            group = self._group(workload.model_copy(update=signing))
+            group = self._group(temp_urls.with_token(workload, self._setup.api))
             group.delete_prepared(parallel)
             progress = self._follow(
                 group,
@@ -235,11 +232,13 @@ class PreparedObjects:
             deleted = progress.done // self._copies
             if self.lists_nothing:
                 return deleted, workload.objects.count - deleted
-        for bucket in self._buckets(workload):
-            more, left = self._delete_bucket(workload, bucket, send)
-            deleted, failed = deleted + more, failed + left
-        if temp_urls.needs_key(workload, self._setup.api):
-            temp_urls.forget(self._account, temp_urls.key_of(self._setup))
+        try:
+            for bucket in self._buckets(workload):
+                more, left = self._delete_bucket(workload, bucket, send)
+                deleted, failed = deleted + more, failed + left
+        finally:
+            if temp_urls.needs_key(workload, self._setup.api):
+                temp_urls.forget(self._account, temp_urls.key_of(self._setup))
         return deleted, failed
 
     def _delete_bucket(self, workload: Workload, bucket: str, send: Send) -> tuple[int, int]:

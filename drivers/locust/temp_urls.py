@@ -20,7 +20,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import PRESIGNED
 from weighbridge.drivers.locust.account import Account, AccountAnswer
 from weighbridge.drivers.protocol import Setup
-from weighbridge.suites import Workload
+from weighbridge.suites import UNSIGNED, Workload
 
 Digest = Literal["sha256", "sha1"]
 DIGESTS: Final[tuple[Digest, ...]] = ("sha256", "sha1")
@@ -33,8 +33,8 @@ _VALID_S: Final = 600
 _PAUSES_S: Final = (0.0, 0.2, 1.0, 3.0)
 """Before each attempt with a new key of the account: other daemons hear of it later."""
 _ADVICE: Final = (
-    "Leave `signing` out, or choose a store that has them: Swift with tempurl in its pipeline, "
-    "or radosgw."
+    "Leave `signing`, or `write-form`, out, or choose a store that has them: Swift with tempurl in "
+    "its pipeline, or radosgw."
 )
 
 
@@ -56,12 +56,24 @@ def needs_key(workload: Workload, api: str) -> bool:
     return are_sent(workload, api) or (api == "swift" and "write-form" in workload.operations)
 
 
+def with_token(workload: Workload, api: str) -> Workload:
+    """A workload's requests with a token alone, to delete its objects: no temporary URL is let in
+    to a container that is gone already, or where the store takes none.
+    """
+    if not needs_key(workload, api):
+        return workload
+    asked = {one: share for one, share in workload.operations.items() if one != "write-form"}
+    return workload.model_copy(update={"operations": asked, "signing": UNSIGNED})
+
+
 def key_of(setup: Setup) -> str:
-    """The key, the same in all processes of all runs of one user: the user's own key stays secret,
-    and what an ended run left in the account is known again.
+    """The key, the same in all processes of all runs of one user, so that what an ended run left in
+    the account is known again; of a user with nothing but a token, of all runs with this token. The
+    user's own secret stays one.
     """
     target = setup.target
-    secret = target.token.get_secret_value() if target.token else target.key.get_secret_value()
+    own = target.key.get_secret_value()
+    secret = own or ("" if target.token is None else target.token.get_secret_value())
     return hmac.new(secret.encode(), b"weighbridge temporary URLs", "sha256").hexdigest()
 
 

@@ -27,7 +27,7 @@ from weighbridge.drivers.locust.worker_group import (
     WorkerProgress,
 )
 from weighbridge.drivers.protocol import Setup
-from weighbridge.suites import Workload, remaining
+from weighbridge.suites import TRAITS, Workload, remaining
 
 log = logging.getLogger(__name__)
 
@@ -205,7 +205,8 @@ class WorkerProcess:
         # would show no error at all.
         late = group.progress().errors.get("timeout", 0) - self._timeouts_at_close
         # A deletion would add one more version: those that were not prepared are listed instead.
-        if "write" in begin.workload.operations and not begin.workload.versions:
+        makes = any(TRAITS[one].makes for one in begin.workload.operations)
+        if makes and not begin.workload.versions:
             self._left_behind.append(group)
         return CutOff(requests=min(begin.share, cut + late), renewed=self._renewed)
 

@@ -52,7 +52,7 @@ def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | 
                 paths = [f"{_path(one.name)}?{one.query(api)}" for one in found][::-1]
             # s3api may leave the name of an object whose versions are gone.
             paths = paths or [_path(name) for name in listed(page, api)]
-            fresh = deleted.add(_delete(endpoint, bucket, paths))
+            fresh = deleted.add(sorted(_delete(endpoint, bucket, paths)))
             if fresh:
                 # A container that hears late of deleted objects lists them a while longer.
                 deadline = time.monotonic() + patience_s

@@ -145,7 +145,7 @@ impl Config {
         if self.temp_url.is_none() {
             return Err("signing: temporary URLs need a `temp_url`, their key".into());
         }
-        if let Some(one) = [Operation::List, Operation::ListAll]
+        if let Some(one) = [Operation::List, Operation::ListAll, Operation::ListVersions]
             .into_iter()
             .find(|&operation| self.workload.has(operation))
         {

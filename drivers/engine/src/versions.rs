@@ -43,8 +43,11 @@ pub fn check(workload: &Workload) -> Result<(), String> {
     if workload.objects.size.bounds().0 < least {
         return Err(format!("versions: objects need {least} bytes to differ"));
     }
-    if workload.has(Operation::WriteMultipart) || workload.listed.is_some() {
-        return Err("versions: not of uploads in parts, nor of objects that are only listed".into());
+    let none = [Operation::WriteMultipart, Operation::ReadPart, Operation::WriteForm];
+    if none.iter().any(|&one| workload.has(one)) || workload.listed.is_some() {
+        return Err("versions: not of uploads in parts or by forms, nor of objects that are only \
+                    listed"
+            .into());
     }
     let of_page = workload.listing.as_ref();
     if workload.has(Operation::ListVersions) && of_page.is_some_and(|one| !one.delimiter.is_empty())

@@ -24,7 +24,7 @@ from tests.drivers.locust.local_driver import (
 )
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
-from weighbridge.suites import Objects
+from weighbridge.suites import OPERATIONS, TRAITS, Objects
 
 pytestmark = pytest.mark.long  # starts Locust in every test
 
@@ -63,6 +63,25 @@ def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_up(
         running.quit()
     assert {progress.phase for progress in heard} >= {"prepare", "warm-up", "measure", "cleanup"}
     assert any(progress.operations_per_s > 0 for progress in heard if progress.phase == "measure")
+
+
+def test_what_any_operation_makes_is_deleted_after_its_step(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    target = null()
+    with driver(tmp_path) as running:
+        running.setup(setup_for(target.target("s3")))
+        for operation in (one for one in OPERATIONS if TRAITS[one].makes):
+            parts = {"multipart": {"part": "5MiB"}} if operation == "write-multipart" else {}
+            one = workload({operation: 1, "read": 1}, rate_per_s=100.0, **parts)
+            running.prepare(Prepare(workload=one))
+            made = by_operation(running.step(Step(workload=one, workers=2)).measurement)
+            assert made[operation].count > 0, operation
+            assert len(target.names("s3")) > 40, operation
+            cleaned = running.cleanup(Cleanup(workload=one, what="written"))
+            assert cleaned.deleted >= made[operation].count, operation
+            assert len(target.names("s3")) == 40, operation
+        running.quit()
 
 
 def test_both_kinds_of_user_make_the_same_objects(

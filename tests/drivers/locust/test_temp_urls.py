@@ -20,7 +20,7 @@ from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.prepared_objects import PreparedObjects
 from weighbridge.drivers.locust.temp_urls import TempUrl
 from weighbridge.drivers.protocol import Prepare, Setup
-from weighbridge.suites import Objects, Workload
+from weighbridge.suites import UNSIGNED, Objects, Workload
 
 FIRST, SECOND = "x-account-meta-temp-url-key", "x-account-meta-temp-url-key-2"
 
@@ -32,6 +32,8 @@ class Store:
         self.honours_containers, self.digests = containers, digests
         self.account, self.container = keys, ""
         self.asked: list[str] = []
+        self.refused = ""
+        """A request that is answered with 503."""
 
     def answer(self, connection: socket.socket, head: bytes) -> bool:
         lines = head.decode().split("\r\n")
@@ -57,6 +59,8 @@ class Store:
             if url.path == "/v1/AUTH_a":
                 more = "".join(f"{name}: {value}\r\n" for name, value in self.account.items())
             self.note(method, url.path, fields)
+        if f"{method} {url.path}" == self.refused:
+            status = "503 Service Unavailable"
         connection.sendall(f"HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\n\r\n".encode())
         return True
 
@@ -176,6 +180,50 @@ def test_objects_are_deleted_by_a_token_as_their_containers_may_be_gone(
     deleted = [one for one in store.asked if one.startswith("DELETE")]
     assert len(deleted) == 4
     assert not [one for one in store.asked if one.startswith("POST")]
+
+
+def test_a_store_that_takes_no_form_loses_the_containers_of_forms(
+    scripted: Callable[..., Any],
+) -> None:
+    store = Store(containers=False, digests=(), keys={})
+    objects = PreparedObjects(setup_at(scripted(store.answer)))
+    forms = workload(
+        operations={"read": 1, "write-form": 1},
+        objects=Objects(size=10, per_container=3),
+        signing=UNSIGNED,
+    )
+    assert objects.delete_all(forms, 1, lambda _: None) == (3, 0)
+    assert "DELETE /v1/AUTH_a/wb-url-w-0" in store.asked
+
+
+def test_the_accounts_key_is_freed_where_a_container_cannot_be_deleted(
+    scripted: Callable[..., Any],
+) -> None:
+    store = Store(containers=False, digests=("sha1",), keys={})
+    setup = setup_at(scripted(store.answer))
+    account = Account(setup.target, 5)
+    account.authenticate()
+    temp_urls.ready(account, "wb-url-w-0", temp_urls.key_of(setup))
+    assert store.account
+    store.refused = "DELETE /v1/AUTH_a/wb-url-w-0"
+    with pytest.raises(DriverError, match="cannot be deleted: HTTP 503"):
+        PreparedObjects(setup).delete_all(workload(), 1, lambda _: None)
+    assert store.account == {}
+
+
+def test_the_key_does_not_depend_on_a_token_of_a_user_with_a_key() -> None:
+    target = Endpoint(api="swift", url="http://h/v1/a", user="u", key=SecretStr("k"))
+    keys = {
+        temp_urls.key_of(
+            Setup(
+                target=target.model_copy(update={"key": SecretStr(key), "token": token}),
+                bucket_prefix="wb-url",
+                seed=1,
+            )
+        )
+        for key, token in (("k", None), ("k", SecretStr("a")), ("k", SecretStr("b")))
+    }
+    assert len(keys) == 1
 
 
 def test_other_workloads_set_no_key(scripted: Callable[..., Any]) -> None:
