@@ -19,7 +19,7 @@ LEAST_COMPRESSIBLE_BYTES: Final = 2048
 MOST_READ: Final = 100_000
 """Versions that are read one by one: their IDs are listed before each step."""
 
-Versions = Annotated[int, Field(ge=1, le=MOST_VERSIONS)]
+Versions = Annotated[int, Field(strict=True, ge=1, le=MOST_VERSIONS)]
 
 _NEED: Final[frozenset[Operation]] = frozenset({"read-version", "list-versions"})
 _NONE: Final[frozenset[Operation]] = frozenset({"write-multipart", "read-part", "write-form"})

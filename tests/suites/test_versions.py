@@ -32,6 +32,7 @@ def workload(**changed: Any) -> dict[str, Any]:
         ({"versions": None, "operations": {"list-versions": 1}}, "list-versions needs"),
         ({"versions": 0}, "1"),
         ({"versions": 101}, "100"),
+        ({"versions": True}, "valid integer"),
         ({"objects": {"size": "15B"}}, "at least 16 bytes"),
         ({"objects": {"size": "2047B", "compressible": "50%"}}, "at least 2048 bytes"),
         (
