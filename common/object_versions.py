@@ -38,16 +38,20 @@ def versions_of(api: str, get: Callable[[str], bytes]) -> Iterator[ObjectVersion
     """All versions of a bucket, page by page: by name, and of each name the newest first.
 
     `get` asks for the bucket with a query, whose keys are sorted, and returns the answer's body;
-    b"" ends the listing. Raises ValueError when a page cannot be read or repeats the one before.
+    b"" ends the listing. Raises ValueError when a page cannot be read or leads back.
     """
     after: Marker = ("", "")
+    ids: set[str] = set()
+    """Of the name that the last pages ended with."""
     while body := get(_query(api, after)):
         found, further = _read_s3(body) if api == "s3" else _read_swift(body)
         yield from found
         if further is None:
             return
-        if further == after:
-            raise ValueError("a page of versions that leads to itself")
+        ids = ids if further[0] == after[0] else set()
+        if further[0] < after[0] or further[1] in ids:
+            raise ValueError("a page of versions that leads back")
+        ids.add(further[1])
         after = further
 
 

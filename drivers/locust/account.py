@@ -170,9 +170,9 @@ class Account:
         self._place = storage
 
     def check_serves(self) -> None:
-        """Authenticate, and over S3 ask for something. Raises NotServing too, see there."""
+        """Authenticate, and over S3 ask for something. Raises NotServing or another DriverError."""
         self.authenticate()
-        if self._target.api == "s3" and (answer := self.ask("GET", "/")).status >= 500:
+        if self._target.api == "s3" and (answer := self.ask_alone("GET", "/", {})).status >= 500:
             raise NotServing(f"{self.url}: {answer}")
 
     def _check_given_token(self) -> None:

@@ -68,8 +68,8 @@ def with_token(workload: Workload, api: str) -> Workload:
 
 def key_of(setup: Setup) -> str:
     """The key, the same in all processes of all runs of one user, so that what an ended run left in
-    the account is known again; of a user with nothing but a token, of all runs with this token. The
-    user's own secret stays one.
+    the account is known again; of a user with nothing but a token, of all runs with this token. It
+    does not disclose the user's own secret.
     """
     target = setup.target
     own = target.key.get_secret_value()

@@ -5,7 +5,6 @@ the right size, and hostile ones are failures of a named class, and never a late
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -88,25 +87,6 @@ def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
         assert by[name]["bytes"] >= by[operation]["bytes"] > 0
     else:
         assert set(by) == {operation}
-
-
-@pytest.mark.parametrize("api", ["s3", "swift"])
-def test_the_latency_of_an_object_is_that_of_all_its_requests(
-    scripted: Make, bench: Make, api: str
-) -> None:
-    def slow(connection: socket.socket, head: bytes) -> bool:
-        time.sleep(0.005)
-        connection.sendall(GOOD["write-multipart"](api, head.decode()))
-        return True
-
-    engine = bench(scripted(slow), workload_of("write-multipart"), **of_api(api))
-    engine.start(1)
-    by = engine.window(lambda since: since["done"] >= 4)["by"]
-    one, requests = by["write-multipart"], REQUESTS["write-multipart"][api]
-    assert one["min_us"] >= requests * 5000
-    assert 5000 <= by["write-part"]["min_us"] < requests * 5000
-    # Whatever was outstanding when the window closed is counted of the object, once.
-    assert one["outstanding_us"] == (one["in_flight_max_us"] or 0)
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
@@ -406,58 +386,3 @@ def test_an_answer_that_is_not_what_was_asked_for_is_named(
     tally, errors = failing(scripted, bench, operation, api, at, spoil)
     assert set(errors) == {error}
     assert (tally["count"], tally["latency"]) == (0, None)
-
-
-def test_a_listing_whose_pages_never_hold_a_name_ends(scripted: Make, bench: Make) -> None:
-    turns = iter(range(10_000))
-
-    def endless(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(answer("200 OK", page([], f"t{next(turns)}")))
-        return True
-
-    engine = bench(scripted(endless), workload_of("list-all"))
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["failed"] >= 2, "failures")
-    assert set(engine.progress["errors"]) == {"bad-list"}
-    assert "pages without a name" in engine.progress["last_error"]
-
-
-@pytest.mark.parametrize(("given", "wrong"), [({}, False), ({"listed": {"deleted": 0.0}}, True)])
-def test_objects_that_are_only_listed_are_as_many_as_are_left(
-    scripted: Make, bench: Make, given: dict[str, Any], *, wrong: bool
-) -> None:
-    def one_too_many(connection: socket.socket, head: bytes) -> bool:
-        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
-        body = "\n".join(names(first, max(0, min(5, 11 - first)))).encode()
-        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
-        return True
-
-    workload = {**workload_of("list-all"), **given}
-    engine = bench(scripted(one_too_many), workload, **of_api("swift"))
-    engine.engine.add_worker(0, 1, 0)
-    which = "failed" if wrong else "done"
-    until(lambda: engine.progress[which] >= 2, which)
-    if wrong:
-        assert engine.progress["last_error"].endswith("11 keys or more where only 10 exist")
-
-
-def test_short_pages_do_not_end_a_listing(scripted: Make, bench: Make) -> None:
-    """Pages of Ceph's Swift API are shorter than asked for: only an empty one is the last."""
-
-    def one_by_one(connection: socket.socket, head: bytes) -> bool:
-        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
-        body = "\n".join(names(first, 1 if first < 10 else 0)).encode()
-        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
-        return True
-
-    engine = bench(scripted(one_by_one), workload_of("list-all"), **of_api("swift"))
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["done"] >= 2, "listings")
-    engine.engine.remove_worker(0)
-    engine.finish()
-    engine.engine.close_window()
-    by = engine.snapshot()["by"]
-    assert engine.progress["errors"] == {}
-    listings, pages = by["list-all"]["count"], by["list-page"]["count"]
-    assert 11 * listings <= pages < 11 * (listings + 1)

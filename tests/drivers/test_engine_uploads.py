@@ -177,3 +177,22 @@ def test_every_part_is_compared_with_its_etag_unless_a_customers_key_encrypts_it
     engine.engine.close_window()
     assert set(engine.progress["errors"]) <= {"bad-result", "wrong-etag"}
     assert ("wrong-etag" in engine.progress["errors"]) == (encryption == "none")
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_the_latency_of_an_object_is_that_of_all_its_requests(
+    scripted: Make, bench: Make, api: str
+) -> None:
+    def slow(connection: socket.socket, head: bytes) -> bool:
+        time.sleep(0.005)
+        connection.sendall(GOOD["write-multipart"](api, head.decode()))
+        return True
+
+    engine = bench(scripted(slow), workload_of("write-multipart"), **of_api(api))
+    engine.start(1)
+    by = engine.window(lambda since: since["done"] >= 4)["by"]
+    one, requests = by["write-multipart"], REQUESTS["write-multipart"][api]
+    assert one["min_us"] >= requests * 5000
+    assert 5000 <= by["write-part"]["min_us"] < requests * 5000
+    # Whatever was outstanding when the window closed is counted of the object, once.
+    assert one["outstanding_us"] == (one["in_flight_max_us"] or 0)

@@ -1,13 +1,23 @@
-"""Answers that have the right number of names, but not the names that were asked for."""
+"""Listings: how many names they have, which, and where they end."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.drivers.good_answers import TOKEN, answer, names, page, xml
+from tests.drivers.conftest import until
+from tests.drivers.good_answers import (
+    TOKEN,
+    answer,
+    names,
+    of_api,
+    page,
+    workload_of,
+    xml,
+)
 from tests.drivers.test_engine_results import failing
 
 Make = Callable[..., Any]
@@ -70,3 +80,58 @@ def test_a_deletion_of_as_many_but_other_keys_is_a_bad_result(
     spoilt = sent_deleted(keys)
     _, errors = failing(scripted, bench, "delete-many", "s3", 0, lambda _: spoilt)
     assert set(errors) == {"bad-result"}
+
+
+def test_a_listing_whose_pages_never_hold_a_name_ends(scripted: Make, bench: Make) -> None:
+    turns = iter(range(10_000))
+
+    def endless(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(answer("200 OK", page([], f"t{next(turns)}")))
+        return True
+
+    engine = bench(scripted(endless), workload_of("list-all"))
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed"] >= 2, "failures")
+    assert set(engine.progress["errors"]) == {"bad-list"}
+    assert "pages without a name" in engine.progress["last_error"]
+
+
+@pytest.mark.parametrize(("given", "wrong"), [({}, False), ({"listed": {"deleted": 0.0}}, True)])
+def test_objects_that_are_only_listed_are_as_many_as_are_left(
+    scripted: Make, bench: Make, given: dict[str, Any], *, wrong: bool
+) -> None:
+    def one_too_many(connection: socket.socket, head: bytes) -> bool:
+        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
+        body = "\n".join(names(first, max(0, min(5, 11 - first)))).encode()
+        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
+        return True
+
+    workload = {**workload_of("list-all"), **given}
+    engine = bench(scripted(one_too_many), workload, **of_api("swift"))
+    engine.engine.add_worker(0, 1, 0)
+    which = "failed" if wrong else "done"
+    until(lambda: engine.progress[which] >= 2, which)
+    if wrong:
+        assert engine.progress["last_error"].endswith("11 keys or more where only 10 exist")
+
+
+def test_short_pages_do_not_end_a_listing(scripted: Make, bench: Make) -> None:
+    """Pages of Ceph's Swift API are shorter than asked for: only an empty one is the last."""
+
+    def one_by_one(connection: socket.socket, head: bytes) -> bool:
+        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
+        body = "\n".join(names(first, 1 if first < 10 else 0)).encode()
+        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
+        return True
+
+    engine = bench(scripted(one_by_one), workload_of("list-all"), **of_api("swift"))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] >= 2, "listings")
+    engine.engine.remove_worker(0)
+    engine.finish()
+    engine.engine.close_window()
+    by = engine.snapshot()["by"]
+    assert engine.progress["errors"] == {}
+    listings, pages = by["list-all"]["count"], by["list-page"]["count"]
+    assert 11 * listings <= pages < 11 * (listings + 1)
