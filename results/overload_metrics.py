@@ -15,8 +15,8 @@ Swift's API (seen with 16.2).
 """
 TIMED_OUT: Final = ("timeout",)
 OUTSTANDING: Final = ("unfinished",)
-"""Those outstanding when the window closed, which nobody saw end. As many from before the window
-are counted in it: to count both would make more than were due.
+"""Those outstanding when the window closed, which nobody saw end. About as many from before the
+window are counted in it: to count both would make more than were due.
 """
 
 

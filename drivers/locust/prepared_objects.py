@@ -19,6 +19,7 @@ from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import AccountAnswer, NotServing, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.pace import BATCH, Pace
+from weighbridge.drivers.locust.retrying import retried
 from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
@@ -147,25 +148,17 @@ class PreparedObjects:
             if time.monotonic() - sent_s > SEND_S:
                 sent_s = time.monotonic()
                 send(Progress(phase="prepare", done=number, total=workload.objects.containers))
-            self._make_bucket(workload, bucket)
+            # A gateway that has just started may refuse.
+            retried(partial(self._make_bucket, workload, bucket), (0.2, 1.0))
 
     def _make_bucket(self, workload: Workload, name: str) -> None:
-        """Make a bucket in at most three attempts: a gateway that has just started may refuse."""
-        for pause_s in (0.2, 1.0, None):
-            try:
-                self._account.make_bucket(name)
-                if _is_anonymous(workload):
-                    self._account.let_all(name)
-                if temp_urls.needs_key(workload, self._setup.api):
-                    temp_urls.give_container(self._account, name, temp_urls.key_of(self._setup))
-                if workload.versions:
-                    self._versioned(workload).keep(name)
-            except DriverError:
-                if pause_s is None:
-                    raise
-                gevent.sleep(pause_s)
-            else:
-                return
+        self._account.make_bucket(name)
+        if _is_anonymous(workload):
+            self._account.let_all(name)
+        if temp_urls.needs_key(workload, self._setup.api):
+            temp_urls.give_container(self._account, name, temp_urls.key_of(self._setup))
+        if workload.versions:
+            self._versioned(workload).keep(name)
 
     def _prove_encryption(self, workload: Workload, send: Send, *, prepared: bool) -> None:
         """Raise DriverError unless the first object is encrypted as the workload asks; without a

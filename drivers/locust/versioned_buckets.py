@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote
 
-import gevent
 from gevent.pool import Pool
 
 from weighbridge.common import plain_xml
@@ -16,6 +15,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.object_versions import ObjectVersion, versions_of
 from weighbridge.drivers.engine._native import object_name
 from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.retrying import retried
 from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import Workload
 
@@ -108,15 +108,7 @@ class VersionedBuckets:
     def prove(self) -> None:
         """Raise DriverError unless what was prepared is there, and nothing else."""
         # Swift updates container listings a little later.
-        for pause_s in (0.5, 1.0, 2.0, None):
-            try:
-                self.ids(alone=True)
-            except DriverError:
-                if pause_s is None:
-                    raise
-                gevent.sleep(pause_s)
-            else:
-                return
+        retried(lambda: self.ids(alone=True), (0.5, 1.0, 2.0))
 
     def delete_others(
         self, bucket: str, keep: Collection[str], report: Callable[[int, int], None]

@@ -48,7 +48,7 @@ def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | 
             paths: list[str] = []
             if versioned:
                 found = islice(kept_versions(exchange, api, bucket), _VERSIONS)
-                # The oldest first: as long as a newer one is left, none becomes the latest.
+                # The oldest of them first: as long as a newer one is left, none becomes the latest.
                 paths = [f"{_path(one.name)}?{one.query(api)}" for one in found][::-1]
             # s3api may leave the name of an object whose versions are gone.
             paths = paths or [_path(name) for name in listed(page, api)]
