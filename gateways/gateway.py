@@ -247,6 +247,15 @@ class RunningGateway(ABC):
         """Programs on its hosts that print the counters of its daemons every second."""
         return ()
 
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        """Start its services on hosts that lost power and are on again; verified when it returns.
+
+        `names` may have hosts on which it has none. Nothing is made anew: what their disks have is
+        what there is. Raises UsageError if this kind cannot; ServiceFailed, CommandFailed or
+        VerificationFailed when it does not come back.
+        """
+        raise UsageError("this gateway cannot be started again after a power cut")
+
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this; changes nothing.
 

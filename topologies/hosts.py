@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 
 Limited = Literal["cpu", "disk", "nic"]
@@ -35,6 +36,20 @@ class Hosts(ABC):
     @abstractmethod
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
         """Remove limits that `limit` put on. Raises TargetError."""
+
+    def power_off(self, names: Collection[str]) -> None:
+        """Cut the power of hosts: their links go first, so that others hear nothing of it, then
+        all that runs on them. What their disks have stays.
+
+        Raises UsageError where hosts are not this suite's to cut, TargetError.
+        """
+        raise UsageError("the power of these hosts is not this suite's to cut")
+
+    def power_on(self, names: Collection[str]) -> None:
+        """Start hosts again whose power was cut: connected, on their disks, with none of their
+        services. `Host` objects are the same as before. Raises as `power_off` does.
+        """
+        raise UsageError("the power of these hosts is not this suite's to cut")
 
     def check(self) -> None:  # noqa: B027 - most kinds of hosts need no such program
         """Raise ServiceFailed if a program that the hosts need, beside their services, has died."""
