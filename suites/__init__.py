@@ -5,6 +5,7 @@ from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
 from weighbridge.suites.encryption import PLAIN, encryption_needs
 from weighbridge.suites.factors import ENCRYPTION, FACTORS, SIGNING, Factor
+from weighbridge.suites.fault import Fault, FaultWay
 from weighbridge.suites.listed import Listed
 from weighbridge.suites.listed_workloads import continues, deleted_indexes, remaining, whole
 from weighbridge.suites.operations import (
@@ -15,6 +16,7 @@ from weighbridge.suites.operations import (
     Operation,
     parts_of,
 )
+from weighbridge.suites.overload import Overload
 from weighbridge.suites.signing import (
     UNSIGNED,
     WorkloadSigning,
@@ -35,7 +37,6 @@ from weighbridge.suites.suite import (
 from weighbridge.suites.versions import VERSIONS
 from weighbridge.suites.workload import (
     Objects,
-    Overload,
     SizeBar,
     SizeHistogram,
     Uniform,
@@ -63,6 +64,8 @@ __all__ = [
     "DriverName",
     "Every",
     "Factor",
+    "Fault",
+    "FaultWay",
     "Further",
     "Layer",
     "Listed",

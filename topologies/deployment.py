@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -162,6 +162,27 @@ class Deployment:
             yield
         finally:
             self._hosts.limit(("cpu", "disk"))
+
+    def power_off(self, names: Collection[str]) -> None:
+        """Cut the power of hosts; see Hosts. Raises UsageError, TargetError."""
+        self._hosts.power_off(names)
+
+    def power_on(self, names: Collection[str], say: Say) -> None:
+        """Start hosts whose power was cut, and the gateway's services on them.
+
+        Raises UsageError, TargetError; ServiceFailed, naming the log as it will be kept.
+        """
+        self._hosts.power_on(names)
+        self.start_again(names, say)
+
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        """Start the gateway's services on hosts that lost power and are on again. Raises as
+        `power_on`.
+        """
+        try:
+            self.running_gateway.start_again(names, say)
+        except ServiceFailed as error:
+            raise _with_kept_log(error, self._hosts, self._kept) from error
 
     def drop_caches(self, *, kernel_alone: bool = False) -> tuple[str, ...]:
         """Drop caches of the gateway (not if `kernel_alone`) and of kernels; returns which."""

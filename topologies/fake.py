@@ -93,6 +93,11 @@ class FakeHost(Host):
         """End a process that `start` started."""
         _end(self._services[service], timeout_s)
 
+    def kill(self, service: str) -> None:
+        """Kill a process that `start` started."""
+        self._services[service].kill()
+        self._services[service].wait()
+
     def alive(self, service: str) -> bool:
         """Whether the process is running."""
         return self._services[service].poll() is None
@@ -168,6 +173,7 @@ class FakeHosts(Hosts):
 class FakeKind(HostKind):
     """Fake hosts."""
 
+    cuts_power: ClassVar[bool] = True
     refuses: ClassVar[str] = "are fake: they can do what this machine can"
     passing: ClassVar[str] = "are fake and end with this command: nothing would be left running"
     made: ClassVar[type[FakeHosts]] = FakeHosts

@@ -338,6 +338,8 @@ class HostKind(ABC):
 
     contained: ClassVar[bool] = False
     """Its hosts are containers that share this machine's CPUs and have a network of their own."""
+    cuts_power: ClassVar[bool] = False
+    """Whether the power of its hosts can be cut."""
     by_ssh: ClassVar[bool] = False
     """Its hosts are real and reached as `SshAccess` says."""
     for_running_gateways: ClassVar[bool] = False

@@ -20,6 +20,7 @@ class LabKind(HostKind):
     """Containers of this machine."""
 
     contained: ClassVar[bool] = True
+    cuts_power: ClassVar[bool] = True
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
         """See HostKind. Addresses follow the order of the hardware file."""

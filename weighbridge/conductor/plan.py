@@ -16,6 +16,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging
 from weighbridge.conductor.balance import blocks
+from weighbridge.conductor.outage import refuse_faults
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.drivers.kind import KINDS
 from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
@@ -134,7 +135,10 @@ class Plan(Record):
         """The steps of a visit after which a rate is searched."""
         if self.find is None:
             return ()
-        return tuple(key for key in self.keys(visit) if key.layer is None)
+        faulted = {one.name for one in self.suite.workloads if one.fault is not None}
+        return tuple(
+            key for key in self.keys(visit) if key.layer is None and key.workload not in faulted
+        )
 
     def grown(self) -> Plan | None:
         """The plan with the next of the further blocks; None if there are no more."""
@@ -340,6 +344,7 @@ def make_plan(
     _refuse_repeated_content(suite, planned)
     _refuse_ways(suite, planned)
     _refuse_lacking(suite, planned)
+    refuse_faults(suite, hardware, planned)
     unfit = aging.unfit(suite, planned)
     if unfit:
         raise UsageError(

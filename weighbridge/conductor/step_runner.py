@@ -15,11 +15,12 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.conductor.keeping import kept_objects, memory_of
 from weighbridge.conductor.names_only import put_names, takes_names
+from weighbridge.conductor.outage import maker_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
 from weighbridge.drivers.driver import Driver, OnProgress
 from weighbridge.drivers.protocol import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
-from weighbridge.gateways.gateway import KeptBytes
+from weighbridge.gateways.disk_space import KeptBytes
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.kept import record_kept
@@ -283,7 +284,10 @@ class StepRunner:
             # What preparation or the last step left to be written is not a part of this one.
             with deployment.unlimited():
                 drop()
+        say = self.announcing("outage", deployment.layout.name)
+        maker = maker_of(self._suite, planned, deployment, workload, key, say)
         with (
+            nullcontext() if maker is None else maker,
             self._profiling(planned, deployment, key) as profiling,
             dropping(cache, drop),
             watch.step(key, workload.runtime) as recording,
@@ -291,6 +295,8 @@ class StepRunner:
 
             def on_progress(progress: Progress) -> None:
                 recording.on_progress(progress)
+                if maker is not None:
+                    maker.on_progress(progress)
                 profiling(progress)
                 self._display.progress(progress)
 
@@ -301,18 +307,19 @@ class StepRunner:
                 repeat=key.repeat + MOST_REPEATS * (key.search_step or 0),
             )
             measured = driver.step(order, on_progress)
+        faults = () if maker is None else maker.write(self._store.folder, watch.restart)
         measurement = measured.measurement
         verdict = judge(
             measurement,
             self._suite.bounds,
             rate_per_s=workload.rate_per_s,
-            overload=workload.overload is not None,
+            may_fail=workload.overload is not None or workload.fault is not None,
         )
         result = StepResult(
             key=key,
             measurement=measurement,
-            valid=verdict.valid,
-            notes=verdict.notes,
+            valid=verdict.valid and not faults,
+            notes=(*faults, *verdict.notes),
             order=self.order,
         )
         return result, measured.kept
