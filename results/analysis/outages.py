@@ -26,6 +26,7 @@ from weighbridge.results.analysis.steps.outages import (
     times_of,
 )
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.validity import class_words
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import counted, show_figure, upper
 from weighbridge.results.metrics import MetricKey
@@ -117,8 +118,7 @@ class OutageRow(Record):
     @property
     def error_words(self) -> str:
         """`http-503: 12, timeout: 3`."""
-        every = sorted(self.errors.items(), key=lambda one: (-one[1], one[0]))
-        return ", ".join(f"{name}: {count}" for name, count in every) or "none"
+        return class_words(self.errors) or "none"
 
     @property
     def sentence(self) -> str:

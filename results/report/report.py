@@ -24,6 +24,7 @@ from weighbridge.results.analysis.findings import (
 )
 from weighbridge.results.analysis.keeping import Costs
 from weighbridge.results.analysis.listing import CompleteListing
+from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
@@ -56,6 +57,12 @@ from weighbridge.results.report.listing_table import (
     listing_lines,
     listing_sentences,
 )
+from weighbridge.results.report.outage_table import (
+    OUTAGE_HEAD,
+    OUTAGE_NUMBERS,
+    outage_lines,
+    tolerance_lines,
+)
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
 from weighbridge.results.report.staircase_section import StaircaseSection
@@ -69,6 +76,7 @@ from weighbridge.results.report.tables import (
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 NO_COSTS: Final = Costs()
+NO_OUTAGES: Final = Outages()
 _NUMBER: Final = re.compile(r"\d+")
 
 BACKGROUND: Final = "background: "
@@ -114,13 +122,14 @@ def report(
     cost: Costs = NO_COSTS,
     factors: Sequence[FactorCost] = (),
     listings: Sequence[CompleteListing] = (),
+    outages: Outages = NO_OUTAGES,
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
     could do, `endpoints` what each of several endpoints served, `overload` goodput beyond capacity,
     `cost` what objects cost to keep, `factors` what ways to sign and to encrypt cost, `listings`
-    complete listings.
+    complete listings, `outages` what died while load ran.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -201,6 +210,11 @@ def report(
         listing_numbers=LISTING_NUMBERS,
         listing_lines=listing_lines(listings),
         listing_sentences=listing_sentences(listings),
+        outage_head=OUTAGE_HEAD,
+        outage_numbers=OUTAGE_NUMBERS,
+        outage_lines=outage_lines(outages.kinds),
+        outage_sentences=outages.sentences,
+        tolerance_lines=tolerance_lines(outages.rows),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

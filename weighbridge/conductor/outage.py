@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
-from weighbridge.common.parts import Target, targets
+from weighbridge.common.parts import ROLES, Target, targets
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
@@ -33,27 +33,46 @@ WHOLE_WITHIN_S: Final = 300.0
 """How long to wait after a step for a store to have all of its parts and copies again."""
 
 
-def refuse_faults(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> None:
-    """Raise UsageError for faults that cannot be made on a layout, or on these hosts, with all
-    reasons.
+def faults_left_out(
+    suite: Suite, hardware: Hardware, planned: Sequence[Planned]
+) -> Mapping[str, Mapping[str, str]]:
+    """Why workloads are left out on layouts, by layout and workload: what their fault names as a
+    role is there, and cannot be missed.
+
+    Raises UsageError for all other faults that cannot be made, with all reasons; also where no
+    layout would have a workload, or a layout none.
     """
-    found = []
+    refused, left = list[str](), dict[str, dict[str, str]]()
     for workload in suite.workloads:
         fault = workload.fault
-        for one in planned if fault is not None else ():
-            why = "" if fault is None else _unfit(fault, one.gateway, hardware)
-            if why:
-                found.append(f"{workload.name}: fault: {one.layout.name}: {why}")
-    if found:
+        if fault is None:
+            continue
+        unfit = {one.layout.name: _unfit(fault, one, hardware) for one in planned}
+        faults = {name: why for name, why in unfit.items() if why}
+        if fault.what in ROLES and len(faults) < len(planned):
+            for name, why in faults.items():
+                left.setdefault(name, {})[workload.name] = why
+        else:
+            refused += [
+                f"{workload.name}: fault: {fault.way}: {name}: {why}"
+                for name, why in faults.items()
+            ]
+    refused += [
+        f"{name}: no workload is left: {'; '.join(dict.fromkeys(mine.values()))}"
+        for name, mine in left.items()
+        if len(mine) == len(suite.workloads)
+    ]
+    if refused:
         raise UsageError(
-            "\n".join(found),
+            "\n".join(refused),
             advice="Change the fault, or leave those layouts out; see docs/degrade.md.",
         )
+    return left
 
 
-def _unfit(fault: Fault, gateway: Gateway, hardware: Hardware) -> str:
+def _unfit(fault: Fault, one: Planned, hardware: Hardware) -> str:
     """Why a fault cannot be made on a layout; empty if it can."""
-    if gateway.already_runs or hardware.of.for_running_gateways:
+    if one.gateway.already_runs or hardware.of.for_running_gateways:
         return "it already runs, and its daemons are not this suite's to kill"
     if fault.way == "silence" and not hardware.of.cuts_power:
         return (
@@ -61,7 +80,7 @@ def _unfit(fault: Fault, gateway: Gateway, hardware: Hardware) -> str:
             "`kill`"
         )
     try:
-        target_of(fault, gateway, hardware, "")
+        target_of(fault, one.gateway, hardware, "")
     except ValueError as error:
         return str(error)
     return ""
@@ -252,6 +271,7 @@ class OutageMaker:
                 not self._seen or self._seen[-1].words != seen.words
             ):
                 self._seen.append(seen)
+                self._say(f"{seen.at_s:.1f} s: {seen.words}")
 
     def _await_whole(self) -> None:
         """Wait until the store has all of its parts and copies again: what follows is measured on a

@@ -39,7 +39,7 @@ The rules, from queueing theory and benchmarking practice:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Final
 
@@ -191,6 +191,11 @@ def error_words(tallies: tuple[Tally, ...]) -> str:
     for tally in tallies:
         for name, count in tally.errors.items():
             classes[name] = classes.get(name, 0) + count
+    return class_words(classes)
+
+
+def class_words(classes: Mapping[str, int]) -> str:
+    """Counts by class in words, most frequent first: `http-503: 12, timeout: 3`."""
     return ", ".join(
         f"{name}: {count}"
         for name, count in sorted(classes.items(), key=lambda item: (-item[1], item[0]))
