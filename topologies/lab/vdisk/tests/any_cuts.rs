@@ -255,3 +255,20 @@ fn discarded_bytes_are_zeros_until_it_is_recorded() {
     let read = journal.read(0, 0, 3 * LENGTH).expect("there is power");
     assert_eq!(read, [[7; LENGTH], [0; LENGTH], [7; LENGTH]].concat());
 }
+
+#[test]
+fn what_is_written_after_a_restore_takes_no_place_after_the_next() {
+    let file = temporary("journal", 0);
+    let journal = one_disk(file.try_clone().expect("a descriptor"));
+    let blocks = || file.metadata().expect("it is open").len() / BLOCK;
+    journal.record().expect("for the first time");
+    journal.write(0, 0, &[1; 2 * LENGTH]).expect("there is power");
+    journal.mark().expect("it is recorded");
+    journal.cut().expect("it was recorded");
+    for _ in 0..2 {
+        journal.restore(1, 1.0, 0).expect("it was marked");
+        assert_eq!(blocks(), 2);
+        journal.write(0, 0, &[2; 3 * LENGTH]).expect("there is power");
+        assert_eq!(blocks(), 5);
+    }
+}
