@@ -117,7 +117,8 @@ class ObjectWriter:
         _done(ended, "complete upload", (200,))
         digests = b"".join(bytes.fromhex(tag) for tag in tags)
         wanted = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(tags)}"
-        _agree(_text(ended, "CompleteMultipartUploadResult", "ETag"), wanted)
+        if tag := _text(ended, "CompleteMultipartUploadResult", "ETag"):  # Ceph 16 gives none
+            _agree(tag, wanted)
 
     def _write_segments(
         self, container: str, name: str, version: int, pieces: Iterator[bytes]
