@@ -253,7 +253,9 @@ class Figure(Record):
     panels: tuple[Panel, ...]
     data: str = ""
     """Its data as CSV, where that is more than the tables of its panels."""
-    section: Literal["workers", "figures", "certainty", "layers", "study", "resources"] = "figures"
+    section: Literal[
+        "workers", "figures", "certainty", "layers", "study", "resources", "durability"
+    ] = "figures"
     """The section of the report that shows it."""
     columns: PositiveInt = 2
     layouts: tuple[PlannedLayout, ...] = ()
