@@ -111,7 +111,8 @@ def gallery(source: ChartSource) -> Gallery:
 
 def _with_power(figure: Figure, source: ChartSource) -> Figure:
     """The figure; what power cuts did is in the caption of those that may compare writes."""
-    marks = power_words(marks_of([row.power for row in source.rows]))
+    shown = [row for row in source.rows if figure.workload in ("", row.workload)]
+    marks = power_words(marks_of([row.power for row in shown]))
     if not marks or figure.section in _WITHOUT_WRITES:
         return figure
     caption = f"{figure.caption} Writes, {marks}."

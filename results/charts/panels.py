@@ -258,6 +258,8 @@ class Figure(Record):
     ] = "figures"
     """The section of the report that shows it."""
     columns: PositiveInt = 2
+    workload: str = ""
+    """The workload that it is about, if it is about one alone."""
     layouts: tuple[PlannedLayout, ...] = ()
     """The layouts that have a colour and a shape in it, in order."""
     legend: bool = False

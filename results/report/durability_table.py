@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
@@ -11,58 +11,39 @@ from weighbridge.results.analysis.durability import (
     FINDING_WORDS,
     CutSeries,
     FindingCount,
+    KindDurability,
     LayoutDurability,
 )
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure, upper
 from weighbridge.results.record.durability import FINDINGS, Finding
 
 MOST_EXAMPLES: Final = 20
 """Objects of a layout that are named at most."""
-_FINDINGS: Final = tuple(FINDING_WORDS[one].capitalize() for one in FINDINGS)
-_COUNTS: Final = ("Cuts", "Served after", "Acknowledged", "Of one cut", "Deleted", *_FINDINGS)
-LAYOUT_HEAD: Final = (
-    "Layout",
-    "Release",
-    "Verdict",
-    *_COUNTS,
-    "Serves after, s",
-    "At most, s",
-    "Cuts that may lose",
-)
-LAYOUT_NUMBERS: Final = tuple(range(3, len(LAYOUT_HEAD)))
-"""The columns that hold numbers."""
-CONTROL_HEAD: Final = ("Layout", "Cuts that lost", *_COUNTS)
-CONTROL_NUMBERS: Final = tuple(range(1, len(CONTROL_HEAD)))
-"""The columns that hold numbers."""
-KIND_HEAD: Final = (
-    "Layout",
-    "API",
-    "Object",
-    "Written",
-    "Acknowledged",
-    "Of one cut",
-    "Deleted",
-    *_FINDINGS,
-)
-KIND_NUMBERS: Final = (2, *range(4, len(KIND_HEAD)))
-"""The columns that hold numbers."""
-EXAMPLE_HEAD: Final = ("Layout", "Cut", "Finding", "API", "Object", "What was seen")
-EXAMPLE_NUMBERS: Final = (1,)
-"""The column that holds numbers."""
+ALWAYS: Final[tuple[Finding, ...]] = ("lost", "not-listed")
+"""Findings that have a column even where there are none."""
 _WAYS: Final = {"plain": "at once", "multipart": "in parts"}
-_VERDICTS: Final = {"kept": "kept", "lost": "lost", "cannot-tell": "cannot tell"}
 
 Lines = tuple[tuple[str, ...], ...]
+
+
+class DurabilityTable(Record):
+    """A table: its head, its lines, and the columns that hold numbers."""
+
+    head: tuple[str, ...]
+    lines: Lines
+    numbers: tuple[int, ...]
 
 
 class DurabilitySection(Record):
     """What survived power cuts, as a page shows it."""
 
     sentences: tuple[str, ...]
-    layouts: Lines
-    controls: Lines
-    kinds: Lines
-    examples: Lines
+    layouts: DurabilityTable
+    controls: DurabilityTable
+    kinds: DurabilityTable
+    examples: DurabilityTable
+    unseen: str
+    """The findings that have no column, since there are none."""
     more: tuple[str, ...]
     """How many objects are left out of the examples."""
     failures: tuple[str, ...]
@@ -73,12 +54,14 @@ def durability_section(found: Sequence[LayoutDurability]) -> DurabilitySection |
     """The section; None if no layout was tried."""
     if not found:
         return None
+    seen = tuple(one for one in FINDINGS if one in ALWAYS or _is_seen(one, found))
     return DurabilitySection(
         sentences=tuple(one.sentence for one in found),
-        layouts=layout_lines(found),
-        controls=control_lines(found),
-        kinds=tuple(line for one in found for line in _kind_lines(one.layout, one.store)),
-        examples=tuple(line for one in found for line in _example_lines(one)),
+        layouts=_layouts(found, seen),
+        controls=_controls(found, seen),
+        kinds=_kinds(found, seen),
+        examples=_examples(found),
+        unseen=listed([FINDING_WORDS[one] for one in FINDINGS if one not in seen], "or"),
         more=tuple(
             f"{one.layout}: {left:,} more, in durability.jsonl of the run folder"
             for one in found
@@ -93,71 +76,110 @@ def durability_section(found: Sequence[LayoutDurability]) -> DurabilitySection |
     )
 
 
-def layout_lines(found: Sequence[LayoutDurability]) -> Lines:
-    """The cells of each layout, without its control."""
-    return tuple(
-        (
-            one.layout,
-            one.release or UNKNOWN,
-            _VERDICTS[one.judgement],
-            *_counts(one.store),
-            *(show_figure(value, 2) for value in one.store.serves_s or (None, None)),
-            one.share_words or UNKNOWN,
-        )
-        for one in found
-        if one.store.made
+def _is_seen(finding: Finding, found: Sequence[LayoutDurability]) -> bool:
+    return any(
+        series.found[finding].objects for one in found for series in (one.store, one.control)
     )
 
 
-def control_lines(found: Sequence[LayoutDurability]) -> Lines:
-    """The cells of each control."""
-    return tuple(
-        (one.layout, f"{one.control.losing} of {one.control.made}", *_counts(one.control))
-        for one in found
-        if one.control.made
+def _layouts(found: Sequence[LayoutDurability], seen: Sequence[Finding]) -> DurabilityTable:
+    ends = ("Serves after, s", "At most, s", "Release")
+    head = ("Layout", "Verdict", "Cuts that may lose", "Cuts", "Served after", *_heads(seen), *ends)
+    return DurabilityTable(
+        head=head,
+        lines=tuple(
+            (
+                one.layout,
+                one.judgement.replace("-", " "),
+                one.share_words or UNKNOWN,
+                str(one.store.made),
+                str(one.store.served),
+                *_counts(one.store, seen),
+                *(show_figure(value, 2) for value in one.store.serves_s or (None, None)),
+                one.release or UNKNOWN,
+            )
+            for one in found
+            if one.store.made
+        ),
+        numbers=tuple(range(2, len(head) - 1)),
     )
 
 
-def _counts(series: CutSeries) -> tuple[str, ...]:
+def _controls(found: Sequence[LayoutDurability], seen: Sequence[Finding]) -> DurabilityTable:
+    head = ("Layout", "Cuts", "Cuts that lost", "Served after", *_heads(seen))
+    return DurabilityTable(
+        head=head,
+        lines=tuple(
+            (
+                one.layout,
+                str(one.control.made),
+                str(one.control.losing),
+                str(one.control.served),
+                *_counts(one.control, seen),
+            )
+            for one in found
+            if one.control.made
+        ),
+        numbers=tuple(range(1, len(head))),
+    )
+
+
+def _kinds(found: Sequence[LayoutDurability], seen: Sequence[Finding]) -> DurabilityTable:
+    head = ("Layout", "API", "Object", "Written", *_heads(seen))
+    return DurabilityTable(
+        head=head,
+        lines=tuple(
+            (
+                one.layout,
+                kind.api,
+                show_bytes(kind.size_bytes),
+                _WAYS[kind.way],
+                *_counts(kind, seen),
+            )
+            for one in found
+            for kind in one.store.kinds
+        ),
+        numbers=(2, *range(4, len(head))),
+    )
+
+
+def _examples(found: Sequence[LayoutDurability]) -> DurabilityTable:
+    return DurabilityTable(
+        head=("Layout", "Cut", "Finding", "API", "Object", "What was seen"),
+        lines=tuple(
+            (
+                one.layout,
+                str(cut.number),
+                FINDING_WORDS[example.finding],
+                example.api,
+                f"{example.container}/{example.name}",
+                example.what,
+            )
+            for one in found
+            for cut, example in one.store.examples[:MOST_EXAMPLES]
+        ),
+        numbers=(1,),
+    )
+
+
+def _heads(seen: Sequence[Finding]) -> tuple[str, ...]:
     return (
-        str(series.made),
-        str(series.served),
-        f"{series.acknowledged:,}",
-        f"{series.most_acknowledged:,}",
-        f"{series.deleted:,}",
-        *_found(series.found),
+        "Acknowledged",
+        "Of one cut",
+        "Deleted",
+        *(upper(FINDING_WORDS[one]) for one in seen),
     )
 
 
-def _found(found: Mapping[Finding, FindingCount]) -> Iterator[str]:
+def _counts(counted_in: CutSeries | KindDurability, seen: Sequence[Finding]) -> tuple[str, ...]:
+    return (
+        f"{counted_in.acknowledged:,}",
+        f"{counted_in.most_acknowledged:,}",
+        f"{counted_in.deleted:,}",
+        *(_count(counted_in.found[one]) for one in seen),
+    )
+
+
+def _count(found: FindingCount) -> str:
     """`41 in 3 cuts`, or `0`."""
-    for one in FINDINGS:
-        count = found[one]
-        cuts = f" in {count.cuts} cut{'s' * (count.cuts > 1)}" if count.objects else ""
-        yield f"{count.objects:,}{cuts}"
-
-
-def _kind_lines(layout: str, series: CutSeries) -> Iterator[tuple[str, ...]]:
-    for kind in series.kinds:
-        yield (
-            layout,
-            kind.api,
-            show_bytes(kind.size_bytes),
-            _WAYS[kind.way],
-            f"{kind.acknowledged:,}",
-            f"{kind.most_acknowledged:,}",
-            f"{kind.deleted:,}",
-            *_found(kind.found),
-        )
-
-
-def _example_lines(one: LayoutDurability) -> Iterator[tuple[str, ...]]:
-    for cut, example in one.store.examples[:MOST_EXAMPLES]:
-        yield (
-            one.layout,
-            str(cut.number),
-            FINDING_WORDS[example.finding],
-            example.api,
-            f"{example.container}/{example.name}",
-            example.what,
-        )
+    return f"{found.objects:,} in {counted(found.cuts, 'cut')}" if found.objects else "0"

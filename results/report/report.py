@@ -35,17 +35,7 @@ from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.report.agreement_table import agreement_table
-from weighbridge.results.report.durability_table import (
-    CONTROL_HEAD,
-    CONTROL_NUMBERS,
-    EXAMPLE_HEAD,
-    EXAMPLE_NUMBERS,
-    KIND_HEAD,
-    KIND_NUMBERS,
-    LAYOUT_HEAD,
-    LAYOUT_NUMBERS,
-    durability_section,
-)
+from weighbridge.results.report.durability_table import durability_section
 from weighbridge.results.report.endpoint_table import (
     ENDPOINT_HEAD,
     ENDPOINT_NUMBERS,
@@ -213,15 +203,8 @@ def report(
         listing_lines=listing_lines(listings),
         listing_sentences=listing_sentences(listings),
         durability=durability_section(durability),
-        layout_head=LAYOUT_HEAD,
-        layout_numbers=LAYOUT_NUMBERS,
-        control_head=CONTROL_HEAD,
-        control_numbers=CONTROL_NUMBERS,
-        kind_head=KIND_HEAD,
-        kind_numbers=KIND_NUMBERS,
-        example_head=EXAMPLE_HEAD,
-        example_numbers=EXAMPLE_NUMBERS,
         power_cuts=gallery.named("power-cuts"),
+        control_cuts=gallery.named("power-cut-controls"),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

@@ -132,18 +132,19 @@ def results_table(rows: Sequence[Row], found: Sequence[Reason] = ()) -> ResultsT
     lines = tuple(_line(row, marks(row, found)) for row in rows)
     if all(row.power is None for row in rows):
         return ResultsTable(columns=_COLUMNS, lines=lines)
+    place = [one.title for one in _COLUMNS].index("Layout") + 1
     return ResultsTable(
-        columns=(*_COLUMNS, POWER_CUTS),
-        lines=tuple(_with_power(line, row) for line, row in zip(lines, rows, strict=True)),
+        columns=(*_COLUMNS[:place], POWER_CUTS, *_COLUMNS[place:]),
+        lines=tuple(_with_power(line, row, place) for line, row in zip(lines, rows, strict=True)),
     )
 
 
-def _with_power(line: TableLine, row: Row) -> TableLine:
+def _with_power(line: TableLine, row: Row, place: int) -> TableLine:
     words = "" if row.power is None else row.power.words
     return line.model_copy(
         update={
-            "cells": (*line.cells, words),
-            "values": (*line.values, words),
+            "cells": (*line.cells[:place], words, *line.cells[place:]),
+            "values": (*line.values[:place], words, *line.values[place:]),
             "lost": row.power is not None and row.power.lost,
         }
     )
