@@ -115,6 +115,11 @@ def counted(found: Iterable[tuple[Judged, Finding | None]]) -> tuple[FoundObject
     )
 
 
+def unreadable(expected: Iterable[Expected], why: str) -> tuple[FoundObjects, ...]:
+    """The objects of a store that does not serve."""
+    return counted((judged(one, Sight("unreadable", None, why)), None) for one in expected)
+
+
 def _wanted(expected: Expected) -> str:
     """What was acknowledged, in words."""
     versions = [f"version {version}" for version in expected.allowed]
