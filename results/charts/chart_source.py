@@ -6,6 +6,7 @@ from functools import cached_property
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.layers.staircase import Staircase
@@ -43,6 +44,8 @@ class ChartSource(Record):
     """Goodput over the offered rate, where that may be beyond capacity."""
     outages: Outages = Outages()
     """What died while load ran."""
+    durability: tuple[LayoutDurability, ...] = ()
+    """What survived power cuts."""
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
@@ -126,5 +129,6 @@ def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
         found=data.found,
         overload=data.overload,
         outages=data.outages,
+        durability=data.durability,
         slo_ms=slo_ms,
     )

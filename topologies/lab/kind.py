@@ -57,6 +57,8 @@ class LabKind(HostKind):
             names=asked.names,
             state=asked.state,
             tools=toolbox,
+            cuts=asked.cuts,
+            nosync=asked.nosync,
         )
 
 

@@ -3,6 +3,9 @@
 The program runs in a mount namespace of its own, so that its mount ends with it, and in a cgroup of
 the deployment, by which leftovers are found. Loop devices are attached to its files; closing the
 last of them ends it once it was asked to.
+
+With a journal, these disks' power can be cut: `record`, `mark` as often as wanted under one load,
+`cut`, and for each mark `restore` and, when the disks were used, `cut` again.
 """
 
 from __future__ import annotations
@@ -18,10 +21,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
 
 from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError
 from weighbridge.common.host import ModelDiskCounters
+from weighbridge.common.quantities import Count
+from weighbridge.common.record import Record
 from weighbridge.topologies.disk_expectations import PROGRAM
 from weighbridge.topologies.disk_models import DiskModel
 from weighbridge.topologies.hardware import Disk
@@ -53,6 +60,40 @@ class WantedDisk:
     file: Path
     size_bytes: int
     model: DiskModel
+
+
+class DiskAtMark(Record):
+    """What a disk had been given at a mark, since it was recorded."""
+
+    name: str
+    """As in `WantedDisk`."""
+    writes: Count
+    flushes: Count
+    unflushed_blocks: Count
+    """Blocks of 4 KiB that had been written and not flushed."""
+
+
+class Mark(Record):
+    """An instant, the same for all disks, at which their power can be cut afterwards."""
+
+    number: int
+    """From 1 on."""
+    disks: tuple[DiskAtMark, ...]
+    """In the order in which they were wanted."""
+
+
+class RestoredDisk(DiskAtMark):
+    """A disk after a power cut at a mark."""
+
+    kept_blocks: Count
+    """Of the blocks that had not been flushed, those of which a version is on the disk."""
+
+
+class _Restored(Record):
+    disks: tuple[RestoredDisk, ...]
+
+
+Answer = TypeVar("Answer", bound=Record)
 
 
 def file_name(deployment: str, host: str, index: int) -> str:
@@ -97,8 +138,10 @@ class ModelDisks:
         folder: Path,
         log: Path,
         lock: int,
+        journal: bool = False,
     ) -> ModelDisks:
-        """Serve disks at a folder, which is made. `lock` is the claim's descriptor.
+        """Serve disks at a folder, which is made. `lock` is the claim's descriptor. With a
+        `journal`, their power can be cut, and they take no time whatever their models.
 
         Raises MissingPrerequisite where this machine refuses them, TargetError otherwise.
         """
@@ -128,7 +171,8 @@ class ModelDisks:
             for one in disks
         ]
         try:
-            started._ask({"disks": wanted}, "ready")
+            file = {"journal": str(folder / "journal")} if journal else {}
+            started._ask({"disks": wanted, **file}, "ready")
         except BaseException:
             started.kill()
             raise
@@ -160,6 +204,32 @@ class ModelDisks:
             }
         except (TypeError, KeyError) as error:
             raise TargetError(f"vdisk: unknown counters: {error}") from error
+
+    def record(self) -> None:
+        """Remember what is written and flushed from now on, once. Raises TargetError."""
+        self._ask({"order": "record"}, "recording")
+
+    def mark(self) -> Mark:
+        """Remember this instant: requests that were answered before are in it, and none that are
+        sent after this returns. Raises TargetError.
+        """
+        return _checked(Mark, self._ask({"order": "mark"}, "marked"))
+
+    def cut(self) -> None:
+        """Let all I/O fail from now on. Raises TargetError, also if a write was not recorded since
+        the journal's file system is full.
+        """
+        self._ask({"order": "cut"}, "cut")
+
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[RestoredDisk, ...]:
+        """Let disks be, after `cut`, as if their power was cut at a mark. Each block that was not
+        flushed then is kept with a chance of `keep`, in any of its versions; `seed` decides which.
+
+        What is written to them from now on is gone at the next `restore`, of any mark. Raises
+        TargetError, also while a disk is open, for which it waits some seconds.
+        """
+        order = {"order": "restore", "mark": mark, "keep": keep, "seed": seed}
+        return _checked(_Restored, self._ask(order, "restored")).disks
 
     def check(self) -> None:
         """Raise ServiceFailed if it has ended: I/O to its disks fails from then on."""
@@ -208,6 +278,14 @@ class ModelDisks:
         if expected not in answer:
             raise TargetError(f"vdisk: {answer.get('error', answer)}")
         return answer[expected]
+
+
+def _checked(kind: type[Answer], answer: object) -> Answer:
+    """An answer as a record. Raises TargetError."""
+    try:
+        return kind.model_validate(answer)
+    except ValidationError as error:
+        raise TargetError(f"vdisk: an unknown answer: {error}") from error
 
 
 def end(pids: Sequence[int]) -> None:

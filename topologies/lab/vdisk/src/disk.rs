@@ -10,6 +10,7 @@ use crate::counts::{Counts, seconds};
 use crate::dirty::Extent;
 use crate::drive::{Drive, Event, Op, Request};
 use crate::model::{Model, Nanos, nanos};
+use crate::mount::Device;
 use crate::store::Store;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use std::collections::HashMap;
@@ -75,10 +76,8 @@ enum Job {
 
 /// One disk.
 pub struct Disk {
-    /// Its file's name.
-    pub name: String,
-    /// Its size in bytes.
-    pub size: u64,
+    name: String,
+    size: u64,
     store: Store,
     lead: Nanos,
     /// Whether its model takes any time at all.
@@ -125,88 +124,6 @@ impl Disk {
             .name("destage".to_owned())
             .spawn(move || writer.persist(&destages))?;
         Ok(disk)
-    }
-
-    /// Serve with the times of the model, or without delay and cache. What is in the cache is in
-    /// the file before this returns.
-    pub fn pace(&self, on: bool) {
-        let on = on && self.limits;
-        let mut state = self.state();
-        if state.paced == on {
-            return;
-        }
-        let now = self.now();
-        let (mut events, mut answers) = (Vec::new(), Vec::new());
-        state.drive.drain(now, &mut events);
-        self.keep(self.store.persist_all());
-        state.paced = on;
-        for event in events {
-            match event {
-                Event::Durable { extent, .. } => state.counts.destaged(extent),
-                Event::Done { id, .. } => answers.extend(self.due(&mut state, id, now + self.lead)),
-            }
-        }
-        drop(state);
-        self.send(&mut answers);
-    }
-
-    /// What it has done.
-    pub fn counts(&self) -> Counts {
-        let state = self.state();
-        Counts {
-            busy_s: seconds(state.drive.busy()),
-            cached_bytes: state.drive.cached_bytes(),
-            ..state.counts.clone()
-        }
-    }
-
-    /// Read bytes, which are below its size.
-    pub fn read(&self, start: u64, bytes: u32, reply: ReplyData) {
-        let began = self.begin(Op::Read, start, u64::from(bytes));
-        let Ok(began) = began else { return reply.error(Errno::ENOMEM) };
-        match self.store.read(start, bytes as usize) {
-            Ok(data) => self.ready(&began, Answer::Data(reply, data)),
-            Err(error) => {
-                self.keep(Err(error));
-                self.ready(&began, Answer::Data(reply, Vec::new()));
-            }
-        }
-    }
-
-    /// Write bytes below its size.
-    pub fn write(&self, start: u64, data: &[u8], reply: ReplyWrite) {
-        // Data that the drive caches are there before it can destage them.
-        let state = self.state();
-        let cached = state.paced && state.drive.caches();
-        drop(state);
-        if cached {
-            self.keep(self.store.cache(start, data));
-        }
-        let began = self.begin(Op::Write, start, data.len() as u64);
-        let Ok(began) = began else { return reply.error(Errno::ENOMEM) };
-        if !cached {
-            self.keep(self.store.write(start, data));
-        } else if began.id.is_none() {
-            // The delay was switched off meanwhile, and with it the cache.
-            self.keep(self.store.persist(Extent::of(start, data.len() as u64)));
-        }
-        self.ready(&began, Answer::Written(reply, data.len() as u32));
-    }
-
-    /// Empty the cache.
-    pub fn flush(&self, reply: ReplyEmpty) {
-        let Ok(began) = self.begin(Op::Flush, 0, 0) else { return reply.error(Errno::ENOMEM) };
-        self.ready(&began, Answer::Flushed(reply));
-    }
-
-    /// Discard bytes; takes no time.
-    ///
-    /// # Errors
-    /// Those of the file.
-    pub fn discard(&self, start: u64, bytes: u64) -> io::Result<()> {
-        let mut state = self.state();
-        state.drive.discard(start, bytes);
-        self.store.discard(start, bytes)
     }
 
     fn now(&self) -> Nanos {
@@ -377,6 +294,94 @@ impl Disk {
                     drop(state);
                     self.send(&mut answer.into_iter().collect());
                 }
+            }
+        }
+    }
+}
+
+impl Device for Disk {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn pace(&self, on: bool) {
+        let on = on && self.limits;
+        let mut state = self.state();
+        if state.paced == on {
+            return;
+        }
+        let now = self.now();
+        let (mut events, mut answers) = (Vec::new(), Vec::new());
+        state.drive.drain(now, &mut events);
+        self.keep(self.store.persist_all());
+        state.paced = on;
+        for event in events {
+            match event {
+                Event::Durable { extent, .. } => state.counts.destaged(extent),
+                Event::Done { id, .. } => answers.extend(self.due(&mut state, id, now + self.lead)),
+            }
+        }
+        drop(state);
+        self.send(&mut answers);
+    }
+
+    fn counts(&self) -> Counts {
+        let state = self.state();
+        Counts {
+            busy_s: seconds(state.drive.busy()),
+            cached_bytes: state.drive.cached_bytes(),
+            ..state.counts.clone()
+        }
+    }
+
+    fn read(&self, start: u64, bytes: u32, reply: ReplyData) {
+        let began = self.begin(Op::Read, start, u64::from(bytes));
+        let Ok(began) = began else { return reply.error(Errno::ENOMEM) };
+        match self.store.read(start, bytes as usize) {
+            Ok(data) => self.ready(&began, Answer::Data(reply, data)),
+            Err(error) => {
+                self.keep(Err(error));
+                self.ready(&began, Answer::Data(reply, Vec::new()));
+            }
+        }
+    }
+
+    fn write(&self, start: u64, data: &[u8], reply: ReplyWrite) {
+        // Data that the drive caches are there before it can destage them.
+        let state = self.state();
+        let cached = state.paced && state.drive.caches();
+        drop(state);
+        if cached {
+            self.keep(self.store.cache(start, data));
+        }
+        let began = self.begin(Op::Write, start, data.len() as u64);
+        let Ok(began) = began else { return reply.error(Errno::ENOMEM) };
+        if !cached {
+            self.keep(self.store.write(start, data));
+        } else if began.id.is_none() {
+            // The delay was switched off meanwhile, and with it the cache.
+            self.keep(self.store.persist(Extent::of(start, data.len() as u64)));
+        }
+        self.ready(&began, Answer::Written(reply, data.len() as u32));
+    }
+
+    fn flush(&self, reply: ReplyEmpty) {
+        let Ok(began) = self.begin(Op::Flush, 0, 0) else { return reply.error(Errno::ENOMEM) };
+        self.ready(&began, Answer::Flushed(reply));
+    }
+
+    fn discard(&self, start: u64, bytes: u64, reply: ReplyEmpty) {
+        let mut state = self.state();
+        state.drive.discard(start, bytes);
+        match self.store.discard(start, bytes) {
+            Ok(()) => reply.ok(),
+            Err(error) => {
+                eprintln!("vdisk: {}: a discard failed: {error}", self.name);
+                reply.error(Errno::EIO);
             }
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! `drive` is a disk in its own time, and knows no clock; `disk` runs one in real time; `store`
 //! keeps its data, of which the cache's are not in the durable file; `mount` is the file system.
+//! `journal` has disks whose power can be cut, `replay` what a cut leaves of them; `recorded` is one
+//! of them for `mount`.
 
 pub mod chance;
 pub mod counts;
@@ -10,8 +12,11 @@ pub mod disk;
 pub mod drive;
 pub mod flash;
 pub mod head;
+pub mod journal;
 pub mod model;
 pub mod mount;
 pub mod platter;
+pub mod recorded;
+pub mod replay;
 pub mod simulate;
 pub mod store;

@@ -2,25 +2,32 @@
 
 use nix::sys::signal::{SigSet, Signal};
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use vdisk::counts::Counts;
 use vdisk::dirty::BLOCK;
 use vdisk::disk::Disk;
+use vdisk::journal::{Journal, Mark};
 use vdisk::model::Model;
-use vdisk::mount::{Files, Open, mount};
+use vdisk::mount::{Device, Files, Open, mount};
+use vdisk::recorded::RecordedDisk;
+use vdisk::replay::AfterCut;
 use vdisk::simulate::{Load, simulate};
 use vdisk::store::Store;
 
+/// How long the last descriptors of disks may take to be closed.
+const CLOSING: Duration = Duration::from_secs(5);
 const USAGE: &str = "\
 usage: vdisk serve FOLDER   mount disks at a folder; the first line of stdin has them as JSON:
-                            {\"disks\": [{\"name\", \"file\", \"bytes\", \"model\"}]}
+                            {\"disks\": [{\"name\", \"file\", \"bytes\", \"model\"}], \"journal\": FILE};
+                            with a journal (optional), power can be cut and models take no time
        vdisk try FOLDER     only show that a file system can be mounted there
        vdisk simulate       for each line of stdin, {\"model\", \"bytes\", \"load\"}, a line of what such a
                             disk does under that load
@@ -28,12 +35,23 @@ usage: vdisk serve FOLDER   mount disks at a folder; the first line of stdin has
 lines on stdin: {\"order\": \"pace\", \"on\": BOOL} (disks take the time of their model; at first they take
 none) and {\"order\": \"count\"}. It goes on when stdin ends. SIGTERM: disks take no time from now on,
 and the program ends when the last of them is closed.
+
+Orders of disks with a journal, in this order; the answer repeats the word:
+  {\"order\": \"record\"}   remember each write and flush from now on; once
+  {\"order\": \"mark\"}     a number for this instant on all disks, from 1 on, and what they were given
+  {\"order\": \"cut\"}      all I/O fails from now on; what is written later is in no mark
+  {\"order\": \"restore\", \"mark\": N, \"keep\": P, \"seed\": S}   once every disk is closed (it waits 5 s),
+                      serve again as a power cut at mark N leaves disks: with all that was flushed
+                      and, by a chance of P for each 4 KiB, a version of what was not
+`restore` and `cut` can be repeated, with any marks: what is written after `restore` is gone then.
+Discards are refused from `record` on. If a file fails, all I/O and all these orders do.
 ";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
     disks: Vec<WantedDisk>,
+    journal: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +68,10 @@ struct WantedDisk {
 enum Order {
     Pace { on: bool },
     Count,
+    Record,
+    Mark,
+    Cut,
+    Restore { mark: usize, keep: f64, seed: u64 },
 }
 
 #[derive(Serialize)]
@@ -58,6 +80,10 @@ enum Said {
     Ready(bool),
     Paced(bool),
     Disks(Vec<Counts>),
+    Recording(bool),
+    Marked(Mark),
+    Cut(bool),
+    Restored { disks: Vec<AfterCut> },
     Error(String),
 }
 
@@ -79,7 +105,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["serve", folder] => serve(Path::new(folder)),
-        ["try", folder] => mount(Files::new(Vec::new(), Open::default(), || ()), Path::new(folder))
+        ["try", folder] => mount(Files::new(Vec::new(), Arc::default(), || ()), Path::new(folder))
             .map(drop)
             .map_err(|error| format!("cannot mount at {folder}: {error}")),
         ["simulate"] => answer_questions(),
@@ -121,20 +147,87 @@ fn answer_questions() -> Result<(), String> {
     Ok(())
 }
 
-fn start(wanted: &WantedDisk) -> Result<Arc<Disk>, String> {
-    let WantedDisk { name, file, bytes, model } = wanted;
-    model.check().map_err(|what| format!("{name}: {what}"))?;
+/// Make a file without a name, so that its space is free as soon as this program ends.
+fn make(file: &Path) -> Result<File, String> {
     let path = file.display();
     let made = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(file);
-    let opened = made.map_err(|error| format!("{name}: {path} cannot be made: {error}"))?;
-    // Without a name, so that its space is free as soon as this program ends.
-    std::fs::remove_file(file).map_err(|error| format!("{name}: {path}: {error}"))?;
+    let opened = made.map_err(|error| format!("{path} cannot be made: {error}"))?;
+    std::fs::remove_file(file).map_err(|error| format!("{path}: {error}"))?;
+    Ok(opened)
+}
+
+/// Make the file of a disk.
+fn make_disk(wanted: &WantedDisk) -> Result<File, String> {
+    let WantedDisk { name, file, bytes, model } = wanted;
+    model.check().map_err(|what| format!("{name}: {what}"))?;
+    let made = make(file).map_err(|what| format!("{name}: {what}"))?;
     // The cache works on complete blocks, also where the disk ends within one.
-    opened
-        .set_len(bytes.next_multiple_of(BLOCK))
-        .map_err(|error| format!("{name}: {path} cannot have {bytes} bytes: {error}"))?;
-    Disk::start(name.clone(), *bytes, model, Store::new(opened))
-        .map_err(|error| format!("{name}: {error}"))
+    made.set_len(bytes.next_multiple_of(BLOCK)).map_err(|error| {
+        format!("{name}: {} cannot have {bytes} bytes: {error}", file.display())
+    })?;
+    Ok(made)
+}
+
+/// What is served, and takes orders.
+struct Served {
+    disks: Vec<Arc<dyn Device>>,
+    journal: Option<Arc<Journal>>,
+    open: Arc<Open>,
+}
+
+impl Served {
+    fn start(wanted: &Wanted) -> Result<Self, String> {
+        let files: Vec<File> = wanted.disks.iter().map(make_disk).collect::<Result<_, _>>()?;
+        let all = wanted.disks.iter().zip(files);
+        let open = Arc::default();
+        let Some(journal) = &wanted.journal else {
+            let start = |(one, file): (&WantedDisk, File)| -> Result<Arc<dyn Device>, String> {
+                Disk::start(one.name.clone(), one.bytes, &one.model, Store::new(file))
+                    .map(|disk| disk as Arc<dyn Device>)
+                    .map_err(|error| format!("{}: {error}", one.name))
+            };
+            return Ok(Self {
+                disks: all.map(start).collect::<Result<_, _>>()?,
+                journal: None,
+                open,
+            });
+        };
+        let named = all.map(|(one, file)| (one.name.clone(), file)).collect();
+        let journal = Arc::new(Journal::new(make(journal)?, named));
+        let recorded = |(number, one): (usize, &WantedDisk)| -> Arc<dyn Device> {
+            Arc::new(RecordedDisk::new(one.name.clone(), one.bytes, number, journal.clone()))
+        };
+        let disks = wanted.disks.iter().enumerate().map(recorded).collect();
+        Ok(Self { disks, journal: Some(journal), open })
+    }
+
+    fn obey(&self, order: &Order) -> Result<Said, String> {
+        let journal = self.journal.as_ref().ok_or_else(|| "these disks have no journal".to_owned());
+        match *order {
+            Order::Pace { on: true } if self.journal.is_some() => {
+                Err("disks with a journal take no time".to_owned())
+            }
+            Order::Pace { on } => {
+                for disk in &self.disks {
+                    disk.pace(on);
+                }
+                Ok(Said::Paced(on))
+            }
+            Order::Count => Ok(Said::Disks(self.disks.iter().map(|disk| disk.counts()).collect())),
+            Order::Record => journal?.record().map(|()| Said::Recording(true)),
+            Order::Mark => journal?.mark().map(Said::Marked),
+            Order::Cut => journal?.cut().map(|()| Said::Cut(true)),
+            Order::Restore { mark, keep, seed } => {
+                let journal = journal?;
+                // The kernel closes a loop device's file after the last process has closed it.
+                let open = self.open.after(CLOSING);
+                if open > 0 {
+                    return Err(format!("{open} descriptors of disks are open"));
+                }
+                journal.restore(mark, keep, seed).map(|disks| Said::Restored { disks })
+            }
+        }
+    }
 }
 
 fn serve(folder: &Path) -> Result<(), String> {
@@ -155,54 +248,46 @@ fn serve(folder: &Path) -> Result<(), String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("stdin: {error}"))?;
     let wanted: Wanted = serde_json::from_str(&line).map_err(|error| format!("stdin: {error}"))?;
-    let disks: Vec<_> = wanted.disks.iter().map(start).collect::<Result<_, _>>()?;
-    let (open, ending) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let served = Arc::new(Served::start(&wanted)?);
+    let ending = Arc::new(AtomicBool::new(false));
     let closed = ending.clone();
-    let files = Files::new(disks.clone(), open.clone(), move || {
+    let files = Files::new(served.disks.clone(), served.open.clone(), move || {
         if closed.load(Ordering::SeqCst) {
             std::process::exit(0);
         }
     });
     let session = mount(files, folder)
         .map_err(|error| format!("cannot mount at {}: {error}", folder.display()))?;
-    let ended = disks.clone();
+    let ended = served.clone();
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(work)
             .map_err(|error| format!("no thread for {name}: {error}"))
     };
-    spawn("signals", Box::new(move || wait_for_end(signals, &ended, &ending, &open)))?;
+    spawn("signals", Box::new(move || wait_for_end(signals, &ended, &ending)))?;
     say(&Said::Ready(true))?;
-    spawn("orders", Box::new(move || take_orders(&disks)))?;
+    spawn("orders", Box::new(move || take_orders(&served)))?;
     session.run().map_err(|error| format!("the file system ended: {error}"))?;
     Err("the file system was unmounted by somebody else".to_owned())
 }
 
-fn wait_for_end(signals: SigSet, disks: &[Arc<Disk>], ending: &AtomicBool, open: &AtomicU64) {
+fn wait_for_end(signals: SigSet, served: &Served, ending: &AtomicBool) {
     while signals.wait() != Ok(Signal::SIGTERM) {}
-    for disk in disks {
+    for disk in &served.disks {
         disk.pace(false);
     }
     ending.store(true, Ordering::SeqCst);
-    if open.load(Ordering::SeqCst) == 0 {
+    if served.open.after(Duration::ZERO) == 0 {
         std::process::exit(0);
     }
 }
 
 /// Until stdin ends or nobody reads the answers: whoever gave orders has left the disks to run.
-fn take_orders(disks: &[Arc<Disk>]) {
+fn take_orders(served: &Served) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let said = match serde_json::from_str(&line) {
-            Ok(Order::Pace { on }) => {
-                for disk in disks {
-                    disk.pace(on);
-                }
-                Said::Paced(on)
-            }
-            Ok(Order::Count) => Said::Disks(disks.iter().map(|disk| disk.counts()).collect()),
-            Err(error) => Said::Error(format!("not an order: {error}")),
-        };
+        let order = serde_json::from_str(&line).map_err(|error| format!("not an order: {error}"));
+        let said = order.and_then(|order| served.obey(&order)).unwrap_or_else(Said::Error);
         if say(&said).is_err() {
             return;
         }

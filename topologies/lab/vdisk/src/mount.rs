@@ -1,6 +1,6 @@
 //! The file system: a file for each disk, in one folder that never changes.
 
-use crate::disk::Disk;
+use crate::counts::Counts;
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData,
@@ -9,8 +9,7 @@ use fuser::{
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Nothing of this file system changes by itself.
@@ -21,13 +20,50 @@ const MOST_REQUESTS: u16 = 4096;
 const READERS: usize = 2;
 const LARGEST_WRITE_BYTES: u32 = 1 << 20;
 
+/// A disk, as a file of its size.
+pub trait Device: Send + Sync {
+    /// Its file's name.
+    fn name(&self) -> &str;
+    /// Its size in bytes.
+    fn size(&self) -> u64;
+    /// What it has done.
+    fn counts(&self) -> Counts;
+    /// Serve with the times of its model, or without delay and cache. What is in the cache is in
+    /// the file before this returns.
+    fn pace(&self, on: bool);
+    /// Read bytes, which are below its size.
+    fn read(&self, start: u64, bytes: u32, reply: ReplyData);
+    /// Write bytes below its size.
+    fn write(&self, start: u64, data: &[u8], reply: ReplyWrite);
+    /// Empty its cache.
+    fn flush(&self, reply: ReplyEmpty);
+    /// Discard bytes below its size; takes no time.
+    fn discard(&self, start: u64, bytes: u64, reply: ReplyEmpty);
+}
+
 /// How many descriptors of disks are open.
-pub type Open = Arc<AtomicU64>;
+#[derive(Debug, Default)]
+pub struct Open {
+    count: Mutex<u64>,
+    none: Condvar,
+}
+
+impl Open {
+    fn count(&self) -> MutexGuard<'_, u64> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many are open after so long at most, or earlier none.
+    pub fn after(&self, most: Duration) -> u64 {
+        let waited = self.none.wait_timeout_while(self.count(), most, |count| *count > 0);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
 
 /// The files of disks.
 pub struct Files {
-    disks: Vec<Arc<Disk>>,
-    open: Open,
+    disks: Vec<Arc<dyn Device>>,
+    open: Arc<Open>,
     /// Called when the last descriptor is closed.
     closed: Box<dyn Fn() + Send + Sync>,
 }
@@ -35,20 +71,20 @@ pub struct Files {
 impl Files {
     /// The file system of these disks.
     pub fn new(
-        disks: Vec<Arc<Disk>>,
-        open: Open,
+        disks: Vec<Arc<dyn Device>>,
+        open: Arc<Open>,
         closed: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         Self { disks, open, closed: Box::new(closed) }
     }
 
-    fn disk(&self, inode: INodeNo) -> Option<&Arc<Disk>> {
+    fn disk(&self, inode: INodeNo) -> Option<&Arc<dyn Device>> {
         self.disks.get(usize::try_from(inode.0.checked_sub(2)?).ok()?)
     }
 
     fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
         let root = inode == INodeNo::ROOT;
-        let size = if root { 0 } else { self.disk(inode)?.size };
+        let size = if root { 0 } else { self.disk(inode)?.size() };
         let epoch = SystemTime::UNIX_EPOCH;
         Some(FileAttr {
             ino: inode,
@@ -101,7 +137,7 @@ impl Filesystem for Files {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let index = self.disks.iter().position(|disk| name.to_str() == Some(&disk.name));
+        let index = self.disks.iter().position(|disk| name.to_str() == Some(disk.name()));
         match index.filter(|_| parent == INodeNo::ROOT) {
             Some(index) => {
                 let inode = INodeNo(index as u64 + 2);
@@ -123,7 +159,7 @@ impl Filesystem for Files {
         if self.disk(inode).is_none() {
             return reply.error(Errno::ENOENT);
         }
-        self.open.fetch_add(1, Ordering::SeqCst);
+        *self.open.count() += 1;
         let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         reply.opened(FileHandle(0), direct);
     }
@@ -140,7 +176,7 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         let Some(disk) = self.disk(inode) else { return reply.error(Errno::ENOENT) };
-        let left = disk.size.saturating_sub(offset).min(u64::from(size));
+        let left = disk.size().saturating_sub(offset).min(u64::from(size));
         if left == 0 {
             return reply.data(&[]);
         }
@@ -160,7 +196,7 @@ impl Filesystem for Files {
         reply: ReplyWrite,
     ) {
         let Some(disk) = self.disk(inode) else { return reply.error(Errno::ENOENT) };
-        if offset.checked_add(data.len() as u64).is_none_or(|end| end > disk.size) {
+        if offset.checked_add(data.len() as u64).is_none_or(|end| end > disk.size()) {
             return reply.error(Errno::ENOSPC);
         }
         disk.write(offset, data, reply);
@@ -186,18 +222,12 @@ impl Filesystem for Files {
         const PUNCH_HOLE: i32 = 2;
         const ZERO_RANGE: i32 = 16;
         let Some(disk) = self.disk(inode) else { return reply.error(Errno::ENOENT) };
-        let inside = offset.checked_add(length).is_some_and(|end| end <= disk.size);
+        let inside = offset.checked_add(length).is_some_and(|end| end <= disk.size());
         let known = mode & KEEP_SIZE != 0 && mode & (PUNCH_HOLE | ZERO_RANGE) != 0;
         if !known || !inside {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        match disk.discard(offset, length) {
-            Ok(()) => reply.ok(),
-            Err(error) => {
-                eprintln!("vdisk: {}: a discard failed: {error}", disk.name);
-                reply.error(Errno::EIO);
-            }
-        }
+        disk.discard(offset, length, reply);
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -215,7 +245,11 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         reply.ok();
-        if self.open.fetch_sub(1, Ordering::SeqCst) == 1 {
+        let mut count = self.open.count();
+        *count -= 1;
+        if *count == 0 {
+            self.open.none.notify_all();
+            drop(count);
             (self.closed)();
         }
     }
@@ -231,7 +265,7 @@ impl Filesystem for Files {
         let parents = [".", ".."].map(|name| (1, FileType::Directory, name));
         let names = self.disks.iter().enumerate();
         let files =
-            names.map(|(index, disk)| (index as u64 + 2, FileType::RegularFile, &*disk.name));
+            names.map(|(index, disk)| (index as u64 + 2, FileType::RegularFile, disk.name()));
         let all = parents.into_iter().chain(files).enumerate();
         for (index, (inode, kind, name)) in all.skip(offset as usize) {
             if reply.add(INodeNo(inode), index as u64 + 1, kind, name) {

@@ -155,9 +155,14 @@ impl Store {
                 Arc::make_mut(content)[from..from + length].fill(0);
             }
         }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        Ok(rustix::fs::fallocate(&self.file, flags, start, bytes)?)
+        punch(&self.file, start, bytes)
     }
+}
+
+/// Make bytes of a file zeros that take no space.
+pub(crate) fn punch(file: &File, start: u64, bytes: u64) -> io::Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(rustix::fs::fallocate(file, flags, start, bytes)?)
 }
 
 /// Where a block and bytes from `start` on overlap: the place in the bytes, that in the block, and
