@@ -61,14 +61,10 @@ def _named(parts: Sequence[Part], what: str) -> Target:
     host, _, service = what.partition("/")
     hosts = list(dict.fromkeys(one.host for one in parts))
     if host not in hosts:
-        hint = did_you_mean(host, [*hosts, *ROLES])
-        raise ValueError(f"it has no service on {host!r}{hint}; its hosts are {', '.join(hosts)}")
+        raise ValueError(f"it has no service on {host!r}{did_you_mean(host, [*hosts, *ROLES])}")
     services = [one.service for one in parts if one.host == host]
     if service and service not in services:
-        raise ValueError(
-            f"{host} has no service {service!r}{did_you_mean(service, services)}; it has "
-            f"{', '.join(services)}"
-        )
+        raise ValueError(f"{host} has no service {service!r}{did_you_mean(service, services)}")
     return Target(host, service or None)
 
 

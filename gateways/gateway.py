@@ -20,7 +20,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
 from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
-from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.daemon import Daemon, start
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.probe import Probe
@@ -240,6 +240,13 @@ class RunningGateway(ABC):
         service does not come back.
         """
         raise UsageError("this gateway cannot be started again after a power cut")
+
+    def revive(self, daemons: Sequence[Daemon]) -> None:
+        """Start daemons of it again that were killed, on hosts that are up, as they ran before.
+
+        Raises ServiceFailed or CommandFailed.
+        """
+        start(daemons)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this; changes nothing.

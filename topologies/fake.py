@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -79,10 +80,12 @@ class FakeHost(Host):
 
     def start(self, services: Sequence[Service]) -> None:
         """Start processes of this machine."""
+        # The signal comes at the end of the thread that started the process.
+        lasting = threading.current_thread() is threading.main_thread()
         for service in services:
             with self.log(f"{service.name}.out").open("ab") as log:
                 self._services[service.name] = subprocess.Popen(
-                    [*WITH_PARENT, *service.argv],
+                    [*(WITH_PARENT if lasting else ()), *service.argv],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -97,6 +100,11 @@ class FakeHost(Host):
         """Kill a process that `start` started."""
         self._services[service].kill()
         self._services[service].wait()
+
+    def kill_all(self) -> None:
+        """Kill all processes that `start` started."""
+        for service in self._services:
+            self.kill(service)
 
     def alive(self, service: str) -> bool:
         """Whether the process is running."""
@@ -159,6 +167,14 @@ class FakeHosts(Hosts):
 
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
         """Nothing was limited."""
+
+    def power_off(self, names: Collection[str]) -> None:
+        """Kill what `start` started on these hosts; their addresses stay."""
+        for name in names:
+            self._hosts[name].kill_all()
+
+    def power_on(self, names: Collection[str]) -> None:
+        """Nothing is off."""
 
     def facts(self) -> Mapping[str, str]:
         """Say that they are fake."""

@@ -25,7 +25,7 @@ from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.rgw.names import put_names
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.standing import tolerance
-from weighbridge.gateways.rgw.start_again import start_again
+from weighbridge.gateways.rgw.start_again import revive, start_again
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.tolerance import Tolerance
@@ -125,6 +125,10 @@ class RunningRgw(RunningGateway):
     def start_again(self, names: Collection[str], say: Say) -> None:
         """See RunningGateway."""
         start_again(self._state, names, say)
+
+    def revive(self, daemons: Sequence[Daemon]) -> None:
+        """See RunningGateway. OSDs are up again when it returns."""
+        revive(self._state, daemons)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See RunningGateway. Raises UsageError, CommandFailed."""

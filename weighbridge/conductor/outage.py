@@ -238,7 +238,8 @@ class OutageMaker:
 
     def _wait_until(self, at_s: float) -> bool:
         """Wait until so many seconds of the window; False if the step ends first."""
-        return not self._over.wait(max(0.0, at_s - self._now_s()))
+        left_s = at_s - self._now_s()
+        return left_s <= 0 or not self._over.wait(left_s)
 
     def _strike(self) -> None:
         if self._fault.way == "silence":
@@ -251,7 +252,7 @@ class OutageMaker:
         if self._fault.way == "silence":
             self._deployment.power_on([self._target.host], self._say)
         else:
-            daemon.start(self._daemons)
+            self._deployment.running_gateway.revive(self._daemons)
         self._returned = True
 
     # ---- how the store stands
