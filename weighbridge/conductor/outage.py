@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
+from weighbridge.common.errors import ServiceFailed, TargetError, UsageError, WeighbridgeError
 from weighbridge.common.parts import ROLES, Target, targets
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways import daemon
@@ -29,8 +29,11 @@ from weighbridge.topologies.loader import Planned
 
 LOOK_S: Final = 1.0
 """How often a store is asked how it stands."""
-WHOLE_WITHIN_S: Final = 300.0
-"""How long to wait after a step for a store to have all of its parts and copies again."""
+WHOLE_WITHIN_S: Final = 600.0
+"""How long to wait after a step for a store to have all of its parts and copies again: OSDs on
+spinning disks rest 0.1 s after each object that they recover.
+"""
+SAY_S: Final = 15.0
 
 
 def faults_left_out(
@@ -154,6 +157,8 @@ class OutageMaker:
         self._back: Change | None = None
         self._returned = False
         self._failed: WeighbridgeError | None = None
+        self.left: ServiceFailed | None = None
+        """What follows cannot be measured on this deployment; None: it can."""
         self._seen: list[Seen] = []
         # Daemons: a signal's exception may come before they are joined.
         self._maker = threading.Thread(target=self._make, name="outage", daemon=True)
@@ -271,23 +276,27 @@ class OutageMaker:
             if len(self._seen) < MOST_SEEN and (
                 not self._seen or self._seen[-1].words != seen.words
             ):
+                if self._seen and self._seen[-1].whole != seen.whole:
+                    self._say(f"{seen.at_s:.1f} s into the window: {seen.words}")
                 self._seen.append(seen)
-                self._say(f"{seen.at_s:.1f} s: {seen.words}")
 
     def _await_whole(self) -> None:
         """Wait until the store has all of its parts and copies again: what follows is measured on a
-        complete gateway. Raises ServiceFailed if a daemon does not stay, TargetError at the end of
-        the time.
+        complete gateway. At the end of the time `left` says what is not. Raises ServiceFailed if a
+        daemon does not stay.
         """
-        deadline = time.monotonic() + WHOLE_WITHIN_S
+        began = said = time.monotonic()
         while self._ask is not None and not self._done_asking.wait(LOOK_S):
             daemon.check(self._daemons)
             last = self._seen[-1] if self._seen else None
             if last is not None and last.whole:
                 return
-            if time.monotonic() > deadline:
-                words = "it said nothing" if last is None else last.words
-                raise TargetError(
-                    f"{self._target}: {WHOLE_WITHIN_S:g} s after the step the store is not whole: "
-                    f"{words}"
-                )
+            words = "it said nothing" if last is None else last.words
+            now = time.monotonic()
+            if now - said > SAY_S:
+                said = now
+                self._say(f"waiting until the store is whole: {words}")
+            if now - began > WHOLE_WITHIN_S:
+                what = f"left the store incomplete for {WHOLE_WITHIN_S:g} s: {words}"
+                self.left = self._daemons[0].failed(what)
+                return

@@ -211,7 +211,7 @@ class StepRunner:
             self._write_lost(key, f"not measured: {self._in_words(before)}")
             raise before
         try:
-            result, kept = self._measure(planned, deployment, watch, driver, workload, key)
+            result, kept, left = self._measure(planned, deployment, watch, driver, workload, key)
         except (DriverError, TargetError) as error:
             died = gateway_fault(deployment, doubted=True)
             if died is None:
@@ -228,9 +228,9 @@ class StepRunner:
         self._write(result)
         # Only now: if the disk is full, a tool's own files are lost, and no step.
         self.keep(key.file_name, kept)
-        if died is not None:
+        if (gone := died or left) is not None:
             # An incomplete gateway could take hours to delete or settle anything.
-            raise died
+            raise gone
         # Of a workload with versions each step begins with those that were prepared.
         if not leave or workload.versions is not None:
             order = Cleanup(workload=workload, what="written")
@@ -277,7 +277,8 @@ class StepRunner:
         driver: Driver,
         workload: Workload,
         key: StepKey,
-    ) -> tuple[StepResult, tuple[KeptFile, ...]]:
+    ) -> tuple[StepResult, tuple[KeptFile, ...], TargetError | None]:
+        """The step, its files, and why nothing else can be measured on this deployment."""
         cache = self._suite.cache if workload.cache is None else workload.cache
         drop = partial(self._drop_caches, deployment, kernel=kernel_alone(cache))
         if cache in ("before-step", "kernel"):
@@ -322,7 +323,7 @@ class StepRunner:
             notes=(*faults, *verdict.notes),
             order=self.order,
         )
-        return result, measured.kept
+        return result, measured.kept, None if maker is None else maker.left
 
     def _profiling(
         self, planned: Planned, deployment: Deployment, key: StepKey

@@ -381,4 +381,20 @@ mod tests {
             (None, None, false)
         );
     }
+
+    #[test]
+    fn a_request_was_outstanding_at_the_seconds_that_began_meanwhile() {
+        const S: u64 = 1_000_000_000;
+        let opened_ns = 7 * S;
+        for (started_ns, ended_ns, seconds) in [
+            (5 * S, 7 * S + 1, 0..1),
+            (7 * S, 7 * S + 1, 0..1),
+            (7 * S + S / 2, 9 * S + 1, 1..3),
+            (8 * S, 8 * S + 1, 1..2),
+            (8 * S + 1, 8 * S + 2, 2..2),
+        ] {
+            let moment = Moment::of(ended_ns, opened_ns);
+            assert_eq!(moment.begun_since(started_ns), seconds, "{started_ns} to {ended_ns}");
+        }
+    }
 }
