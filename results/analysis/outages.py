@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, median
-from typing import Final
+from typing import Final, get_args
 
 from pydantic import NonNegativeFloat
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparing import compare
-from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.comparison import Comparison, Verdict
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.outages import (
     OutageSecond,
@@ -51,12 +51,10 @@ class Spread(Record):
     def words(self) -> str:
         """`3.2 (2.1 to ≥ 60)`."""
         sign = "≥ " * self.at_least
-        if self.least == self.most:
-            return f"{sign}{show_figure(self.middle)}"
-        return (
-            f"{show_figure(self.middle)} ({show_figure(self.least)} to {sign}"
-            f"{show_figure(self.most)})"
-        )
+        middle, least, most = (show_figure(one, 2) for one in (self.middle, self.least, self.most))
+        if least == most:
+            return f"{sign}{middle}"
+        return f"{middle} ({least} to {sign}{most})"
 
 
 class Traffic(Record):
@@ -152,6 +150,13 @@ class OutageKind(Record):
     about: str
     rows: tuple[OutageRow, ...]
 
+    @property
+    def headline(self) -> str:
+        """The longest stall on each layout, for a title; no ranking."""
+        known = [(row.layout, row.spread("stall")) for row in self.rows]
+        words = [f"{one.words} s on {layout}" for layout, one in known if one is not None]
+        return f"Longest stall of a worker: {', '.join(words)}" if words else upper(self.about)
+
 
 class Outages(Record):
     """All that died in a run."""
@@ -170,7 +175,18 @@ class Outages(Record):
         """What was seen, and what may be concluded from it."""
         found = [f"{upper(kind.about)}: {row.sentence}" for kind in self.kinds for row in kind.rows]
         effects = () if self.comparison is None else self.comparison.effects
-        return (*found, *(upper(one.text) for one in effects if one.workers is not None))
+        cells = [one for one in effects if one.workers is not None]
+        claims = [upper(one.text) for one in cells if one.claimed]
+        counts = Counter(one.verdict for one in cells)
+        words = ", ".join(f"{counts[one]} {one}" for one in get_args(Verdict) if counts[one])
+        doubts = dict.fromkeys(doubt.what for one in cells for doubt in one.doubts)
+        why = f" ({', '.join(doubts)})" if doubts else ""
+        first = "" if self.comparison is None else self.comparison.baseline
+        total = (
+            f"Longest stalls, times to detect and to 90 %, {len(cells)} cells compared with {first}: "
+            f"{words}{why}."
+        )
+        return (*found, *claims, *([total] if cells else []))
 
 
 Read = Callable[[StepKey], Telemetry | None]

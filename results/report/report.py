@@ -145,7 +145,7 @@ def report(
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
-        headline=headline(findings) if len(compared) > 1 else f"{compared[0]}, measured alone",
+        headline=_headline(compared, rows, findings, outages),
         compared=compared,
         kinds=kinds,
         details=tuple(finding for finding in findings if finding.workers is not None),
@@ -223,6 +223,15 @@ def report(
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,
     )
+
+
+def _headline(
+    compared: Sequence[str], rows: Sequence[Row], findings: Sequence[Finding], outages: Outages
+) -> str:
+    """The answer in one line; of a run in whose every step something died, its first stalls."""
+    if outages.kinds and not rows:
+        return outages.kinds[0].headline
+    return headline(findings) if len(compared) > 1 else f"{compared[0]}, measured alone"
 
 
 def _layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:

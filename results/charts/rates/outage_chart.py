@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
@@ -32,14 +31,16 @@ def _figure(source: ChartSource, kind: OutageKind) -> Figure:
     several = "Means over the repeats, of p99 the median" if repeats > 1 else "One repeat"
     rate = max((one.ops_s for row in kind.rows for one in row.seconds), default=1.0) or 1.0
     known = [one.p99_ms for row in kind.rows for one in row.seconds if one.p99_ms]
-    x = AxisScale.from_zero(
-        max((len(row.seconds) for row in kind.rows), default=1), "s since the window opened"
+    length = max((len(row.seconds) for row in kind.rows), default=0) or 1
+    nice = AxisScale.from_zero(length, "s since the window opened")
+    x = nice.model_copy(
+        update={"high": float(length), "ticks": tuple(one for one in nice.ticks if one <= length)}
     )
-    scales = (x, AxisScale.from_zero(rate * 1.08, "op/s"), AxisScale.logarithmic(known, "p99 ms"))
+    scales = (x, AxisScale.from_zero(rate * 1.08, ""), AxisScale.logarithmic(known, ""))
     return Figure(
         name=f"outage-{kind.key}",
         title=f"While something is broken: {kind.about}",
-        finding=_finding(kind.rows),
+        finding=kind.headline,
         caption="Each complete second of the window, and when the fault and the return were made. "
         "Crosses: seconds with errors. p99 is of what succeeded, at most, from bands of 19 to "
         f"25 %. {several}.{few}",
@@ -48,15 +49,6 @@ def _figure(source: ChartSource, kind: OutageKind) -> Figure:
         layouts=source.layouts,
         columns=2,
     )
-
-
-def _finding(rows: Sequence[OutageRow]) -> str:
-    words = []
-    for row in rows:
-        stall = row.spread("stall")
-        if stall is not None:
-            words.append(f"{show_figure(stall.middle, 2)} s on {row.layout}")
-    return f"Longest stall of a worker: {', '.join(words)}" if words else "No stall is known"
 
 
 def _panels(row: OutageRow, x: AxisScale, rate: AxisScale, p99: AxisScale) -> tuple[Panel, Panel]:
