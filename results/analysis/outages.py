@@ -183,8 +183,8 @@ class Outages(Record):
         why = f" ({', '.join(doubts)})" if doubts else ""
         first = "" if self.comparison is None else self.comparison.baseline
         total = (
-            f"Longest stalls, times to detect and to 90 %, {len(cells)} cells compared with {first}: "
-            f"{words}{why}."
+            f"Longest stalls, times to detect and to 90 %, {len(cells)} cells compared with "
+            f"{first}: {words}{why}."
         )
         return (*found, *claims, *([total] if cells else []))
 
