@@ -71,7 +71,7 @@ lock: ## Update the versions and hashes of the Python packages that `make setup`
 
 clean: ## Remove what was built (results in runs/ and the images stay)
 	rm -rf $(VENV) build *.egg-info target drivers/engine/_native*.so
-	rm -rf gateways/apache/fastcgi_responder topologies/lab/vdisk_server .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf gateways/apache/fastcgi_responder topologies/lab/vdisk_server topologies/lab/nosync.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

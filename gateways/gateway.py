@@ -248,11 +248,11 @@ class RunningGateway(ABC):
         return ()
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        """Start its services on hosts that lost power and are on again; verified when it returns.
+        """Start its services on hosts that lost power; they answer when it returns.
 
         `names` may have hosts on which it has none. Nothing is made anew: what their disks have is
-        what there is. Raises UsageError if this kind cannot; ServiceFailed, CommandFailed or
-        VerificationFailed when it does not come back.
+        what there is. Raises UsageError if this kind cannot; ServiceFailed or CommandFailed when a
+        service does not come back.
         """
         raise UsageError("this gateway cannot be started again after a power cut")
 
@@ -350,6 +350,10 @@ class Gateway(ABC):
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """Operations of suites that it is known not to do over an API, each with what it does."""
         return {}
+
+    def survives_not(self) -> str:
+        """Why it cannot be started again after a power cut; empty if it can."""
+        return f"a gateway of kind {self.kind} cannot be started again after a power cut"
 
     @property
     def own_ca(self) -> bool:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from weighbridge.common import plain_xml
 from weighbridge.common.errors import VerificationFailed
-from weighbridge.gateways.exchange import (
+from weighbridge.common.exchange import (
     TIMEOUT_S,
     Exchange,
     HttpAnswer,

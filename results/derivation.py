@@ -8,6 +8,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import agreements, sentences
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.endpoint_use import endpoint_use
 from weighbridge.results.analysis.factor_cost import factor_costs
 from weighbridge.results.analysis.find.answers import Found
@@ -23,6 +24,7 @@ from weighbridge.results.charts.chart_source import source_of
 from weighbridge.results.charts.gallery import Gallery, gallery
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.export.csv_format import csv_file, rounded_csv
+from weighbridge.results.export.durability_table import durability_table
 from weighbridge.results.export.effect_tables import ledger_table, trials_table
 from weighbridge.results.export.effects import effects_csv
 from weighbridge.results.export.run_tables import rows_table
@@ -63,6 +65,8 @@ class Derived(Record):
     """The highest rates within a bound, where they were searched."""
     overload: tuple[str, ...] = ()
     """What each layout serves beyond its capacity, in sentences."""
+    durability: tuple[LayoutDurability, ...] = ()
+    """What survived power cuts; empty if no layout was tried."""
     stairs: tuple[str, ...] = ()
     """What each layer achieves relative to the one below, and how to read it, in sentences."""
     hosts: tuple[str, ...] = ()
@@ -149,6 +153,7 @@ def _derive(data: RunData) -> Derived:
             endpoints=endpoint_use(data.steps.values()),
             overload=data.overload,
             cost=data.costs,
+            durability=data.durability,
             listings=complete_listings(plan.suite, rows),
             factors=[
                 cost
@@ -169,6 +174,7 @@ def _derive(data: RunData) -> Derived:
         replayed=replayed,
         found=data.found,
         overload=tuple(text for kind in data.overload for text in kind.sentences),
+        durability=data.durability,
         stairs=stairs.sentences if stairs is not None else (),
         hosts=host_sentences(data.attested, plan.measured),
         reasons=why,
@@ -207,10 +213,15 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
 
 
 def _write_tables(data: RunData) -> Path:
-    """Write `summary.csv`, whose path it returns, and `effects.csv`."""
+    """Write `summary.csv`, whose path it returns, `effects.csv`, and `durability.csv` if power was
+    cut.
+    """
     summary = data.store.make_derived() / "summary.csv"
     write_atomically(
         summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins))
     )
     write_atomically(data.store.derived / "effects.csv", effects_csv(data.comparison))
+    if data.durability:
+        cuts = csv_file(durability_table([data]))
+        write_atomically(data.store.derived / cuts.name, cuts.content)
     return summary

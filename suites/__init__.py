@@ -3,6 +3,7 @@
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
+from weighbridge.suites.durability import Durability
 from weighbridge.suites.encryption import PLAIN, encryption_needs
 from weighbridge.suites.factors import ENCRYPTION, FACTORS, SIGNING, Factor
 from weighbridge.suites.listed import Listed
@@ -61,6 +62,7 @@ __all__ = [
     "Bounds",
     "CachePolicy",
     "DriverName",
+    "Durability",
     "Every",
     "Factor",
     "Further",

@@ -64,10 +64,17 @@ class OperationTraits:
     makes: bool = False
     """Whether each makes a new object."""
     deletes: bool = False
+    alters: bool = False
+    """Whether it changes an object that exists, or makes a part of one."""
     one_signing: bool = False
     """Whether it is signed in a header, with an unsigned payload, and in no other way."""
     part_of: Operation | None = None
     """The operation whose requests it counts."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether its acknowledgement promises that something was kept, or deleted."""
+        return self.makes or self.deletes or self.alters
 
 
 def _both(sent: str) -> dict[str, str]:
@@ -140,9 +147,12 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
             "swift": "POST, X-Object-Meta-Weighbridge",
         },
         picks=True,
+        alters=True,
         one_signing=True,
     ),
-    "tag": OperationTraits("taggings", {"s3": "PUT ?tagging"}, picks=True, one_signing=True),
+    "tag": OperationTraits(
+        "taggings", {"s3": "PUT ?tagging"}, picks=True, alters=True, one_signing=True
+    ),
     "read-part": OperationTraits(
         "reads of a part",
         {"s3": "GET ?partNumber of {part}", "swift": "GET ?part-number of {part}"},
@@ -161,7 +171,11 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         one_signing=True,
     ),
     "overwrite": OperationTraits(
-        "overwrites", _both("PUT of an object that exists"), moves_bodies=True, picks=True
+        "overwrites",
+        _both("PUT of an object that exists"),
+        moves_bodies=True,
+        picks=True,
+        alters=True,
     ),
     "read-version": OperationTraits(
         "reads of versions",
@@ -181,6 +195,7 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         "parts",
         {"s3": "PUT ?partNumber of {part}", "swift": "PUT of a segment of {part}"},
         moves_bodies=True,
+        alters=True,
         part_of="write-multipart",
     ),
     "list-page": OperationTraits(

@@ -17,6 +17,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
 from weighbridge.suites.connections import connection_words
+from weighbridge.suites.durability import Durability
 from weighbridge.suites.encryption import PLAIN, encryption_words
 from weighbridge.suites.factors import SIGNING, Factor
 from weighbridge.suites.listed_workloads import check_order, variants
@@ -122,6 +123,8 @@ class Suite(Record):
     rados: RadosBenchOptions = RadosBenchOptions()
     age: Age | None = None
     """How each store is filled and churned before it is measured; None: stores are fresh."""
+    durability: Durability | None = None
+    """Power cuts of each layout after all steps, on a deployment of its own; None: none."""
 
     @property
     def drivers(self) -> tuple[DriverName, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.kept_logs import keep_all
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ownership import DeploymentOwner, own_folder, owners_below
+from weighbridge.topologies.power_cuts import PowerCuts
 
 RECORD = "deployment.json"
 """The file in a deployment's folder that describes it; it holds credentials, so only root reads
@@ -163,6 +165,31 @@ class Deployment:
         finally:
             self._hosts.limit(("cpu", "disk"))
 
+    def power_cuts(self) -> PowerCuts:
+        """Cuts of all hosts of the store, if it was deployed for them. Raises UsageError."""
+        return self._hosts.power_cuts()
+
+    def power_off(self, names: Collection[str]) -> None:
+        """Cut the power of hosts; see Hosts. Raises UsageError, TargetError."""
+        self._hosts.power_off(names)
+
+    def power_on(self, names: Collection[str], say: Say) -> None:
+        """Start hosts whose power was cut, and the gateway's services on them.
+
+        Raises UsageError, TargetError; ServiceFailed, naming the log as it will be kept.
+        """
+        self._hosts.power_on(names)
+        self.start_again(names, say)
+
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        """Start the gateway's services on hosts that lost power and are on again. Raises as
+        `power_on`.
+        """
+        try:
+            self.running_gateway.start_again(names, say)
+        except ServiceFailed as error:
+            raise _with_kept_log(error, self._hosts, self._kept) from error
+
     def drop_caches(self, *, kernel_alone: bool = False) -> tuple[str, ...]:
         """Drop caches of the gateway (not if `kernel_alone`) and of kernels; returns which."""
         dropped = [] if kernel_alone else list(self.running_gateway.drop_caches())
@@ -209,12 +236,16 @@ def deploy(
     logs: Path | None = None,
     attest: bool | AttestOptions = False,
     tools: bool = False,
+    cuts: bool = False,
+    nosync: bool = False,
 ) -> Deployment:
     """Start a checked layout and put the limits of the hardware on.
 
     Hosts' logs are kept in `logs` at the end; without it only if a service does not start, in the
     home folder. `attest` measures hosts that can be measured before the gateway gets their disks
     (True: what deployments are compared by): some 20 s for five hosts. `tools` installs the tools.
+    `cuts` is for `power_cuts`: hosts then have no limits but that of memory, and their disks take
+    no time; `nosync`: syncs of their services do nothing from then on.
 
     Raises ServiceFailed, CommandFailed or VerificationFailed after tearing everything down.
     """
@@ -226,7 +257,8 @@ def deploy(
     try:
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         tools = hardware.of.measurable and (tools or bool(asked))
-        start_hosts = prepared_hosts(planned.gateway, hardware, place, names, say, tools=tools)
+        request = hosts_request(planned.gateway, hardware, place, names, tools=tools)
+        start_hosts = hardware.of.prepared(replace(request, cuts=cuts, nosync=nosync), say)
         started = time.monotonic()
         own_folder(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
@@ -244,7 +276,8 @@ def deploy(
         except ServiceFailed as error:
             keep_all(hosts.hosts, kept, say)
             raise _with_kept_log(error, hosts, kept) from error
-        hosts.limit()
+        if not cuts:
+            hosts.limit()
         took_s = time.monotonic() - started - (attestation.took_s if attestation else 0.0)
         _write(folder, planned, hardware, hosts, running_gateway)
         # From here on the caller tears it down; any error before tears it down here.

@@ -328,6 +328,10 @@ class HostsRequest:
     """A folder that does not survive a reboot."""
     tools: bool
     """Whether to install the measuring tools."""
+    cuts: bool = False
+    """Whether their power will be cut at one instant (`Hosts.power_cuts`)."""
+    nosync: bool = False
+    """Whether syncs of their services do nothing from then on."""
 
 
 class HostKind(ABC):
@@ -338,6 +342,8 @@ class HostKind(ABC):
 
     contained: ClassVar[bool] = False
     """Its hosts are containers that share this machine's CPUs and have a network of their own."""
+    cuts_power: ClassVar[bool] = False
+    """Whether the power of its hosts can be cut."""
     by_ssh: ClassVar[bool] = False
     """Its hosts are real and reached as `SshAccess` says."""
     for_running_gateways: ClassVar[bool] = False

@@ -9,6 +9,7 @@ from typing import Final, Literal, Self
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
+from weighbridge.topologies.power_cuts import PowerCuts
 
 Limited = Literal["cpu", "disk", "nic"]
 LIMITED: Final[tuple[Limited, ...]] = ("cpu", "disk", "nic")
@@ -48,6 +49,13 @@ class Hosts(ABC):
     def power_on(self, names: Collection[str]) -> None:
         """Start hosts again whose power was cut: connected, on their disks, with none of their
         services. `Host` objects are the same as before. Raises as `power_off` does.
+        """
+        raise UsageError("the power of these hosts is not this suite's to cut")
+
+    def power_cuts(self) -> PowerCuts:
+        """Cuts of all hosts but the clients at one instant, where they were started for that.
+
+        Raises UsageError.
         """
         raise UsageError("the power of these hosts is not this suite's to cut")
 

@@ -40,6 +40,7 @@ class Verbs(click.Group):
         "study": "Replay a published study: its tables, what changed, its results beside yours.",
         "tune": "Find the settings of a layout that help, and prove that they do.",
         "capabilities": "Ask stores what clients ask today: what works, is refused, or is wrong.",
+        "durability": "Cut the power of stores under load: what is left of what they acknowledged.",
         "topologies": "List layouts, releases and parameters.",
         "render": "Print every configuration file of a layout; starts nothing.",
         "up": "Start a layout, verify it, and leave it running.",

@@ -21,6 +21,7 @@ from weighbridge.common.document import DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.conductor.conductor import BUDGET, RESUMED
+from weighbridge.conductor.durability import missing
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.step_runner import complete_steps
@@ -63,10 +64,20 @@ class ResumableRun:
 
     @property
     def done(self) -> bool:
-        """Whether every step of the plan is measured, and every search over."""
-        return not self.searching and self.complete.issuperset(
-            key for visit in self.plan.visits for key in self.plan.keys(visit)
+        """Whether every step of the plan is measured, every search over, every power cut made."""
+        return (
+            not self.searching
+            and self.complete.issuperset(
+                key for visit in self.plan.visits for key in self.plan.keys(visit)
+            )
+            and not self._cuts_missing
         )
+
+    @property
+    def _cuts_missing(self) -> bool:
+        wanted = self.plan.suite.durability
+        names = [one.name for one in self.plan.layouts if one.name not in self.plan.twins]
+        return wanted is not None and bool(missing(self.store.folder, names, wanted))
 
     def with_further(self, within_s: float) -> ResumableRun:
         """The same, with further repeats in this time until every difference is clear."""

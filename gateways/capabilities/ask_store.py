@@ -20,6 +20,7 @@ from pydantic import Field
 
 from weighbridge.common.credential import redacted
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.exchange import Wire
 from weighbridge.common.record import Record
 from weighbridge.gateways.capabilities.capability import (
     Answer,
@@ -34,7 +35,6 @@ from weighbridge.gateways.capabilities.registry import CAPABILITIES
 from weighbridge.gateways.capabilities.s3_session import S3Session
 from weighbridge.gateways.capabilities.session import StoreSession
 from weighbridge.gateways.capabilities.swift_session import SwiftSession
-from weighbridge.gateways.exchange import Wire
 
 DEADLINE_S: Final = 300.0
 """How long one capability may take: that of listings writes some thousand objects, which took Swift

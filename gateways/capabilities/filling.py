@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from weighbridge.common.exchange import WrongAnswer, ask, exchanging
 from weighbridge.gateways.capabilities.capability import Unknown
-from weighbridge.gateways.exchange import WrongAnswer, ask, exchanging
 
 FOLDERS: Final = tuple("abcdefghijklm")
 EACH: Final = 100

@@ -7,11 +7,11 @@ import os
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from weighbridge.common.exchange import HttpAnswer
 from weighbridge.gateways.capabilities.capability import Answer, Unknown, Wrong, capability, works
 from weighbridge.gateways.capabilities.forms import form
 from weighbridge.gateways.capabilities.s3_session import S3Session
 from weighbridge.gateways.capabilities.session import accepted, preparing
-from weighbridge.gateways.exchange import HttpAnswer
 
 SIZE_BYTES: Final = 1000
 _ALL_USERS: Final = "http://acs.amazonaws.com/groups/global/AllUsers"

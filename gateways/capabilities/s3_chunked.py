@@ -9,11 +9,11 @@ from typing import Final
 
 from botocore.awsrequest import AWSRequest
 
+from weighbridge.common.exchange import HttpAnswer
 from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability, works
 from weighbridge.gateways.capabilities.digests import checksum
 from weighbridge.gateways.capabilities.s3_session import S3Session
 from weighbridge.gateways.capabilities.session import accepted
-from weighbridge.gateways.exchange import HttpAnswer
 
 SIZE_BYTES: Final = 100_000
 CHUNK_BYTES: Final = 65536

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 
+from weighbridge.common.exchange import HttpAnswer
 from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability, works
 from weighbridge.gateways.capabilities.s3_session import S3Session
 from weighbridge.gateways.capabilities.session import accepted, how_it_differs
-from weighbridge.gateways.exchange import HttpAnswer
 
 SIZE_BYTES = 1000
 

@@ -17,6 +17,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from weighbridge.common import plain_xml
+from weighbridge.common.exchange import HttpAnswer
 from weighbridge.gateways.capabilities.capability import (
     REFUSES_FROM,
     Refused,
@@ -26,7 +27,6 @@ from weighbridge.gateways.capabilities.capability import (
 )
 from weighbridge.gateways.capabilities.names import Names
 from weighbridge.gateways.capabilities.session import NONE, SILENCE_S, StoreSession
-from weighbridge.gateways.exchange import HttpAnswer
 
 _NEEDS_NO_LOCATION: Final = "us-east-1"
 

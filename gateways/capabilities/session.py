@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from weighbridge.common import plain_xml
+from weighbridge.common.exchange import HttpAnswer, Wire
 from weighbridge.gateways.capabilities.capability import (
     REFUSES_FROM,
     Refused,
@@ -20,7 +21,6 @@ from weighbridge.gateways.capabilities.capability import (
 )
 from weighbridge.gateways.capabilities.filling import fill
 from weighbridge.gateways.capabilities.names import Names
-from weighbridge.gateways.exchange import HttpAnswer, Wire
 
 SILENCE_S: Final = 20.0
 """How long a store may be silent within a request."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from weighbridge.common.exchange import HttpAnswer, Wire, WrongAnswer, log_in
 from weighbridge.gateways.capabilities.capability import Unknown
 from weighbridge.gateways.capabilities.filling import NAMES
 from weighbridge.gateways.capabilities.session import NONE, StoreSession, accepted
-from weighbridge.gateways.exchange import HttpAnswer, Wire, WrongAnswer, log_in
 
 LISTED_WITHIN_S: Final = 20.0
 _PAUSE_S: Final = 0.2

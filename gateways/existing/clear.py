@@ -16,7 +16,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 from urllib.parse import quote
 
-from weighbridge.gateways.exchange import WrongAnswer, ask, exchanging
+from weighbridge.common.exchange import WrongAnswer, ask, exchanging
 from weighbridge.gateways.existing.kept_versions import keeps_versions, kept_versions
 from weighbridge.gateways.verify import listed
 

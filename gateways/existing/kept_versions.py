@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weighbridge.common import plain_xml
+from weighbridge.common.exchange import Exchange, HttpAnswer, WrongAnswer, ask
 from weighbridge.common.object_versions import ObjectVersion, versions_of
-from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, ask
 
 _KEPT = ("Enabled", "Suspended")
 _MISSING = 404

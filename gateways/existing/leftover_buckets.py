@@ -16,8 +16,8 @@ from urllib.parse import quote
 from weighbridge.common import plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
+from weighbridge.common.exchange import Exchange, HttpAnswer, WrongAnswer, ask, exchanging
 from weighbridge.common.record import Record
-from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, ask, exchanging
 from weighbridge.gateways.existing import clear
 from weighbridge.gateways.existing.kept_versions import keeps_versions, kept_versions
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from weighbridge.gateways.exchange import Wire, in_words
+from weighbridge.common.exchange import Wire, in_words
 
 MOST_ADDRESSES = 64
 NAMES = 4

@@ -8,8 +8,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Final
 
 from pydantic import SecretStr
 
@@ -28,9 +26,10 @@ from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools
 from weighbridge.gateways.rgw.facts import Media
-from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor, ask
+from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.running_rgw import RunningRgw
+from weighbridge.gateways.rgw.start_again import MGR_INTERVALS_S, restore_intervals
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
@@ -39,10 +38,6 @@ _SUBUSER = f"{_UID}:swift"
 _UP_WITHIN_S = 120.0
 _CLEAN_WITHIN_S = 180.0
 _POLL_S = 0.05
-_MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
-"""How often daemons report to the mgr, and it to the mon, by default: until it has heard from all,
-a cluster is not known to be healthy. While it starts they report every second.
-"""
 
 
 class CephBringUp:
@@ -98,7 +93,7 @@ class CephBringUp:
             self._start([self._osd_daemon(osd) for osd in osds])
             # It needs seconds to load its modules and to hear from all OSDs: meanwhile these and
             # radosgw start.
-            fast = (f"--{name.replace('_', '-')}=1" for name in _MGR_INTERVALS_S)
+            fast = (f"--{name.replace('_', '-')}=1" for name in MGR_INTERVALS_S)
             mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a", *fast))
             self._start([Daemon(self.mon_host, mgr, logs=("mgr.a.log",))])
             self._make_pools(monitor)
@@ -119,7 +114,7 @@ class CephBringUp:
             kept = data_pool.read(monitor)
         stores = [CephDaemon(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]
-        self._restore_intervals(stores)
+        restore_intervals(self.mon_host, stores, self.settings)
         radosgws = dict(zip(gateways, self.gateways, strict=True))
         state = CephState(
             cluster=self.cluster,
@@ -370,17 +365,3 @@ class CephBringUp:
         for group in groups:
             primaries[group["acting_primary"]] += 1
         return primaries
-
-    def _restore_intervals(self, osds: Sequence[CephDaemon]) -> None:
-        """Give the running daemons the default intervals that would have slowed their start."""
-        reports = [_set(name, value) for name, value in _MGR_INTERVALS_S.items()]
-        ask([CephDaemon(self.mon_host, "mgr.a")], *reports)
-        if self.settings.osd.objectstore == "bluestore":
-            poll = _set("bdev_aio_poll_ms", objectstore.POLL_MS)
-            groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
-            together([partial(ask, group, poll) for group in groups])
-
-
-def _set(name: str, value: str) -> dict[str, object]:
-    """The command that gives a running daemon's option a value."""
-    return {"prefix": "config set", "var": name, "val": [value]}

@@ -48,8 +48,23 @@ def script(settings: OsdSettings, osds: Sequence[Osd]) -> str:
     return "\n".join(lines)
 
 
+def mounts(settings: OsdSettings, osds: Sequence[Osd]) -> str:
+    """A script for `sh -e` that mounts the stores of one host's OSDs after it lost power."""
+    lines = ["mkdir -p /run/ceph"]
+    journals = dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk)
+    lines += [_mounted("xfs", disk, JOURNALS) for disk in journals]
+    if settings.objectstore == "filestore":
+        kind = settings.filestore.filesystem
+        lines += [_mounted(kind, str(osd.device), _folder(osd), osd.more) for osd in osds]
+    return "\n".join(lines)
+
+
+def _folder(osd: Osd) -> str:
+    return f"/var/lib/ceph/osd/{osd.number}"
+
+
 def _make(settings: OsdSettings, osd: Osd) -> list[str]:
-    folder = f"/var/lib/ceph/osd/{osd.number}"
+    folder = _folder(osd)
     mkfs = f"ceph-osd --mkfs -i {osd.number} --osd-uuid {osd.uuid} {_MKFS}"
     if settings.objectstore == "bluestore":
         return [f"mkdir -p {folder}", f"ln -s {osd.device} {folder}/block", f"{mkfs} {_BLUESTORE}"]
@@ -66,13 +81,13 @@ def _make(settings: OsdSettings, osd: Osd) -> list[str]:
 
 def _file_system(kind: str, disk: str, folder: str, more: Sequence[str] = ()) -> list[str]:
     striped = f" -d raid0 -m raid0 {disk} {' '.join(more)}" if more else f" {disk}"
+    return [f"{_MAKE[kind]}{striped}", f"mkdir -p {folder}", _mounted(kind, disk, folder, more)]
+
+
+def _mounted(kind: str, disk: str, folder: str, more: Sequence[str] = ()) -> str:
     # Without udev nobody tells the kernel which devices belong together.
     devices = "".join(f",device={one}" for one in (disk, *more) if more)
-    return [
-        f"{_MAKE[kind]}{striped}",
-        f"mkdir -p {folder}",
-        f"mount -t {kind} -o {_MOUNT[kind]}{devices} {disk} {folder}",
-    ]
+    return f"mount -t {kind} -o {_MOUNT[kind]}{devices} {disk} {folder}"
 
 
 def options(settings: OsdSettings) -> dict[str, str | int]:

@@ -130,6 +130,12 @@ class Rgw(Gateway):
         """See Gateway."""
         return self.cluster.tls_host is not None
 
+    def survives_not(self) -> str:
+        """See Gateway."""
+        if self.settings.osd.objectstore == "memstore":
+            return "MemStore keeps objects in memory alone: nothing of them survives a power cut"
+        return ""
+
     def spreads(self) -> bool:
         """Whether clients use all its daemons, by `endpoints`."""
         return self.settings.endpoints is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from weighbridge.gateways.rgw.kept import kept_bytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.rgw.names import put_names
 from weighbridge.gateways.rgw.releases import RELEASES
+from weighbridge.gateways.rgw.start_again import start_again
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
@@ -117,6 +118,10 @@ class RunningRgw(RunningGateway):
             advice="Give the hosts larger disks in the hardware file, or let the suite write less: "
             "smaller or fewer objects, a shorter runtime, fewer workers.",
         )
+
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        """See RunningGateway."""
+        start_again(self._state, names, say)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See RunningGateway. Raises UsageError, CommandFailed."""

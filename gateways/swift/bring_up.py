@@ -21,6 +21,7 @@ from weighbridge.gateways.swift.facts import LOG
 from weighbridge.gateways.swift.files import Secrets, files, put
 from weighbridge.gateways.swift.running_swift import RunningSwift
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
+from weighbridge.gateways.swift.start_again import MEMCACHED, SYSLOG, mounts, run_prepared
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
@@ -96,37 +97,17 @@ class SwiftBringUp:
         for path, text in self.files[host.name].items():
             put(host, path, text)
         argv = program.ship(host, "weighbridge.gateways.swift.write_syslog")
-        syslog = Service("syslog", (*argv, f"/var/log/host/{LOG}"))
+        syslog = Service(SYSLOG, (*argv, f"/var/log/host/{LOG}"))
         self._start([Daemon(host, syslog)])
-        lines = [
-            *script,
-            "mkdir -p /run/swift /run/lock /var/cache/swift",
-            "chown swift:swift /run/swift /run/lock /var/cache/swift",
-            # A server that finds no /dev/log never logs: wait for it before any server starts.
-            "tries=0",
-            "until [ -S /dev/log ]; do",
-            "tries=$((tries + 1)); [ $tries -lt 3000 ]; sleep 0.01",
-            "done",
-        ]
-        host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
+        run_prepared(host, script)
 
     def _make_store(self, host: Host) -> None:
         """Set up configuration and file systems of one storage host."""
-        disks = host.disks[: self.settings.disks]
         script = ["pids="]
-        for disk in disks:
+        for disk in host.disks[: self.settings.disks]:
             script += [f"mkfs.xfs -q -f -K {disk} &", 'pids="$pids $!"']
         script.append("for pid in $pids; do wait $pid; done")
-        for disk, folders in zip(disks, self.roster.folders(host), strict=True):
-            options = "noatime,nodiratime,logbufs=8"
-            script.append(f"mkdir -p {folders[0]} && mount -t xfs -o {options} {disk} {folders[0]}")
-            # The only disk of a host also has the databases: the same file system, mounted in both
-            # places.
-            script += [
-                f"mkdir -p {other} && mount --bind {folders[0]} {other}" for other in folders[1:]
-            ]
-            script.append(f"chown swift:swift {' '.join(folders)}")
-        self._prepare(host, script)
+        self._prepare(host, [*script, *mounts(self.roster, host)])
 
     def _make_proxy(self, host: Host) -> None:
         """Set up configuration and memcached of a proxy host."""
@@ -134,7 +115,7 @@ class SwiftBringUp:
         memory = str(self.settings.proxy.memcached_memory // 2**20)
         address = ("-l", host.address, "-p", str(config.MEMCACHED_PORT))
         argv = ("memcached", "-u", "memcache", *address, "-m", memory)
-        self._start([Daemon(host, Service("memcached", argv), config.MEMCACHED_PORT)])
+        self._start([Daemon(host, Service(MEMCACHED, argv), config.MEMCACHED_PORT)])
 
     def _start_servers(self) -> None:
         proxies = [

@@ -6,7 +6,7 @@ import functools
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -26,6 +26,7 @@ from weighbridge.gateways.swift.below import RESELLER
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
+from weighbridge.gateways.swift.start_again import start_again
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
@@ -88,6 +89,10 @@ class RunningSwift(RunningGateway):
         )
         self._probes = found_probes
         self.rendered = shown(state.files, state.secret)
+
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        """See RunningGateway."""
+        start_again(self._state, names, say)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See RunningGateway."""

@@ -141,6 +141,10 @@ class Swift(Gateway):
         """See Gateway."""
         return self.cluster.tls_host is not None
 
+    def survives_not(self) -> str:
+        """See Gateway: all it has is on disks, but tokens."""
+        return ""
+
     def spreads(self) -> bool:
         """Whether clients use all its daemons, by `endpoints`."""
         return self.settings.endpoints is not None

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from weighbridge.common.record import Record
+from weighbridge.results.analysis.power_mark import PowerMark, marks_of
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import show_ratio
@@ -110,6 +111,11 @@ class Effect(Record):
         if self.sides is None:
             raise ValueError(f"{self.subject} vs {self.baseline}: made without rows")
         return self.sides
+
+    @property
+    def power(self) -> tuple[PowerMark, ...]:
+        """What power cuts did to its sides, if they write and a layout of the run was tried."""
+        return marks_of([row.power for row in self.sides or ()])
 
     @property
     def bins(self) -> tuple[Interval, Interval] | None:

@@ -2,8 +2,7 @@
 counts.
 
 They are the throughputs of a comparison (`results.analysis.comparing`) with the faster layout
-first: the same ratios, verdicts and sentences. A headline counts only what those verdicts allow. A
-card shows one finding at the head of a page or on a slide.
+first: the same ratios, verdicts and sentences. A headline counts only what those verdicts allow.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ from weighbridge.results.analysis.comparing import NO_CONTROLS, compare
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
+from weighbridge.results.analysis.power_mark import PowerMark, with_losses
 from weighbridge.results.analysis.sentence import distinguished, percent
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
-from weighbridge.results.figures import UNKNOWN, show_ratio
+from weighbridge.results.figures import show_ratio
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import DEFAULT_DRIVER, Api, Bounds, DriverName, Operation
 
@@ -72,6 +72,8 @@ class Finding(Record):
     doubts: tuple[Doubt, ...] = ()
     """Doubts about it, grave ones first."""
     text: str
+    power: tuple[PowerMark, ...] = ()
+    """What power cuts did to the two, if they write and a layout of the run was tried."""
     rival: bool = False
     """Whether neither layout is the baseline."""
 
@@ -126,6 +128,7 @@ def _finding(effect: Effect, *, rival: bool = False) -> Finding:
         brief=_brief(effect.verdict, faster, slower, measure),
         doubts=effect.doubts,
         text=effect.text,
+        power=effect.power,
         rival=rival,
     )
 
@@ -221,8 +224,12 @@ def headline(findings: Sequence[Finding]) -> str:
 
     A kind measured by two drivers counts once, and only for what both agree on: if their leaders
     differ the sentence says so, and if one could compare nothing it was not comparable. With a
-    doubt a lead is provisional.
+    doubt a lead is provisional. Whoever lost acknowledged writes is named.
     """
+    return with_losses(_headline(findings), [mark for one in findings for mark in one.power])
+
+
+def _headline(findings: Sequence[Finding]) -> str:
     kinds = leads_by_driver(findings)
     if not kinds:
         return "Only one layout was measured: there is nothing to compare it with"
@@ -257,7 +264,7 @@ def headline(findings: Sequence[Finding]) -> str:
         for name, count in excluded.items()
     ]
     provisional = _counted(ahead, len(kinds), "does more")
-    why = _why(list(doubts))
+    why = doubts_in_brief(list(doubts))
     if not leads:
         return (
             f"Provisional: {', '.join([*provisional, *rest])} ({why})"
@@ -268,7 +275,7 @@ def headline(findings: Sequence[Finding]) -> str:
     return ", ".join([*_counted(leads, len(kinds), "leads"), *rest])
 
 
-def _why(doubts: Sequence[Doubt]) -> str:
+def doubts_in_brief(doubts: Sequence[Doubt]) -> str:
     """A single reason in its own words, several by their names: a headline has little room."""
     words = list(dict.fromkeys(one.words for one in doubts))
     return words[0] if len(words) == 1 else ", ".join(dict.fromkeys(one.what for one in doubts))
@@ -333,68 +340,3 @@ def overall(findings: Sequence[Finding], *, rivals: bool = False) -> dict[Kind, 
         if finding.workers is None and finding.rival == rivals:
             kinds.setdefault(kind_of(finding), []).append(finding)
     return kinds
-
-
-_CLAIMS_NOTHING: Final[dict[Verdict, str]] = {
-    "not significant": "no difference found",
-    "too small to matter": "equivalent: too small to matter",
-}
-LONGEST: Final = 150
-"""Length in characters of a card's doubts; the complete text follows below the cards."""
-
-
-class FigureCard(Record):
-    """`figure` in large type, what it is about, and how certain it is; `colour` is CSS."""
-
-    figure: str
-    about: str
-    text: str
-    detail: str
-    colour: str
-
-
-class CardWords(Record):
-    """The words of a card. Only a claim says that one layout is `over` another."""
-
-    figure: str
-    text: str
-    detail: str
-
-
-def foremost(pairs: Sequence[Finding]) -> Finding:
-    """Of several layouts compared with the first: the one furthest ahead, else the closest one.
-
-    Claims come before provisional and insignificant findings, and those before incomparable ones.
-    """
-    known = [pair for pair in pairs if pair.ratio is not None]
-    claims = [pair for pair in known if pair.shown]
-    ahead = [pair for pair in claims or known if pair.faster != pair.baseline]
-    if ahead:
-        return max(ahead, key=lambda pair: pair.ratio.value if pair.ratio else 0)
-    return min(claims or known or pairs, key=lambda pair: pair.ratio.value if pair.ratio else 0)
-
-
-def card_words(finding: Finding) -> CardWords:
-    """The card of a finding over all worker counts."""
-    if finding.ratio is None:
-        why = doubt_words(graves(finding.doubts)) or "see the reasons below"
-        text = f"{finding.faster}, {finding.slower}: not comparable"
-        return CardWords(figure=UNKNOWN, text=text, detail=_short(why))
-    ratio, figure = finding.ratio, show_ratio(finding.ratio.value)
-    detail = f"n = {ratio.repeats}"
-    if ratio.low is not None and ratio.high is not None:
-        detail = f"95 % interval {show_ratio(ratio.low)} to {show_ratio(ratio.high)}, {detail}"
-    text = f"{finding.faster} over {finding.slower}"
-    if finding.verdict == "provisional":
-        did = f" did {figure} what {finding.slower} did"
-        found = f" vs {finding.slower}: no difference found" if ratio.open else did
-        text = f"provisional: {finding.faster}{found}"
-        detail = f"{detail}: {_short(_why(finding.doubts))}"
-    elif finding.verdict in _CLAIMS_NOTHING:
-        text = f"{finding.faster} vs {finding.slower}: {_CLAIMS_NOTHING[finding.verdict]}"
-    return CardWords(figure=figure, text=text, detail=detail)
-
-
-def _short(text: str) -> str:
-    """The text cut to a card's length at the end of a word."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0].rstrip(',;:')} …"

@@ -17,6 +17,7 @@ from pydantic import PositiveFloat
 from weighbridge.common.record import Record
 from weighbridge.results import overload_metrics
 from weighbridge.results.analysis.kinds import requests_of
+from weighbridge.results.analysis.power_mark import marks_of, power_words
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import few, touching
@@ -122,7 +123,12 @@ class GoodputCurve(Record):
 
     @property
     def sentence(self) -> str:
-        """What the curve shows, without a full stop."""
+        """What the curve shows, and what power cuts did to what is written, without a full stop."""
+        marks = power_words(marks_of([point.row.power for point in self.points]))
+        return f"{self._shown_words}; {marks}" if marks else self._shown_words
+
+    @property
+    def _shown_words(self) -> str:
         judged = self.judged
         if not judged:
             why = next((point.note for point in self.points if point.note), "not measured")

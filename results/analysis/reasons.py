@@ -20,15 +20,20 @@ from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import listed
 from weighbridge.results.metrics import METRICS, MetricKey
 
-ReasonStatus = Literal["not valid", "not comparable", "provisional"]
-"""What a reason makes of the cells that it affects."""
+ReasonStatus = Literal["not valid", "not comparable", "not durable", "provisional"]
+"""What a reason makes of the cells that it affects. Those that are not durable are ranked."""
 
 Cell = tuple[str, Kind, int]
 """Layout, kind of requests, worker count."""
 
 _BETWEEN: Final = ("hosts differ", "hosts not attested", "few repeats")
 """Doubts about pairs of layouts, which no row has."""
-_ORDER: Final[tuple[ReasonStatus, ...]] = ("not comparable", "not valid", "provisional")
+_ORDER: Final[tuple[ReasonStatus, ...]] = (
+    "not comparable",
+    "not valid",
+    "not durable",
+    "provisional",
+)
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?")
 
 
@@ -51,7 +56,9 @@ class Reason(Record):
 
 
 def reasons(rows: Sequence[Row], comparison: Comparison) -> tuple[Reason, ...]:
-    """Everything that keeps figures of a table from being ranked or claimed, gravest first."""
+    """Everything that keeps figures of a table from being ranked or claimed, and writes that were
+    lost, gravest first.
+    """
     groups: dict[tuple[ReasonStatus, tuple[str, ...], str], list[tuple[str, Cell]]] = {}
     for status, metrics, words, cell in (*_of_rows(rows), *_of_pairs(comparison)):
         groups.setdefault((status, metrics, _NUMBER.sub("\0", words)), []).append((words, cell))
@@ -104,6 +111,8 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[tuple[ReasonStatus, tuple[str, ...
                 "; ".join(faults(row)) or fallback,
                 _cell(row),
             )
+        if row.power is not None and row.power.lost:
+            yield "not durable", (), row.power.words, _cell(row)
         for doubt in row.doubts:
             yield _status(doubt), doubt.metrics, f"{doubt.what}: {doubt.words}", _cell(row)
 

@@ -9,6 +9,11 @@ from typing import Final
 
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.durability import (
+    LayoutDurability,
+    durability_of,
+    with_power_marks,
+)
 from weighbridge.results.analysis.find.answers import Found, found_rates
 from weighbridge.results.analysis.find.searches import Searches
 from weighbridge.results.analysis.keeping import Costs, costs
@@ -44,6 +49,7 @@ from weighbridge.results.record import (
     TuningStore,
     gaps,
 )
+from weighbridge.results.record.durability import read_cuts
 from weighbridge.results.record.kept import read_kept
 
 _DOUBTED: Final[Mapping[str, What]] = {
@@ -154,7 +160,8 @@ class RunData:
         if self.tuning is not None:
             return tuning_rows(self.plan, self.visits, self.trials)
         rows = with_ceilings(rows_of(self.plan, self.visits), self.stairs or ())
-        return with_event_doubts(rows, self.events)
+        rows = with_event_doubts(rows, self.events)
+        return with_power_marks(rows, self.durability, self.plan.twins)
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
@@ -214,6 +221,11 @@ class RunData:
     def costs(self) -> Costs:
         """What it costs to keep objects."""
         return costs(read_kept(self.store.folder), [one.name for one in self.plan.layouts])
+
+    @cached_property
+    def durability(self) -> tuple[LayoutDurability, ...]:
+        """What survived power cuts; empty if no layout was tried."""
+        return durability_of(read_cuts(self.store.folder), [one.name for one in self.plan.layouts])
 
     @cached_property
     def events(self) -> tuple[RunEvent, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.power_mark import power_words
 from weighbridge.results.analysis.steps.bottleneck import NOTHING_SEEN
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.summary import Row
@@ -20,7 +21,15 @@ from weighbridge.results.statistics import LEVEL, Ratio
 
 
 def sentence(one: Effect) -> str:
-    """One sentence about a judged effect of two rows. Raises ValueError if it has no rows."""
+    """One sentence about a judged effect of two rows, and what power cuts did to them.
+
+    Raises ValueError if it has no rows.
+    """
+    marks = power_words(one.power)
+    return f"{_sentence(one)} {upper(marks)}." if marks else _sentence(one)
+
+
+def _sentence(one: Effect) -> str:
     baseline, subject = one.rows
     if one.ratio is None:
         return _incomparable(one)

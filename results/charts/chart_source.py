@@ -6,6 +6,7 @@ from functools import cached_property
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.layers.staircase import Staircase
@@ -40,6 +41,8 @@ class ChartSource(Record):
     """The highest rates within a bound, where they were searched."""
     overload: tuple[OverloadKind, ...] = ()
     """Goodput over the offered rate, where that may be beyond capacity."""
+    durability: tuple[LayoutDurability, ...] = ()
+    """What survived power cuts."""
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
@@ -122,5 +125,6 @@ def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
         recaps=() if data.study is None else data.study.recaps,
         found=data.found,
         overload=data.overload,
+        durability=data.durability,
         slo_ms=slo_ms,
     )

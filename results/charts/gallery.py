@@ -9,6 +9,7 @@ from typing import Final, Literal
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
+from weighbridge.results.analysis.power_mark import marks_of, power_words
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.by_workers import (
     first_byte_by_workers,
@@ -18,6 +19,7 @@ from weighbridge.results.charts.by_workers import (
 from weighbridge.results.charts.change_map import change_charts, study_chart
 from weighbridge.results.charts.chart_source import ChartSource, source_of
 from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.durability_chart import durability_chart
 from weighbridge.results.charts.grouped_bars import grouped_bars
 from weighbridge.results.charts.latency.distributions import percentile_chart
 from weighbridge.results.charts.latency.heat_map import latency_over_time
@@ -56,6 +58,7 @@ OWN: Final = {
     "resources-by-workers": ChartKind(draw=resources_by_workers, runs=("comparison", "tuning")),
     "efficiency-staircase": ChartKind(draw=staircase_chart),
     "recap": ChartKind(draw=study_chart),
+    "power-cuts": ChartKind(draw=durability_chart),
 }
 CHARTS: Final = Registry("weighbridge.charts", "chart", own=OWN, kind=ChartKind)
 """Every chart by name.
@@ -63,6 +66,10 @@ CHARTS: Final = Registry("weighbridge.charts", "chart", own=OWN, kind=ChartKind)
 Another package adds one by an entry point of the group `weighbridge.charts` that names a
 `ChartKind`.
 """
+
+
+_WITHOUT_WRITES: Final = ("resources", "durability")
+"""Sections whose figures compare no figures of writes."""
 
 
 class Gallery(Record):
@@ -98,7 +105,18 @@ def gallery(source: ChartSource) -> Gallery:
             known = isinstance(error, UsageError)
             words = " ".join(str(error).split()) if known else f"{type(error).__name__}: {error}"
             left_out.append(f"the chart {name} is left out: {words}")
-    return Gallery(figures=tuple(figures), left_out=tuple(left_out))
+    marked = tuple(_with_power(one, source) for one in figures)
+    return Gallery(figures=marked, left_out=tuple(left_out))
+
+
+def _with_power(figure: Figure, source: ChartSource) -> Figure:
+    """The figure; what power cuts did is in the caption of those that may compare writes."""
+    shown = [row for row in source.rows if figure.workload in ("", row.workload)]
+    marks = power_words(marks_of([row.power for row in shown]))
+    if not marks or figure.section in _WITHOUT_WRITES:
+        return figure
+    caption = f"{figure.caption} Writes, {marks}."
+    return figure.model_copy(update={"caption": caption})
 
 
 def _names(left_out: list[str]) -> tuple[str, ...]:

@@ -253,9 +253,13 @@ class Figure(Record):
     panels: tuple[Panel, ...]
     data: str = ""
     """Its data as CSV, where that is more than the tables of its panels."""
-    section: Literal["workers", "figures", "certainty", "layers", "study", "resources"] = "figures"
+    section: Literal[
+        "workers", "figures", "certainty", "layers", "study", "resources", "durability"
+    ] = "figures"
     """The section of the report that shows it."""
     columns: PositiveInt = 2
+    workload: str = ""
+    """The workload that it is about, if it is about one alone."""
     layouts: tuple[PlannedLayout, ...] = ()
     """The layouts that have a colour and a shape in it, in order."""
     legend: bool = False

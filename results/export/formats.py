@@ -12,6 +12,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.csv_format import csv_file
 from weighbridge.results.export.data_table import DataTable
+from weighbridge.results.export.durability_table import durability_table
 from weighbridge.results.export.effect_tables import effects_table, ledger_table, trials_table
 from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.export.hgrm_format import hgrm_files
@@ -33,6 +34,7 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
         "effects": effects_table,
         "kept": kept_table,
         "memory": memory_table,
+        "durability": durability_table,
         "ledger": ledger_table,
         "trials": trials_table,
     }

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.data_table import Cell, DataTable, Field, Kind, show_time
+from weighbridge.results.export.durability_table import DURABILITY
 from weighbridge.results.export.effect_tables import EFFECTS, LEDGER, TRIALS
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.host_tables import RUNS
@@ -55,7 +56,7 @@ def json_file(data: RunData, tables: Sequence[DataTable]) -> ExportFile:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of such a document, with units and meanings of all fields."""
-    schemas = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS, KEPT, MEMORY)
+    schemas = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS, KEPT, MEMORY, DURABILITY)
     tables = {
         schema.name: {
             "type": "array",

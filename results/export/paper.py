@@ -11,6 +11,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import kind_of, subjects
+from weighbridge.results.analysis.power_mark import marks_of, power_words
 from weighbridge.results.analysis.reasons import reasons
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.spreads import shown
@@ -25,6 +26,7 @@ NOT_VALID: Final = "†"
 NOT_STEADY: Final = "‡"
 IN_DOUBT: Final = "§"
 PROVISIONAL: Final = "°"
+NOT_DURABLE: Final = "¶"
 WORKERS_ALL: Final = "all"
 
 
@@ -114,7 +116,7 @@ def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
             PaperColumn(title="Verdict"),
         ),
         groups=tuple(tuple(lines) for lines in groups.values()),
-        notes=(ratio, tests, *noise, *doubts),
+        notes=(ratio, tests, *noise, *_power_notes(data.rows), *doubts),
     )
 
 
@@ -141,7 +143,15 @@ def _cell(row: Row, metric: Metric) -> str:
 
 
 def _mark(row: Row) -> str:
-    """Why a row is not ranked, or that it is provisional; empty where nothing is in doubt."""
+    """Why a row is not ranked, or that it is provisional; empty where nothing is in doubt.
+
+    After it, that its layout lost acknowledged writes.
+    """
+    lost = NOT_DURABLE if row.power is not None and row.power.lost else ""
+    return f"{_rank_mark(row)}{lost}"
+
+
+def _rank_mark(row: Row) -> str:
     if row.ranked:
         return PROVISIONAL if row.doubts else ""
     return NOT_VALID if not row.valid else NOT_STEADY if row.steady is False else IN_DOUBT
@@ -168,13 +178,20 @@ def _summary_notes(
         (NOT_STEADY, "not steady, not ranked"),
         (IN_DOUBT, "not comparable, not ranked"),
         (PROVISIONAL, "provisional: allows no claim"),
+        (NOT_DURABLE, "lost acknowledged writes in power cuts"),
     ):
-        if mark in found:
+        if any(mark in one for one in found):
             yield f"{mark}: {words}."
+    yield from _power_notes(rows)
     for one in reasons(rows, comparison):
         yield f"{upper(one.text)}."
     for control, layout in controls.items():
         yield f"{control} is left out: an A/A control of {layout}, for the noise of this machine."
+
+
+def _power_notes(rows: Sequence[Row]) -> Iterator[str]:
+    if marks := power_words(marks_of([row.power for row in rows])):
+        yield f"Writes, {marks}."
 
 
 def _effect(effect: Effect) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.data_table import DataTable, TableSchema
 from weighbridge.results.export.database import SQL_TYPES, create, insert, lock, opened
+from weighbridge.results.export.durability_table import DURABILITY, durability_table
 from weighbridge.results.export.effect_tables import (
     EFFECTS,
     LEDGER,
@@ -63,6 +64,7 @@ VIEWS: Final[Mapping[str, View]] = MappingProxyType(
         "effects": View(EFFECTS, effects_table),
         "kept": View(KEPT, kept_table),
         "memory": View(MEMORY, memory_table),
+        "durability": View(DURABILITY, durability_table),
         "ledger": View(LEDGER, ledger_table),
         "trials": View(TRIALS, trials_table),
         "attestation": View(ATTESTATION, attestation_table),

@@ -80,6 +80,10 @@ def _of_row(one: RowLine) -> Row:
     return one.row
 
 
+def _power_words(one: RowLine) -> str | None:
+    return None if one.row.power is None else one.row.power.words
+
+
 def _of_point(one: StepLine) -> Point | None:
     return one.point
 
@@ -149,6 +153,13 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
             "Doubts, each with its grade, grave (not comparable) or mild (provisional), and the "
             "metrics that it applies to.",
             lambda one: tuple(doubt_text(doubt) for doubt in one.row.doubts),
+        ),
+        DataColumn(
+            "power_cuts",
+            "text",
+            "What power cuts did to objects of this layout, for operations that write; unknown "
+            "where no layout was tried.",
+            _power_words,
         ),
         _row_column("notes", "texts", "What a reader must know."),
     ),

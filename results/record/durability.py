@@ -76,6 +76,10 @@ class FoundObjects(Record):
     """Acknowledged, and now an older version, or one that was deleted before."""
     undead: Count = 0
     """Deleted, and now there."""
+    unacknowledged: Count = 0
+    """Other objects, of which something had been sent and nothing acknowledged. They are in none of
+    the figures but `wrong`: there is something that was never written to them.
+    """
     unreadable: Count = 0
     """Answered by errors, or not at all, until the end of the time that is allowed."""
     not_listed: Count = 0
@@ -92,7 +96,7 @@ class FoundObjects(Record):
     @model_validator(mode="after")
     def _within(self) -> Self:
         read = self.lost + self.torn + self.wrong + self.stale
-        if read > self.acknowledged or self.undead > self.deleted:
+        if read > self.acknowledged + self.unacknowledged or self.undead > self.deleted:
             raise ValueError("more objects were found damaged than were acknowledged")
         return self
 

@@ -9,15 +9,14 @@ from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
+from weighbridge.results.analysis.cards import FigureCard, card_words, foremost
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.endpoint_use import EndpointUse
 from weighbridge.results.analysis.factor_cost import FactorCost
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import (
-    FigureCard,
     Finding,
-    card_words,
-    foremost,
     headline,
     overall,
     subjects,
@@ -36,6 +35,7 @@ from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.report.agreement_table import agreement_table
+from weighbridge.results.report.durability_table import durability_section
 from weighbridge.results.report.endpoint_table import (
     ENDPOINT_HEAD,
     ENDPOINT_NUMBERS,
@@ -114,13 +114,14 @@ def report(
     cost: Costs = NO_COSTS,
     factors: Sequence[FactorCost] = (),
     listings: Sequence[CompleteListing] = (),
+    durability: Sequence[LayoutDurability] = (),
 ) -> str:
     """Render the report.
 
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
     could do, `endpoints` what each of several endpoints served, `overload` goodput beyond capacity,
     `cost` what objects cost to keep, `factors` what ways to sign and to encrypt cost, `listings`
-    complete listings.
+    complete listings, `durability` what survived power cuts.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -201,6 +202,9 @@ def report(
         listing_numbers=LISTING_NUMBERS,
         listing_lines=listing_lines(listings),
         listing_sentences=listing_sentences(listings),
+        durability=durability_section(durability),
+        power_cuts=gallery.named("power-cuts"),
+        control_cuts=gallery.named("power-cut-controls"),
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

@@ -11,6 +11,7 @@ from typing import Final
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.power_mark import power_brief
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
@@ -43,6 +44,8 @@ class TableLine(Record):
     ranked: bool
     provisional: bool
     """Whether it is ranked although some of it is in doubt."""
+    lost: bool = False
+    """Whether its layout lost acknowledged writes in power cuts."""
 
 
 class ResultsTable(Record):
@@ -113,13 +116,37 @@ _COLUMNS: Final = (
 )
 
 
+POWER_CUTS: Final = TableColumn(
+    title="Power cuts",
+    about="What power cuts did to objects of this layout, beside all that it writes. It is "
+    "measured apart, and changes no figure and no rank.",
+)
+
+
 def results_table(rows: Sequence[Row], found: Sequence[Reason] = ()) -> ResultsTable:
     """The table of results, with the marks of these reasons.
 
-    A column that is empty in every line is kept: its absence would say less.
+    A column that is empty in every line is kept: its absence would say less. Only where power was
+    cut there is one for it.
     """
+    lines = tuple(_line(row, marks(row, found)) for row in rows)
+    if all(row.power is None for row in rows):
+        return ResultsTable(columns=_COLUMNS, lines=lines)
+    place = [one.title for one in _COLUMNS].index("Layout") + 1
     return ResultsTable(
-        columns=_COLUMNS, lines=tuple(_line(row, marks(row, found)) for row in rows)
+        columns=(*_COLUMNS[:place], POWER_CUTS, *_COLUMNS[place:]),
+        lines=tuple(_with_power(line, row, place) for line, row in zip(lines, rows, strict=True)),
+    )
+
+
+def _with_power(line: TableLine, row: Row, place: int) -> TableLine:
+    words = "" if row.power is None else row.power.words
+    return line.model_copy(
+        update={
+            "cells": (*line.cells[:place], words, *line.cells[place:]),
+            "values": (*line.values[:place], words, *line.values[place:]),
+            "lost": row.power is not None and row.power.lost,
+        }
     )
 
 
@@ -199,7 +226,8 @@ def effect_lines(comparison: Comparison) -> tuple[EffectLine, ...]:
 
 def _effect_line(effect: Effect) -> EffectLine:
     ratio, workers = effect.ratio, effect.workers
-    doubts = ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
+    marked = [power_brief(effect.power)] if effect.power else []
+    doubts = ", ".join(dict.fromkeys((*(doubt.what for doubt in effect.doubts), *marked)))
     pairs: tuple[tuple[str, SortKey], ...] = (
         (effect.about, effect.about),
         ("all", 1e9) if workers is None else (str(workers), workers),

@@ -8,6 +8,7 @@ from itertools import groupby
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.contrast import reason
+from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.findings import Finding, findings_of, overall
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.layers.staircase import Staircase
@@ -36,6 +37,8 @@ class Evidence(Record):
     comparison: Comparison
     stairs: tuple[Staircase, ...]
     attested: tuple[Attested, ...]
+    durability: tuple[LayoutDurability, ...] = ()
+    """What survived power cuts."""
     gaps: tuple[str, ...] = ()
     """What the folder lacks, a sentence each."""
     tuned: TuningResult | None = None
@@ -107,6 +110,7 @@ def evidence(store: RunStore) -> Evidence:
         comparison=data.comparison,
         stairs=tuple(stair for stair in data.stairs or () if stair.layout not in controls),
         attested=data.attested,
+        durability=data.durability,
         gaps=data.gaps,
         tuned=data.tuned,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from weighbridge.results.analysis.findings import Finding
+from weighbridge.results.analysis.power_mark import power_brief, with_losses
 from weighbridge.results.analysis.steps.service_level import (
     Served,
     Stop,
@@ -56,10 +57,11 @@ def latency_slide(evidence: Evidence, group: RequestGroup) -> Slide | None:
     pairs = group_pairs(evidence, group)
     foot = [whisker_words(group), "numbers: workers"]
     foot += [CROSSES] if any(not one.joined for one in series) else []
+    foot += [power_brief(group.power)] if group.power else []
     foot += [f"no p90 (too few samples) for {', '.join(unknown)}"] if unknown else []
     return Slide(
         key=f"latency-{group.key}",
-        title=f"{_title(group, within, bound_ms, pairs)}{group.part}",
+        title=with_losses(f"{_title(group, within, bound_ms, pairs)}{group.part}", group.power),
         lead=f"p90 by throughput of {group.about}: lower and further right is better; "
         f"{rests_on(*repeats(group.rows))}",
         chart=_chart(evidence, series),

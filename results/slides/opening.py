@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from weighbridge.results.analysis.cards import card_words, foremost
 from weighbridge.results.analysis.comparison import NoiseFloor
-from weighbridge.results.analysis.findings import Finding, card_words, foremost, headline
+from weighbridge.results.analysis.findings import Finding, headline
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import counted, listed, show_ratio, upper
 from weighbridge.results.metrics import METRICS

@@ -16,6 +16,7 @@ from typing import Final
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.kinds import Kind, kind_of
+from weighbridge.results.analysis.power_mark import power_brief, with_losses
 from weighbridge.results.charts.chart_theme import Look, colour_at, diverging, ink_on, neutral
 from weighbridge.results.doubt import graves
 from weighbridge.results.figures import counted, listed, show_figure, show_ratio, upper
@@ -47,7 +48,7 @@ def recap(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide
         comparison.subjects[at : at + ABREAST] for at in range(0, len(comparison.subjects), ABREAST)
     ]
     title, lead, foot = (
-        _title(comparison),
+        with_losses(_title(comparison), [mark for one in comparison.effects for mark in one.power]),
         f"Change from {comparison.baseline}; {_based_on(comparison)}",
         _foot(comparison),
     )
@@ -278,6 +279,8 @@ def _foot(comparison: Comparison) -> str:
     parts += ["×: not comparable"] * ("×" in signs)
     noise = [f"{one.metric} {show_ratio(one.ratio)}" for one in comparison.noise]
     parts += [f"noise floor: {listed(noise)}"] if noise else []
+    marks = power_brief(mark for one in comparison.effects for mark in one.power)
+    parts += [marks] if marks else []
     return f"{upper('; '.join(parts))}."
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.kinds import Kind
+from weighbridge.results.analysis.power_mark import PowerMark, marks_of
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.slides.evidence import Evidence, repeats
 
@@ -26,6 +27,11 @@ class RequestGroup(Record):
     part: str
     """Which of several slides, as text."""
     key: str
+
+    @property
+    def power(self) -> tuple[PowerMark, ...]:
+        """What power cuts did to its layouts, if they write and one of the run was tried."""
+        return marks_of([row.power for row in self.rows])
 
     def of(self, layout: str) -> tuple[Row, ...]:
         """The rows of a layout, in the order of workers."""

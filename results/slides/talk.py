@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from weighbridge.results.charts.chart_theme import LIGHT, Look
 from weighbridge.results.slides.closing import closing
+from weighbridge.results.slides.durability_slide import durability_slides
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.latency_slide import latency_slide
 from weighbridge.results.slides.limits import where_time_goes
@@ -36,6 +37,7 @@ def talk(evidence: Evidence, look: Look = LIGHT) -> Deck:
             *setup(evidence, look),
             *recap(evidence, evidence.comparison, look),
             *_requests(evidence),
+            *durability_slides(evidence.durability, look),
             *where_time_goes(evidence, look),
             *tuning(evidence, evidence.comparison),
             *closing(evidence),

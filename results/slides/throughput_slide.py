@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weighbridge.results.analysis.findings import NEAR, Finding, undecided
+from weighbridge.results.analysis.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.analysis.sentence import percent
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
@@ -38,8 +39,13 @@ def throughput_slide(evidence: Evidence, group: RequestGroup) -> Slide:
     counts = tuple(dict.fromkeys(row.workers for row in group.rows))
     series = [one for layout in group.layouts for one in _series(layout, group.of(layout), counts)]
     pairs = group_pairs(evidence, group)
-    title = f"{_title(group, pairs)}{group.part}"
-    notes = (*(pair.text for pair in pairs), *(_row_words(row) for row in group.rows))
+    title = with_losses(f"{_title(group, pairs)}{group.part}", group.power)
+    marks = power_words(group.power) if not pairs else ""  # of pairs, their sentences have it
+    notes = (
+        *([f"{upper(marks)}."] if marks else []),
+        *(pair.text for pair in pairs),
+        *(_row_words(row) for row in group.rows),
+    )
     if not series:
         why = dict.fromkeys(f"{row.layout}: {why_not(row)}" for row in group.rows)
         return Slide(key=f"throughput-{group.key}", title=title, lines=tuple(why), notes=notes)
@@ -50,6 +56,7 @@ def throughput_slide(evidence: Evidence, group: RequestGroup) -> Slide:
     foot += [CROSSES] if any(not one.joined for one in series) else []
     foot += [f"not measured: {', '.join(absent)}"] if absent else []
     foot += [_no_p90(group)] if _no_p90(group) else []
+    foot += [power_brief(group.power)] if group.power else []
     return Slide(
         key=f"throughput-{group.key}",
         title=title,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from weighbridge.results.analysis.cards import FigureCard
 from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.findings import FigureCard
 from weighbridge.results.analysis.sameness import verdict
 from weighbridge.results.analysis.tuning.setting_lines import change_figure, short_names
 from weighbridge.results.analysis.tuning.tuning_cards import cards

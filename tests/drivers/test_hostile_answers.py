@@ -11,9 +11,9 @@ from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
+from weighbridge.common.exchange import HttpAnswer, WrongAnswer
 from weighbridge.drivers.locust import account
 from weighbridge.drivers.locust.account import Account
-from weighbridge.gateways.exchange import HttpAnswer, WrongAnswer
 from weighbridge.gateways.verify import listed
 
 ENTITY = (

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from lying_store import lying_store
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import BucketsLeft, CommandFailed
-from weighbridge.gateways.exchange import WrongAnswer
+from weighbridge.common.exchange import WrongAnswer
 from weighbridge.gateways.existing import clear, existing, running_existing
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings

@@ -17,7 +17,7 @@ from swiftclient.client import Connection
 
 from lying_store import lying_store
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.gateways.exchange import exchanging
+from weighbridge.common.exchange import exchanging
 from weighbridge.gateways.existing import clear, leftover_buckets
 from weighbridge.gateways.existing.kept_versions import keeps_versions
 

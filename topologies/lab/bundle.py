@@ -95,11 +95,21 @@ FUSE = Path("/dev/fuse")
 _FUSE_DEVICE = {"type": "c", "major": 10, "minor": 229}
 
 # The first process of a host only has to reap orphaned processes: `wait` does, in dash and bash.
+NOSYNC_INSIDE: Final = "/usr/local/lib/weighbridge/nosync.so"
+
 INIT = ("/bin/sh", "-c", "sleep infinity & wait")
 
 _OCTAL: Final = re.compile(rb"\\([0-7]{3})")
 OWN_FOLDERS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # noqa: S108 - replaced in every host
 """Folders of its own in each host, also in one whose root is this machine's."""
+
+
+@dataclass(frozen=True)
+class RootDisk:
+    """The disk of what a host writes to its root. `empty`: it has no file system yet."""
+
+    disk: LoopDisk
+    empty: bool
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,10 @@ class Bundle:
     image: Path | None
     etc_hosts: Path
     disks: tuple[LoopDisk, ...] = ()
+    root: RootDisk | None = None
+    """None: what it writes to its root is in `folder`."""
+    nosync: Path | None = None
+    """The library that `NOSYNC_INSIDE` is in the host."""
     memory_bytes: int | None = None
     cpuset: str | None = None
     """The CPUs on which alone it runs."""
@@ -204,6 +218,8 @@ class Bundle:
                 if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
             ]
         )
+        if self.nosync is not None:
+            shown.append(mount(NOSYNC_INSIDE, "bind", "bind,ro", str(self.nosync)))
         if self.tools is not None:
             shown.append(mount(INSIDE, "bind", "bind,ro", str(self.tools)))
         return [
@@ -222,7 +238,7 @@ class Bundle:
 
     def write(self) -> None:
         """Make the bundle's folders and config.json."""
-        for name in ("rootfs", "upper", "work") if self.image is not None else ("rootfs",):
+        for name in ("rootfs", "upper", "work", "root") if self.image is not None else ("rootfs",):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
         (self.folder / "config.json").write_text(json.dumps(self.config(), indent=1))
@@ -234,9 +250,12 @@ class Bundle:
         `submounts` are mount points below this machine's `/` that a host with its root shows too.
         """
         if self.image is not None:
-            layers = f"lowerdir={self.image},upperdir={self.folder}/upper"
-            options = f"{layers},workdir={self.folder}/work"
-            return f"mount -t overlay weighbridge -o {shlex.quote(options)} rootfs"
+            over = self.folder if self.root is None else self.folder / "root"
+            layers = f"lowerdir={self.image},upperdir={over}/upper"
+            options = f"{layers},workdir={over}/work"
+            lines = [] if self.root is None else _root_lines(self.root)
+            lines.append(f"mount -t overlay weighbridge -o {shlex.quote(options)} rootfs")
+            return "\n".join(lines)
         # This machine's root must be read only everywhere, also where other file systems are
         # mounted in it. A mount that cannot be made read only is unmounted; one below another mount
         # cannot be reached. /var/log is a file system of the host because runc makes /var/log/host,
@@ -253,6 +272,13 @@ class Bundle:
         lines += [f"protect {shlex.quote(f'rootfs{path}')}" for path in submounts]
         lines += ["mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"]
         return "\n".join(lines)
+
+
+def _root_lines(root: RootDisk) -> list[str]:
+    """Shell lines that mount the disk at `root`, with the overlay's folders in it."""
+    device = f"/dev/loop{root.disk.minor}"
+    made = [f"mkfs.xfs -q -f -K {device}"] if root.empty else []
+    return [*made, f"mount -t xfs {device} root", "mkdir -p root/upper root/work"]
 
 
 def _seccomp() -> dict[str, Any]:

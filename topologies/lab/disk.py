@@ -8,7 +8,7 @@ import os
 import stat
 import struct
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -82,6 +82,11 @@ class LoopDisk:
             os.close(backing)
         direct = Path(f"/sys/block/loop{minor}/loop/dio").read_text().strip() == "1"
         return cls(path, minor, device, direct)
+
+    def again(self) -> Self:
+        """The same device with a descriptor of its own, which keeps it attached."""
+        descriptor = os.open(f"/dev/loop{self.minor}", os.O_RDWR | os.O_CLOEXEC)
+        return replace(self, descriptor=descriptor)
 
     @property
     def number(self) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.gateways.together import together
@@ -17,6 +18,8 @@ from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.claim import ClaimedMachine
 from weighbridge.topologies.lab.program import LabProcess, send
 from weighbridge.topologies.lab.runc import Runc
+
+Found = TypeVar("Found")
 
 BUNDLES = "bundles"
 """A deployment's folder of its containers' bundles, with the overlays' upper folders."""
@@ -41,7 +44,7 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
     if disk_programs:
         # Hosts' file systems write their last to these disks; what is left then is killed below,
         # and I/O to its disks fails instead of waiting.
-        _until_none(attached)
+        until_none(attached)
     # A runc that was killed while it made a container leaves unlisted processes, and a folder.
     for process in filter(None, map(LabProcess.of, cgroups.pids(group))):
         send(process, signal.SIGKILL)
@@ -52,9 +55,9 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
             limit.lift()
         except TargetError as error:
             faults.append(str(error))
-    faults += [f"{path} has processes in it" for path in _until_none(lambda: cgroups.remove(group))]
+    faults += [f"{path} has processes in it" for path in until_none(lambda: cgroups.remove(group))]
     cgroups.remove_tree_if_empty()
-    faults += [f"{path} is attached" for path in _until_none(attached)]
+    faults += [f"{path} is attached" for path in until_none(attached)]
     bundles = claimed.folder / BUNDLES
     if bundles.exists():
         try:
@@ -104,7 +107,7 @@ def disks(folder: Path, deployment: str, block: Path = Path("/sys/block")) -> tu
     return tuple(sorted(found))
 
 
-def _until_none(look: Callable[[], Sequence[Path]]) -> Sequence[Path]:
+def until_none(look: Callable[[], Sequence[Found]]) -> Sequence[Found]:
     """Call `look` until it finds nothing or the time is up; returns what it found last."""
     deadline = time.monotonic() + FREE_S
     while (found := look()) and time.monotonic() < deadline:

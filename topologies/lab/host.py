@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from weighbridge.common import safe_files
@@ -22,8 +23,9 @@ from weighbridge.common.host import (
     Service,
 )
 from weighbridge.topologies.lab import daemons, tools
-from weighbridge.topologies.lab.bundle import Bundle
+from weighbridge.topologies.lab.bundle import NOSYNC_INSIDE, Bundle
 from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.ending import until_none
 from weighbridge.topologies.lab.model_disks import ModelDisks, file_name
 from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
 from weighbridge.topologies.lab.runc import Runc
@@ -54,37 +56,53 @@ need() {
 """
 
 
-class LabHost(Host):
-    """A running container.
-
-    `pid` is its first process on this machine, `before` what its disks had counted at the start;
-    `model_disks` serves those that have a model.
+@dataclass(frozen=True)
+class Started:
+    """A container that was started. `before` is what its disks had counted, `pid` its first
+    process on this machine.
     """
+
+    bundle: Bundle
+    before: tuple[DiskCounters, ...]
+    pid: int
+
+
+class LabHost(Host):
+    """A running container. `model_disks` serves the disks that have a model."""
 
     def __init__(
         self,
-        bundle: Bundle,
+        started: Started,
         address: str,
         runc: Runc,
         cgroups: Cgroups,
         *,
-        pid: int,
-        before: tuple[DiskCounters, ...],
         model_disks: ModelDisks | None = None,
     ) -> None:
-        self.name = bundle.host
+        self.name = started.bundle.host
         self.address = address
-        self.disks = tuple(disk.path for disk in bundle.disks)
-        self.bundle = bundle
-        self.pid = pid
-        self._first = LabProcess.of(pid)
-        self._root = Path(f"/proc/{pid}/root")
+        self.disks = tuple(disk.path for disk in started.bundle.disks)
         self._runc = runc
         self._cgroups = cgroups
-        self._before = before
         self._model_disks = model_disks
         self._programs = itertools.count(1)
+        self.power_on(started)
+
+    def power_on(self, started: Started) -> None:
+        """It is the container that was started: nothing runs in it."""
+        self.bundle = started.bundle
+        self.pid = started.pid
+        self._first = LabProcess.of(started.pid)
+        self._root = Path(f"/proc/{started.pid}/root")
+        self._before = started.before
         self._services: dict[str, LabProcess | None] = {}
+
+    def power_off(self) -> None:
+        """Kill all that runs in it. Raises CommandFailed, TargetError."""
+        self._runc.delete(self.bundle.id)
+        left = until_none(self._pids)
+        if left:
+            raise TargetError(f"{self.name}: {len(left)} processes do not end, even when killed")
 
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
@@ -240,7 +258,8 @@ class LabHost(Host):
                 raise TargetError(f"{self.name}: {service.name} is already running")
         lines = [shlex.join(("need", service.argv[0])) for service in services]
         for service in services:
-            variables = [f"{name}={value}" for name, value in service.env.items()]
+            env = {**service.env, **({"LD_PRELOAD": NOSYNC_INSIDE} if self.bundle.nosync else {})}
+            variables = [f"{name}={value}" for name, value in env.items()]
             lines.append(shlex.join(("start", service.name, *variables, *service.argv)))
         done = self.run(["/bin/sh", "-ec", START + "\n".join(lines)])
         started = {

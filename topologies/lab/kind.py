@@ -20,6 +20,7 @@ class LabKind(HostKind):
     """Containers of this machine."""
 
     contained: ClassVar[bool] = True
+    cuts_power: ClassVar[bool] = True
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
         """See HostKind. Addresses follow the order of the hardware file."""
@@ -56,6 +57,8 @@ class LabKind(HostKind):
             names=asked.names,
             state=asked.state,
             tools=toolbox,
+            cuts=asked.cuts,
+            nosync=asked.nosync,
         )
 
 

@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
+from weighbridge.common.errors import MissingPrerequisite, TargetError, UsageError
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
 from weighbridge.gateways.together import together
 from weighbridge.topologies.disk_models import described
-from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
+from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 from weighbridge.topologies.images import built_on, packages_sum
 from weighbridge.topologies.lab import bundle as bundles
 from weighbridge.topologies.lab import model_disks, network, runc
-from weighbridge.topologies.lab.bundle import Bundle
+from weighbridge.topologies.lab.bundle import Bundle, RootDisk
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups, Write
 from weighbridge.topologies.lab.claim import STATE, Claim, RootLimit
+from weighbridge.topologies.lab.container import start_container
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.ending import BUNDLES, tear_down
-from weighbridge.topologies.lab.host import LabHost
+from weighbridge.topologies.lab.host import LabHost, Started
 from weighbridge.topologies.lab.model_disks import GROUP, ModelDisks, file_name, wanted_disks
 from weighbridge.topologies.lab.network import Port
-from weighbridge.topologies.lab.requirements import exhausted
+from weighbridge.topologies.lab.planned import PlannedHost, planned_hosts
+from weighbridge.topologies.lab.power import LabPowerCuts
 from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.lab.usage import disk_use
+from weighbridge.topologies.power_cuts import PowerCuts
 from weighbridge.topologies.quota import slice_words
 
 SWITCH = "_switch"
 """The container of the bridge; no host's name begins with an underscore."""
-START_S = 60.0
-"""A host starts in 0.1 s, and even on a very busy machine in less than this."""
-FIRST_SPARE_DESCRIPTOR = 100
-
-
-@dataclass(frozen=True)
-class _PlannedHost:
-    """A host to start. `image` None: this machine's root."""
-
-    name: str
-    index: int
-    spec: HostSpec
-    image: Path | None
+ETC_HOSTS = "etc-hosts"
 
 
 class LabHosts(Hosts):
@@ -65,6 +54,7 @@ class LabHosts(Hosts):
         cgroups: Cgroups,
         folder: Path,
         tools: Path | None = None,
+        recorded: bool = False,
     ) -> None:
         self.deployment = claim.claimed.deployment
         self.hosts: dict[str, Host] = {}
@@ -79,58 +69,26 @@ class LabHosts(Hosts):
         self._images: dict[Path, str] = {}
         self._tools = tools
         self._model_disks: ModelDisks | None = None
+        self._recorded = recorded
+        self._planned: dict[str, PlannedHost] = {}
+        self._held: dict[str, tuple[LoopDisk, ...]] = {}
+        self._limited: set[Limited] = set()
+        self._logs = folder / "logs"
+        self._submounts: tuple[str, ...] = ()
         self._closed = False
 
-    def _start_all(
-        self, planned: Collection[_PlannedHost], logs: Path, say: Callable[[str], None]
-    ) -> None:
+    def _start_all(self, planned: Collection[PlannedHost], say: Callable[[str], None]) -> None:
         """Start the hosts and connect them. After a failure close() ends what was started."""
         self._bundles.mkdir(parents=True)
-        etc_hosts = self._bundles / "etc-hosts"
+        self._planned = {one.name: one for one in planned}
+        etc_hosts = self._bundles / ETC_HOSTS
         addresses = {one.name: network.address(one.index) for one in planned}
         etc_hosts.write_text(bundles.etc_hosts(addresses))
-        self._start_model_disks(planned, logs)
-        submounts = bundles.submounts(Path("/proc/self/mountinfo").read_bytes())
+        self._start_model_disks(planned)
+        self._submounts = bundles.submounts(Path("/proc/self/mountinfo").read_bytes())
 
-        def start(one: _PlannedHost | None) -> LabHost | int:
-            name = SWITCH if one is None else one.name
-            attached: list[LoopDisk] = []
-            try:
-                folder = self._bundles / name
-                folder.mkdir()
-                for index, disk in enumerate(one.spec.disks if one is not None else ()):
-                    attached.append(self._attach(name, index, disk, folder))
-                bundle = Bundle(
-                    deployment=self.deployment,
-                    host=name,
-                    folder=folder,
-                    logs=logs / name,
-                    image=one.image if one is not None else None,
-                    etc_hosts=etc_hosts,
-                    disks=tuple(attached),
-                    memory_bytes=one.spec.memory if one is not None else None,
-                    cpuset=one.spec.cpuset if one is not None else None,
-                    limit_swap=self._cgroups.accounts_swap(),
-                    visible=_python_of_this_process(),
-                    tools=self._tools,
-                )
-                before = disk_use([disk.minor for disk in attached])
-                pid = self._start(bundle, submounts)
-            finally:
-                for loop in attached:
-                    loop.close()
-            if one is None:
-                return pid
-            address = addresses[one.name]
-            return LabHost(
-                bundle,
-                address,
-                self._runc,
-                self._cgroups,
-                pid=pid,
-                before=before,
-                model_disks=self._model_disks,
-            )
+        def start(one: PlannedHost | None) -> LabHost | int:
+            return self._start_switch() if one is None else self._start_host(one)
 
         started = time.monotonic()
         for one in together([partial(start, one) for one in (None, *planned)]):
@@ -142,23 +100,25 @@ class LabHosts(Hosts):
         for wanted in planned:
             host = self._lab[wanted.name]
             self._ports[wanted.name] = Port(wanted.index, host.pid, host.address)
+        network.bridge(self._switch_pid, self._hardware.network.mtu)
         network.wire(self._switch_pid, tuple(self._ports.values()), self._hardware.network.mtu)
         images = [one.image for one in planned if one.image is not None]
         self._images = {image: packages_sum(image) for image in images}
         say(f"{len(self._lab)} hosts started in {time.monotonic() - started:.2f} s")
 
-    def _start_model_disks(self, planned: Collection[_PlannedHost], logs: Path) -> None:
-        """Start the program of all disks that have a model, if there are any."""
+    def _start_model_disks(self, planned: Collection[PlannedHost]) -> None:
+        """Start the program of all disks that have a model or a journal, if there are any."""
         folder = self._bundles / GROUP
-        disks = {one.name: one.spec.disks for one in planned}
+        disks = {one.name: one.all_disks for one in planned}
         if wanted := wanted_disks(self.deployment, disks, folder):
             self._model_disks = ModelDisks.start(
                 self.deployment,
                 wanted,
                 cgroups=self._cgroups,
                 folder=folder,
-                log=logs / GROUP / model_disks.LOG,
+                log=self._logs / GROUP / model_disks.LOG,
                 lock=self._claim.descriptor,
+                journal=self._recorded,
             )
             self.helpers = (self._model_disks.pid,)
 
@@ -169,68 +129,113 @@ class LabHosts(Hosts):
         name = file_name(self.deployment, host, index)
         return LoopDisk.over(path, self._model_disks.path(name))
 
-    def _start(self, bundle: Bundle, submounts: Sequence[str]) -> int:
-        """Start one container; returns the pid of its first process."""
-        bundle.write()
-        # runc passes on descriptors from 3 on, where bash moves the disks'. They are copied to
-        # numbers above 100 first, so that none overwrites another.
-        spare = [
-            fcntl.fcntl(disk.descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_SPARE_DESCRIPTOR)
-            for disk in bundle.disks
-        ]
-        moves = "".join(f"exec {3 + index}<&{one} {one}<&-\n" for index, one in enumerate(spare))
-        run = (
-            *("run", "--detach", "--no-new-keyring", "--preserve-fds", str(len(spare))),
-            *("--bundle", ".", "--pid-file", "pid"),
-        )
-        script = f'{moves}{bundle.script(submounts)}\nexec "$@"'
-        private = ("unshare", "--mount", "--propagation", "private")
-        argv = [*private, "bash", "-ec", script, "bash", *self._runc.argv(*run, bundle.id)]
-        log = bundle.logs / "init.out"
+    def _start_switch(self) -> int:
+        """Start the container of the bridge; returns the pid of its first process."""
+        folder = self._bundles / SWITCH
+        folder.mkdir()
+        logs, etc_hosts = self._logs / SWITCH, self._bundles / ETC_HOSTS
+        bundle = Bundle(self.deployment, SWITCH, folder, logs, None, etc_hosts)
+        return start_container(bundle, self._runc, self._submounts, self._claim.descriptor)
+
+    def _run(self, one: PlannedHost, held: Sequence[LoopDisk] = ()) -> Started:
+        """Start the container of a host, on disks that are attached already or on new ones."""
+        folder = self._bundles / one.name
+        again = folder.exists()
+        attached = list(held)
+        root: list[LoopDisk] = []
         try:
-            with log.open("wb") as out:
-                code = subprocess.run(
-                    argv,
-                    cwd=bundle.folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=out,
-                    pass_fds=(*spare, self._claim.descriptor),
-                    # Ctrl-C in the conductor's terminal must not reach it.
-                    start_new_session=True,
-                    timeout=START_S,
-                    check=False,
-                ).returncode
-        except subprocess.TimeoutExpired:
-            output = log.read_text(errors="replace")
-            raise CommandFailed(bundle.host, ["runc", *run], None, output) from None
+            folder.mkdir(exist_ok=True)
+            for index, disk in enumerate(one.spec.disks if not held else ()):
+                attached.append(self._attach(one.name, index, disk, folder))
+            if one.root is not None:
+                root.append(self._attach(one.name, len(one.spec.disks), one.root, folder))
+            bundle = Bundle(
+                deployment=self.deployment,
+                host=one.name,
+                folder=folder,
+                logs=self._logs / one.name,
+                image=one.image,
+                etc_hosts=self._bundles / ETC_HOSTS,
+                disks=tuple(attached),
+                root=RootDisk(root[0], empty=not again) if root else None,
+                nosync=one.nosync,
+                memory_bytes=one.spec.memory,
+                cpuset=one.spec.cpuset,
+                limit_swap=self._cgroups.accounts_swap(),
+                visible=_python_of_this_process(),
+                tools=self._tools,
+            )
+            before = disk_use([disk.minor for disk in attached])
+            lock = self._claim.descriptor
+            return Started(
+                bundle, before, start_container(bundle, self._runc, self._submounts, lock)
+            )
         finally:
-            for one in spare:
-                os.close(one)
-        if code:
-            output = log.read_text(errors="replace")
-            advice = exhausted(output)
-            raise CommandFailed(bundle.host, ["runc", *run], code, output, advice=advice)
-        return int((bundle.folder / "pid").read_text())
+            for loop in (*attached, *root):
+                loop.close()
+
+    def _start_host(self, one: PlannedHost) -> LabHost:
+        return LabHost(
+            self._run(one),
+            network.address(one.index),
+            self._runc,
+            self._cgroups,
+            model_disks=self._model_disks,
+        )
+
+    def power_off(self, names: Collection[str]) -> None:
+        """See Hosts. Disks of hosts whose writes are recorded are closed, all others stay."""
+        for name in names:
+            if name not in self._lab or name in self._hardware.clients:
+                raise UsageError(f"{name} is not a host of this deployment whose power can be cut")
+        for name in names:
+            network.unplug(self._switch_pid, self._ports[name])
+
+        def end(name: str) -> None:
+            host = self._lab[name]
+            if not self._recorded:
+                self._held[name] = tuple(disk.again() for disk in host.bundle.disks)
+            host.power_off()
+
+        together([partial(end, name) for name in names])
+
+    def power_on(self, names: Collection[str]) -> None:
+        """See Hosts. Limits that were on are on again."""
+
+        def start(name: str) -> None:
+            host = self._lab[name]
+            host.power_on(self._run(self._planned[name], self._held.pop(name, ())))
+            self._ports[name] = replace(self._ports[name], pid=host.pid)
+
+        together([partial(start, name) for name in names])
+        ports = [self._ports[name] for name in names]
+        network.wire(self._switch_pid, ports, self._hardware.network.mtu)
+        together([partial(self._limit_host, name, self._limited) for name in names])
+
+    def power_cuts(self) -> PowerCuts:
+        """See Hosts."""
+        if self._model_disks is None or not self._recorded:
+            return super().power_cuts()
+        names = tuple(one.name for one in self._planned.values() if one.root is not None)
+        return LabPowerCuts(self, names, self._model_disks, self._bundles.parent)
 
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
-        """See Hosts."""
+        """See Hosts. Disks whose writes are recorded take no time."""
+        self._limited |= set(what)
         if "disk" in what:
             self._limit_write_back()
-            if self._model_disks is not None:
+            if self._model_disks is not None and not self._recorded:
                 self._model_disks.pace(on=True)
+        together([partial(self._limit_host, name, what) for name in self._lab])
 
-        def limit(name: str) -> None:
-            host, spec = self._lab[name], self._hardware.hosts[name]
-            devices = tuple(disk.number for disk in host.bundle.disks)
-            group, period_s = host.bundle.cgroup, self._hardware.cpu_period
-            for write in self._cgroups.limits(group, spec, devices, what, period_s=period_s):
-                write.apply()
-            if spec.nic is not None and "nic" in what:
-                nic = spec.nic
-                network.limit(self._switch_pid, self._ports[name], nic.rate, nic.delay)
-
-        together([partial(limit, name) for name in self._lab])
+    def _limit_host(self, name: str, what: Collection[Limited]) -> None:
+        host, spec = self._lab[name], self._hardware.hosts[name]
+        devices = tuple(disk.number for disk in host.bundle.disks)
+        group, period_s = host.bundle.cgroup, self._hardware.cpu_period
+        for write in self._cgroups.limits(group, spec, devices, what, period_s=period_s):
+            write.apply()
+        if spec.nic is not None and "nic" in what:
+            network.limit(self._switch_pid, self._ports[name], spec.nic.rate, spec.nic.delay)
 
     def _limit_write_back(self) -> None:
         root: list[Write] = []
@@ -243,9 +248,10 @@ class LabHosts(Hosts):
 
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
         """See Hosts."""
+        self._limited -= set(what)
         if "disk" in what:
             self._claim.lift()
-            if self._model_disks is not None:
+            if self._model_disks is not None and not self._recorded:
                 self._model_disks.pace(on=False)
 
         def unlimit(name: str) -> None:
@@ -338,6 +344,8 @@ def start_lab(
     names: Collection[str],
     state: Path = STATE,
     tools: Path | None = None,
+    cuts: bool = False,
+    nosync: bool = False,
 ) -> LabHosts:
     """Start the hosts `names` of a hardware file, connected, with only the limits of memory and
     the CPUs of their own on.
@@ -345,13 +353,15 @@ def start_lab(
     `images` has the root image of every host that does not make the load; the image `/` and hosts
     that make the load get this machine's own root, read only. `folder` holds what belongs to the
     hosts, whose logs stay in its `logs/HOST`; `state` holds the claim on this machine and runc's
-    state; `tools` is the root image of `Host.tool`.
+    state; `tools` is the root image of `Host.tool`. `cuts`: remember what is written to the disks
+    of all hosts but clients, their roots included, for `power_cuts`; `nosync`: then syncs of their
+    services do nothing once that has begun.
 
     Raises UsageError when another deployment is running, MissingPrerequisite without root, tools or
     loop devices, CommandFailed when a host does not start, after tearing down all that was started.
     """
-    planned = _planned(hardware, images, names)
-    if any(disk.model is not None for one in planned for disk in one.spec.disks):
+    planned = planned_hosts(hardware, images, names, cuts=cuts, nosync=nosync)
+    if any(disk.model is not None for one in planned for disk in one.all_disks):
         model_disks.require()
     if os.geteuid() != 0:
         raise MissingPrerequisite("lab hosts need root", advice="run it as root, or through sudo")
@@ -362,10 +372,16 @@ def start_lab(
         raise UsageError(f"{deployment}: a deployment of this label is already running")
     claim = Claim(deployment, folder, state)
     hosts = LabHosts(
-        claim, hardware, runc=Runc(state / "runc"), cgroups=cgroups, folder=folder, tools=tools
+        claim,
+        hardware,
+        runc=Runc(state / "runc"),
+        cgroups=cgroups,
+        folder=folder,
+        tools=tools,
+        recorded=cuts,
     )
     try:
-        hosts._start_all(planned, folder / "logs", say)  # noqa: SLF001 - this function is the constructor of what it returns
+        hosts._start_all(planned, say)  # noqa: SLF001 - this function is the constructor of what it returns
     except BaseException as error:
         try:
             hosts.close()
@@ -373,25 +389,6 @@ def start_lab(
             error.add_note(str(left))
         raise
     return hosts
-
-
-def _planned(
-    hardware: Hardware, images: Mapping[str, Path], names: Collection[str]
-) -> tuple[_PlannedHost, ...]:
-    unknown = sorted(set(names) - set(hardware.hosts))
-    if unknown:
-        raise UsageError(f"{hardware.name} has no hosts {', '.join(unknown)}")
-    planned = []
-    for index, (name, spec) in enumerate(hardware.hosts.items()):
-        if name not in names:
-            continue
-        image = None if name in hardware.clients else images.get(name)
-        if image is None and name not in hardware.clients:
-            raise UsageError(f"{name}: no root image was given for it")
-        if image is not None and not (image / "usr").is_dir():
-            raise UsageError(f"{name}: {image} is not a root image")
-        planned.append(_PlannedHost(name, index, spec, None if image == Path("/") else image))
-    return tuple(planned)
 
 
 def _python_of_this_process() -> tuple[Path, ...]:

@@ -44,22 +44,31 @@ class Port:
         """The bridge's end of the pair: a host's name may be too long for a device's (15)."""
         return f"port{self.index}"
 
+    @property
+    def mac(self) -> str:
+        """The NIC's own address, the same after a power cut: others remember it."""
+        return f"02:00:00:00:{self.index >> 8:02x}:{self.index & 255:02x}"
+
 
 def address(index: int) -> str:
     """The address of the host at `index` (from 0) of a hardware file."""
     return f"{PREFIX}.{FIRST + index}"
 
 
+def bridge_batch(mtu: int) -> str:
+    """Input of `ip -batch` in the switch's namespace: a bridge."""
+    return (
+        f"link add {BRIDGE} mtu {mtu} type bridge stp_state 0 forward_delay 0\n"
+        f"link set {BRIDGE} up\n"
+    )
+
+
 def switch_batch(ports: Sequence[Port], mtu: int) -> str:
-    """Input of `ip -batch` in the switch's namespace: a bridge, and a pair for each port."""
-    lines = [
-        f"link add {BRIDGE} mtu {mtu} type bridge stp_state 0 forward_delay 0",
-        f"link set {BRIDGE} up",
-    ]
+    """Input of `ip -batch` in the switch's namespace: a pair for each port."""
+    lines = []
     for port in ports:
-        lines.append(
-            f"link add {port.device} mtu {mtu} type veth peer name {NIC} mtu {mtu} netns {port.pid}"
-        )
+        peer = f"peer name {NIC} mtu {mtu} address {port.mac} netns {port.pid}"
+        lines.append(f"link add {port.device} mtu {mtu} type veth {peer}")
         lines.append(f"link set {port.device} master {BRIDGE} up")
     return "\n".join(lines) + "\n"
 
@@ -69,11 +78,21 @@ def host_batch(port: Port) -> str:
     return f"link set lo up\naddr add {port.address}/24 dev {NIC}\nlink set {NIC} up\n"
 
 
+def bridge(switch_pid: int, mtu: int) -> None:
+    """Make the bridge of the switch whose first process is `switch_pid`. Raises CommandFailed."""
+    command(_inside(switch_pid, "ip", "-batch", "-"), stdin=bridge_batch(mtu))
+
+
 def wire(switch_pid: int, ports: Sequence[Port], mtu: int) -> None:
-    """Connect hosts to the switch whose first process is `switch_pid`. Raises CommandFailed."""
+    """Connect hosts to the switch. Raises CommandFailed."""
     command(_inside(switch_pid, "ip", "-batch", "-"), stdin=switch_batch(ports, mtu))
     for port in ports:
         command(_inside(port.pid, "ip", "-batch", "-"), stdin=host_batch(port))
+
+
+def unplug(switch_pid: int, port: Port) -> None:
+    """Remove a host's pair at once: what it still sends reaches nobody. Raises CommandFailed."""
+    command(_inside(switch_pid, "ip", "link", "delete", port.device))
 
 
 def burst_bytes(rate_bit_per_s: int) -> int:

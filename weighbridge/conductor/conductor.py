@@ -12,6 +12,7 @@ from weighbridge.conductor import aging
 from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
 from weighbridge.conductor.clearing import buckets_of, clear, clearing
+from weighbridge.conductor.durability import DurabilityPass, apis_of, missing
 from weighbridge.conductor.further import next_block
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
 from weighbridge.conductor.pass_runner import PassRunner
@@ -113,7 +114,34 @@ class Conductor:
         while self._has_further_block():
             for visit in self._plan.blocks()[-1]:
                 self._visit(visit)
+        self._cut_power()
         return ""
+
+    def _cut_power(self) -> None:
+        """Cut the power of each layout under load, if the suite asks for it; a layout that fails
+        has fewer cuts, or none.
+        """
+        wanted = self._suite.durability
+        if wanted is None:
+            return
+        names = [name for name in self._planned if name not in self._plan.twins]
+        for name, control in missing(self._store.folder, names, wanted):
+            durability = DurabilityPass(
+                self._planned[name],
+                self._plan.hardware,
+                self._place,
+                self._display.say,
+                wanted=wanted,
+                apis=apis_of(self._suite),
+                seed=self._suite.seed,
+                folder=self._store.folder,
+                control=control,
+            )
+            try:
+                durability.run()
+            except (DriverError, TargetError) as error:
+                self._display.say(error.message)
+                self._store.event("failed", f"power cuts: {error}", layout=name)
 
     def _has_further_block(self) -> bool:
         """Whether another block follows those of the plan, which then has it, too."""

@@ -14,7 +14,7 @@ from pydantic import Field
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
-from weighbridge.conductor import aging
+from weighbridge.conductor import aging, durability
 from weighbridge.conductor.balance import blocks
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.drivers.kind import KINDS
@@ -345,6 +345,7 @@ def make_plan(
         raise UsageError(
             "\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out."
         )
+    durability.refuse_unfit(suite, planned, hardware)
     unverified = [
         f"{driver} cannot be given the CA of {one.layout.name}, so that it cannot verify its TLS"
         for one in planned

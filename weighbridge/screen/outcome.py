@@ -15,6 +15,7 @@ from rich.table import Table
 from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import Finding, headline
+from weighbridge.results.analysis.power_mark import CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
@@ -25,6 +26,7 @@ from weighbridge.results.doubt import doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.screen.durability_outcome import print_durability
 from weighbridge.screen.study_outcome import print_study
 from weighbridge.screen.terminal import new_table, print_line
 from weighbridge.screen.tuning_outcome import print_tuning
@@ -67,6 +69,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
     noise = noise_words(comparison.noise)
     for line in (*verdict_words(comparison), *noise, *comparison.unused):
         print_line(console, line, "dim")
+    print_durability(derived.durability, console)
     for sentence in derived.stairs:
         print_line(console, f"↗ {sentence}")
     for sentence in derived.agreement:
@@ -212,6 +215,9 @@ class _RowTable:
             table.add_column(
                 title, justify="left" if title == "saturated" else "right", no_wrap=True
             )
+        power = self.rates[0] in titles and any(row.power is not None for row in rows)
+        if power:
+            table.add_column(CUTS_THAT_LOST)
         if marked:
             table.add_column("in doubt" if spread else "", no_wrap=True)
         before = None
@@ -224,8 +230,9 @@ class _RowTable:
             ways = (*[row.api] * several_apis, *[driver_label(row.driver)] * several)
             cells = self._cells(row, spread=spread)
             texts = (name, *ways, row.layout, str(row.workers), *(cells[title] for title in titles))
+            lost = [row.power.brief if row.power is not None else ""] * power
             table.add_row(
-                *map(escape, (*texts, *[marks(row, self.reasons)] * marked)),
+                *map(escape, (*texts, *lost, *[marks(row, self.reasons)] * marked)),
                 style="" if row.ranked else "dim italic",
             )
         return table

@@ -18,6 +18,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.find.rate_search import RateSearch, RateTrial
 from weighbridge.results.analysis.find.searches import Searches
 from weighbridge.results.analysis.kinds import requests_of
+from weighbridge.results.analysis.power_mark import PowerMark, marks_of, power_words
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, few, graves
 from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure, upper
@@ -58,6 +59,8 @@ class FoundRate(Record):
     why: str = ""
     """Why there is no answer, or not as exact a one as was searched."""
     doubts: tuple[Doubt, ...] = ()
+    power: PowerMark | None = None
+    """What power cuts did to the layout; None if nothing is written, or no layout was tried."""
 
     @property
     def words(self) -> str:
@@ -141,6 +144,7 @@ def rate_lines(found: Found) -> tuple[tuple[str, ...], ...]:
                     *([rate.words] if rate.rate_per_s is None else []),
                     *(f"not comparable: {words}" for words in rate.condemned),
                     *rate.notes,
+                    *([rate.power.words] if rate.power is not None else []),
                 )
             ),
         )
@@ -177,8 +181,11 @@ def found_rates(
                     first.model_copy(update={"repeat": repeat})
                     for repeat in range(plan.suite.repeats)
                 ]
-                doubts = (*_of_rows(first, rows), *_of_pairs(layout.name, pairs))
+                mine = [row for row in rows if _measured_as(row, first)]
+                doubts = (*_of_rows(mine), *_of_pairs(layout.name, pairs))
                 answer = _answer(first, [(key, searches.of(key)) for key in keys], lost, doubts)
+                power = next(iter(marks_of([row.power for row in mine])), None)
+                answer = answer.model_copy(update={"power": power})
                 answers.append(((workload.name, way.api, way.driver), workload, answer))
     names = [workload.name for workload in plan.suite.workloads]
     answers.sort(key=lambda one: (names.index(one[0][0]), *one[0][1:]))
@@ -339,17 +346,14 @@ def _is_of(step: StepKey, key: StepKey) -> bool:
     return step.rate_per_s is not None and step.model_copy(update=update) == key
 
 
-def _of_rows(key: StepKey, rows: Sequence[Row]) -> Iterator[Doubt]:
+def _measured_as(row: Row, key: StepKey) -> bool:
+    names = ("layout", "api", "driver", "workload", "workers")
+    return all(getattr(row, name) == getattr(key, name) for name in names)
+
+
+def _of_rows(rows: Sequence[Row]) -> Iterator[Doubt]:
     """The doubts about the deployments of a layout."""
-    for row in rows:
-        if (row.layout, row.api, row.driver, row.workload, row.workers) == (
-            key.layout,
-            key.api,
-            key.driver,
-            key.workload,
-            key.workers,
-        ):
-            yield from (one for one in row.doubts if one.what in _OF_DEPLOYMENTS)
+    return (one for row in rows for one in row.doubts if one.what in _OF_DEPLOYMENTS)
 
 
 def _of_pairs(layout: str, pairs: Sequence[PairDoubt]) -> Iterator[Doubt]:
@@ -378,7 +382,11 @@ def _sentence(bound: LatencyBound, kind: FoundKind) -> str:
     doubts = f"; not comparable: {'; '.join(grave)}" if grave else ""
     doubts += f"; provisional: {'; '.join(dict.fromkeys(notes))}" if notes else ""
     connections = counted(kind.connections, "connection")
-    return f"{upper(kind.about)} within {bound} over {connections}: {', '.join(parts)}{doubts}."
+    marks = power_words(marks_of([rate.power for rate in kind.rates]))
+    return (
+        f"{upper(kind.about)} within {bound} over {connections}: {', '.join(parts)}{doubts}."
+        f"{f' {upper(marks)}.' if marks else ''}"
+    )
 
 
 def _verb(rate: FoundRate) -> str:

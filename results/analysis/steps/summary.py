@@ -22,6 +22,7 @@ from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
+from weighbridge.results.analysis.power_mark import PowerMark
 from weighbridge.results.analysis.steps.bottleneck import limit_words, limited_by
 from weighbridge.results.analysis.steps.daemons import figure_words
 from weighbridge.results.analysis.steps.other_programs import beside_words
@@ -109,6 +110,8 @@ class Row(Figures):
     """
     doubts: tuple[Doubt, ...] = ()
     """Reasons not to rank it, or to call it provisional."""
+    power: PowerMark | None = None
+    """What power cuts did to its layout; None for reads, and if no layout of the run was tried."""
     notes: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
 

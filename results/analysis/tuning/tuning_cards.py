@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from weighbridge.results.analysis.findings import FigureCard
+from weighbridge.results.analysis.cards import FigureCard
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
 from weighbridge.results.figures import UNKNOWN, upper
 from weighbridge.results.percent import show_percent

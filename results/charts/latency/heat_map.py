@@ -220,6 +220,7 @@ def _figure(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> Fi
         finding=_finding(kind, maps),
         caption=_caption(kind, maps, width_s),
         data=_csv(kind, maps),
+        workload=kind.kind[0],
         panels=tuple(_panel(one, x, y, heat) for one in maps),
     )
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from made_rows import made_point, made_row
-from weighbridge.results.analysis.findings import Finding, card_words, find, headline, overall
+from weighbridge.results.analysis.cards import card_words
+from weighbridge.results.analysis.findings import Finding, find, headline, overall
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.store import RunStore

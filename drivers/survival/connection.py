@@ -1,0 +1,246 @@
+"""A keep-alive HTTP connection that costs little CPU and never waits beyond a deadline.
+
+Python's own client takes six times the CPU for a small request, which the store would lack, and its
+timeouts begin again with every byte. Servers are not trusted: everything is bounded.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+_SLICE_S: Final = 0.25
+"""How often a request that waits looks whether it is to be given up."""
+_LARGEST_HEAD_BYTES: Final = 65536
+_LONGEST_CHUNK_LINE: Final = 1024
+_READ_BYTES: Final = 262144
+_MOST_INTERIM: Final = 8
+"""Answers 1xx before the final one."""
+
+
+class NoAnswer(Exception):
+    """A request has no answer, or none that is HTTP; the words say why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer; header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    end: Literal["complete", "cut off", "longer"]
+    """`cut off`: the body ended before its end; `longer`: it is not read beyond the limit."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to connect to. `context`: None for plain HTTP."""
+
+    host: str
+    port: int
+    context: ssl.SSLContext | None = None
+
+
+class Connection:
+    """One connection to a place, made with the first request and again after a failure.
+
+    `give_up_s` returns a moment of CLOCK_MONOTONIC after which every request is given up.
+    """
+
+    def __init__(
+        self, place: Place, timeout_s: float, give_up_s: Callable[[], float] = lambda: math.inf
+    ) -> None:
+        self._place = place
+        self._timeout_s = timeout_s
+        self._give_up_s = give_up_s
+        self._deadline_s = 0.0
+        self._socket: socket.socket | None = None
+        self._rest = b""
+
+    def ask(self, head: str, body: Iterable[bytes], *, body_bytes: int, most_bytes: int) -> Answer:
+        """The answer to a request. `head` has no Content-Length and ends with the last header line.
+
+        `most_bytes`: of a longer body no more is read. Raises NoAnswer.
+        """
+        self._deadline_s = time.monotonic() + self._timeout_s
+        try:
+            if self._socket is None:
+                self._connect()
+            length = f"Content-Length: {body_bytes}\r\n" if body_bytes or head[0] == "P" else ""
+            pending = f"{head}{length}\r\n".encode("latin-1")
+            for piece in body:
+                self._send(pending + piece)
+                pending = b""
+            if pending:
+                self._send(pending)
+            answer, keep = self._read(head.startswith("HEAD "), most_bytes)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise NoAnswer(_in_words(error)) from error
+        except NoAnswer:
+            self.close()
+            raise
+        if not keep or answer.end != "complete":
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        """Close the connection; the next request makes a new one."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._rest = None, b""
+
+    def _connect(self) -> None:
+        left_s = self._left_s()
+        made = socket.create_connection((self._place.host, self._place.port), min(left_s, 10.0))
+        self._socket = made
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._place.context is not None:
+            self._socket = self._place.context.wrap_socket(made, server_hostname=self._place.host)
+        self._socket.settimeout(_SLICE_S)
+
+    def _left_s(self) -> float:
+        left_s = min(self._deadline_s, self._give_up_s()) - time.monotonic()
+        if left_s <= 0:
+            raise NoAnswer(f"no complete answer within {self._timeout_s:g} s")
+        return left_s
+
+    def _send(self, data: bytes) -> None:
+        assert self._socket is not None  # noqa: S101 - `ask` has connected
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except TimeoutError:
+                self._left_s()
+
+    def _receive(self) -> bytes:
+        """What arrives next; b"" at the end."""
+        assert self._socket is not None  # noqa: S101 - `ask` has connected
+        while True:
+            self._left_s()  # also a server that sends a byte from time to time is given up
+            try:
+                return self._socket.recv(_READ_BYTES)
+            except TimeoutError:
+                continue
+
+    def _until(self, mark: bytes, most_bytes: int, what: str) -> bytes:
+        """What precedes a mark, which is taken as well."""
+        while (at := self._rest.find(mark)) < 0:
+            if len(self._rest) > most_bytes:
+                raise NoAnswer(f"{what} of more than {most_bytes} bytes")
+            data = self._receive()
+            if not data:
+                raise NoAnswer(
+                    f"the connection ended {'within' if self._rest else 'before'} {what}"
+                )
+            self._rest += data
+        found, self._rest = self._rest[:at], self._rest[at + len(mark) :]
+        return found
+
+    def _read(self, is_head: bool, most_bytes: int) -> tuple[Answer, bool]:
+        for _ in range(_MOST_INTERIM):
+            status, version, headers = _parsed(
+                self._until(b"\r\n\r\n", _LARGEST_HEAD_BYTES, "an answer's head")
+            )
+            if status >= 200:
+                break
+        else:
+            raise NoAnswer("nothing but interim answers")
+        keep = version == b"HTTP/1.1" and headers.get("connection", "").lower() != "close"
+        if is_head or status in (204, 304):
+            return Answer(status, headers, b"", "complete"), keep
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            body, end = self._read_chunks(most_bytes)
+        elif (length := headers.get("content-length")) is not None:
+            body, end = self._read_length(_number(length, 10), most_bytes)
+        else:
+            body, end = self._read_rest(most_bytes)
+            keep = False
+        return Answer(status, headers, body, end), keep
+
+    def _read_length(
+        self, length: int, most_bytes: int
+    ) -> tuple[bytes, Literal["complete", "cut off", "longer"]]:
+        body = self._take(min(length, most_bytes))
+        if len(body) < min(length, most_bytes):
+            return body, "cut off"
+        return body, "complete" if length <= most_bytes else "longer"
+
+    def _read_rest(self, most_bytes: int) -> tuple[bytes, Literal["complete", "cut off", "longer"]]:
+        body = self._take(most_bytes + 1)
+        return body[:most_bytes], "complete" if len(body) <= most_bytes else "longer"
+
+    def _read_chunks(
+        self, most_bytes: int
+    ) -> tuple[bytes, Literal["complete", "cut off", "longer"]]:
+        parts: list[bytes] = []
+        left = most_bytes
+        while True:
+            try:
+                line = self._until(b"\r\n", _LONGEST_CHUNK_LINE, "a chunk's length")
+            except NoAnswer:
+                self._left_s()
+                return b"".join(parts), "cut off"
+            length = _number(line.partition(b";")[0].decode("latin-1"), 16)
+            if length == 0:
+                break
+            parts.append(self._take(min(length, left)))
+            if len(parts[-1]) < min(length, left):
+                return b"".join(parts), "cut off"
+            left -= len(parts[-1])
+            if length > len(parts[-1]):
+                return b"".join(parts), "longer"
+            self._take(2)
+        while self._until(b"\r\n", _LARGEST_HEAD_BYTES, "a trailer"):
+            pass
+        return b"".join(parts), "complete"
+
+    def _take(self, count: int) -> bytes:
+        """So many bytes, or fewer when the connection ends."""
+        if len(self._rest) >= count:
+            taken, self._rest = self._rest[:count], self._rest[count:]
+            return taken
+        parts, have = [self._rest], len(self._rest)
+        while have < count:
+            data = self._receive()
+            if not data:
+                break
+            parts.append(data)
+            have += len(data)
+        data = b"".join(parts)
+        self._rest = data[count:]
+        return data[:count]
+
+
+def _parsed(head: bytes) -> tuple[int, bytes, dict[str, str]]:
+    first, *lines = head.split(b"\r\n")
+    version, _, rest = first.partition(b" ")
+    if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
+        raise NoAnswer("an answer that is not HTTP")
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.decode("latin-1").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return int(rest[:3]), version, headers
+
+
+def _number(text: str, base: int) -> int:
+    """A length that a server says: digits, and nothing else that `int` would take."""
+    text = text.strip()
+    allowed = "0123456789abcdefABCDEF"[: 10 if base == 10 else None]
+    if not text or len(text) > 16 or any(digit not in allowed for digit in text):
+        raise NoAnswer("a length that is no number")
+    return int(text, base)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    return f"{getattr(error, 'strerror', None) or error!r}"

@@ -1,0 +1,90 @@
+"""Starting Swift's servers on a host, at first or after it lost power."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from weighbridge.common.host import Host
+from weighbridge.gateways import daemon
+from weighbridge.gateways.certificates import trust
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.gateway import Say
+from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
+from weighbridge.gateways.together import together
+
+if TYPE_CHECKING:
+    from weighbridge.gateways.swift.change import SwiftState
+
+SYSLOG: Final = "syslog"
+MEMCACHED: Final = "memcached"
+
+
+def start_again(state: SwiftState, names: Collection[str], say: Say) -> None:
+    """Start what ran on hosts of these names, on what their disks have: syslog and memcached,
+    servers and proxies, the front once these answer, background daemons last.
+
+    Tokens are gone with their memcached: clients log in again. Raises ServiceFailed or
+    CommandFailed.
+    """
+    hosts = {name: host for name, host in state.hosts.items() if name in names}
+    trust(hosts, state.secret.certificates)
+    roster = SwiftRoster(state.cluster.place, state.cluster.settings, state.hosts)
+    ours = [one for one in state.daemons if one.host.name in names]
+    first = [one for one in ours if one.service.name in {SYSLOG, MEMCACHED}]
+    front, place = state.cluster.front(), state.front_host
+    programs = () if front is None or place is None else front.daemons(place)
+    fronts = [one for one in ours if one in programs]
+    servers = [one for one in ours if one.service.name.endswith("-server") or _is_proxy(one)]
+    rest = [one for one in ours if one not in (*first, *servers, *fronts)]
+    daemon.start(first)
+    stores = state.cluster.place.storage
+    together(
+        [
+            partial(run_prepared, host, mounts(roster, host) if host.name in stores else ())
+            for host in hosts.values()
+            if any(one.host is host for one in first)
+        ]
+    )
+    for some in (servers, fronts, rest):
+        daemon.start(some)
+        await_ports(state.client, [one for one in some if one.port is not None], say)
+
+
+def _is_proxy(one: Daemon) -> bool:
+    return one.service.name.startswith("proxy-server")
+
+
+def mounts(roster: SwiftRoster, host: Host) -> list[str]:
+    """Shell lines that mount the disks of a storage host."""
+    script = []
+    for disk, folders in zip(host.disks, roster.folders(host), strict=False):
+        options = "noatime,nodiratime,logbufs=8"
+        script.append(f"mkdir -p {folders[0]} && mount -t xfs -o {options} {disk} {folders[0]}")
+        # The only disk of a host also has the databases: the same file system, mounted in both
+        # places.
+        script += [
+            f"mkdir -p {other} && mount --bind {folders[0]} {other}" for other in folders[1:]
+        ]
+        script.append(f"chown swift:swift {' '.join(folders)}")
+    return script
+
+
+def run_prepared(host: Host, script: Sequence[str]) -> None:
+    """Run `script` and make the folders that do not outlive a host's power.
+
+    Its syslog, which is started, listens when this returns. Raises CommandFailed.
+    """
+    lines = [
+        *script,
+        "mkdir -p /run/swift /run/lock /var/cache/swift",
+        "chown swift:swift /run/swift /run/lock /var/cache/swift",
+        # A server that finds no /dev/log never logs: wait for it before any server starts.
+        "tries=0",
+        "until [ -S /dev/log ]; do",
+        "tries=$((tries + 1)); [ $tries -lt 3000 ]; sleep 0.01",
+        "done",
+    ]
+    host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)

@@ -1,0 +1,71 @@
+"""Power cuts of lab hosts: their disks are files of one program, which remembers every write."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weighbridge.common.errors import TargetError
+from weighbridge.topologies.lab import ending
+from weighbridge.topologies.lab.model_disks import ModelDisks, RestoredDisk
+from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
+
+if TYPE_CHECKING:
+    from weighbridge.topologies.lab.lab import LabHosts
+
+
+class LabPowerCuts(PowerCuts):
+    """All hosts of a deployment but its clients."""
+
+    def __init__(
+        self, hosts: LabHosts, names: tuple[str, ...], model_disks: ModelDisks, folder: Path
+    ) -> None:
+        self._hosts = hosts
+        self._names = names
+        self._disks = model_disks
+        self._folder = folder
+        self._on = True
+
+    def record(self) -> None:
+        """See PowerCuts. One sync is for all hosts: they share this machine's kernel."""
+        os.sync()
+        self._disks.record()
+        for name in self._names:
+            # What a host preloads, if anything, looks for it.
+            self._hosts.hosts[name].put("/run/nosync", "")
+
+    def mark(self) -> int:
+        """See PowerCuts."""
+        return self._disks.mark().number
+
+    def cut(self) -> None:
+        """See PowerCuts."""
+        self._disks.cut()
+        if self._on:
+            self._hosts.power_off(self._names)
+            self._on = False
+            attached = partial(ending.disks, self._folder, self._hosts.deployment)
+            if left := ending.until_none(attached):
+                raise TargetError(f"{', '.join(map(str, left))} still attached after a power cut")
+
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[DiskAtCut, ...]:
+        """See PowerCuts."""
+        self.cut()
+        found = self._disks.restore(mark, keep=keep, seed=seed)
+        self._on = True
+        self._hosts.power_on(self._names)
+        return tuple(map(self._shown, found))
+
+    def _shown(self, disk: RestoredDisk) -> DiskAtCut:
+        """With the name by which users know it; the last disk of a host is its root."""
+        host, index = disk.name.removeprefix(f"{self._hosts.deployment}.").rsplit(".", 1)
+        own = self._hosts.hosts[host].disks
+        return DiskAtCut(
+            name=f"{host}{own[int(index)]}" if int(index) < len(own) else f"{host}/",
+            writes=disk.writes,
+            flushes=disk.flushes,
+            unflushed_blocks=disk.unflushed_blocks,
+            kept_blocks=disk.kept_blocks,
+        )

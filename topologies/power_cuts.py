@@ -1,0 +1,49 @@
+"""Power cuts of all hosts of a store at one instant, many of them from one load."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DiskAtCut:
+    """What a disk had been given since the recording began, and what a cut took from it."""
+
+    name: str
+    """Host and device, such as `store-1/dev/wb0`; `store-1/`: the host's own root."""
+    writes: int
+    flushes: int
+    unflushed_blocks: int
+    """Blocks of 4 KiB that were written and not flushed."""
+    kept_blocks: int
+    """Of these, those that were kept by chance."""
+
+
+class PowerCuts(ABC):
+    """The hosts of a store whose disks remember all that is written to them, in order.
+
+    `record`, then any number of `mark`s under load, then `cut`; `restore` starts the hosts again as
+    they would be after a cut at a mark, which may be repeated for each mark in ascending order.
+    """
+
+    @abstractmethod
+    def record(self) -> None:
+        """Begin. What hosts have written until now is flushed, and stays whatever is cut.
+
+        Raises TargetError.
+        """
+
+    @abstractmethod
+    def mark(self) -> int:
+        """Remember this instant on all disks; returns its number, from 1 on. Raises TargetError."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Cut the power of all hosts but the clients. Raises TargetError."""
+
+    @abstractmethod
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[DiskAtCut, ...]:
+        """Power on with disks as at a mark: what was flushed, and of the rest each block with
+        the chance `keep`. No service runs. Raises TargetError.
+        """

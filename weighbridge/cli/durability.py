@@ -1,0 +1,114 @@
+"""`weighbridge durability LAYOUT...`: what survives when all hosts of a store lose power.
+
+Raises UsageError before anything is started. A layout that fails is named, the others are tried,
+and the exit code is 3; it is 1 if a layout lost anything that it had acknowledged, 4 if it cannot
+be told of any.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weighbridge.cli.options import hardware, introduce, listed, seconds, shown
+
+
+@click.command("durability")
+@click.argument("layouts", nargs=-1, required=True, metavar="LAYOUT...")
+@hardware
+@shown("--cuts", type=click.IntRange(1, 1000), default=20, help="Moments of the load to cut at.")
+@click.option("--load", metavar="TIME", callback=seconds, help="How long to write (default: 30s).")
+@shown("--workers", type=click.IntRange(1, 256), default=8, help="Writers at once.")
+@click.option("--api", callback=listed, metavar="A,B", help="Write over these APIs: s3, swift.")
+@click.option("--control/--no-control", default=True, help="Try syncs that do nothing first.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=2014, help="Decides all chance.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for durability.jsonl and logs; one that has some of it is completed.",
+)
+def command(
+    layouts: tuple[str, ...],
+    hardware: str | None,
+    cuts: int,
+    load: float | None,
+    workers: int,
+    api: tuple[str, ...] | None,
+    control: bool,
+    seed: int,
+    out: Path,
+) -> int:
+    """Write to each LAYOUT, cut the power of all its hosts at one instant, start it again on what
+    its disks have, and read every object that it had acknowledged.
+    """
+    from weighbridge import selection
+    from weighbridge.common.errors import (
+        EXIT_DIFFERENCE,
+        EXIT_FINE,
+        EXIT_INVALID,
+        EXIT_TARGET,
+        DriverError,
+        TargetError,
+        UsageError,
+    )
+    from weighbridge.conductor.durability import DurabilityPass, chosen_apis, missing, unfit
+    from weighbridge.conductor.interruption import interruptible
+    from weighbridge.environment import place, require
+    from weighbridge.results.analysis.durability import durability_of
+    from weighbridge.results.record.durability import read_cuts
+    from weighbridge.results.record.run_lock import lock_run_folder
+    from weighbridge.run import alone
+    from weighbridge.screen.durability_outcome import print_durability
+    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.suites import Durability
+
+    screen = console()
+    apis = chosen_apis(api)
+    hosts = selection.hardware_named(hardware)
+    planned = {
+        one.layout.name: one
+        for one in (selection.layout_named(name, hosts) for name in dict.fromkeys(layouts))
+    }
+    faults = [why for one in planned.values() if (why := unfit(one, hosts, apis))]
+    if faults:
+        raise UsageError("\n".join(faults))
+    where = place()
+    require(hosts, where)
+    wanted = Durability(cuts=cuts, load=load or 30.0, workers=workers, control=control)
+
+    def say(text: str) -> None:
+        print_line(screen, text, "dim")
+
+    introduce(hosts, screen)
+    with interruptible():
+        selection.check(list(planned.values()), hosts, where, say)
+    (out / "logs").mkdir(parents=True, exist_ok=True)
+    failed = False
+    with interruptible(), lock_run_folder(out), alone(hosts, where) as register:
+        register(str(out))
+        for name, is_control in missing(out, planned, wanted):
+            one = DurabilityPass(
+                planned[name],
+                hosts,
+                where,
+                say,
+                wanted=wanted,
+                apis=apis,
+                seed=seed,
+                folder=out,
+                control=is_control,
+            )
+            try:
+                one.run()
+            except (DriverError, TargetError) as error:
+                failed = True
+                print_line(screen, f"{name}: {error}", "red")
+    found = durability_of(read_cuts(out))
+    print_durability(found, screen)
+    if failed:
+        return EXIT_TARGET
+    if any(one.judgement == "lost" for one in found):
+        return EXIT_DIFFERENCE
+    return EXIT_FINE if any(one.judgement == "kept" for one in found) else EXIT_INVALID

@@ -1,0 +1,314 @@
+"""Power cuts of a layout under load: write, cut, start again on what is left, read everything."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, get_args
+
+from weighbridge.common.endpoint import Endpoint, ObjectApi
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.drivers.survival import (
+    Expected,
+    InspectOrder,
+    Operation,
+    WriteOrder,
+    Writing,
+    expected_after,
+    inspect,
+    record_operations,
+    unreadable,
+    writing,
+)
+from weighbridge.gateways import verify
+from weighbridge.results.record.durability import (
+    FINDINGS,
+    CutDisk,
+    Example,
+    PowerCut,
+    read_cuts,
+    record_cut,
+)
+from weighbridge.suites import Durability, Suite
+from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
+
+OBJECT_APIS: Final[tuple[ObjectApi, ...]] = get_args(ObjectApi)
+CONTROL_CUTS: Final = 2
+"""Of a control: it has to lose something once."""
+CONTROL_LOAD_S: Final = 10.0
+"""Its load at most: short, so that little reaches disks by itself."""
+FIRST_CUT: Final = 0.1
+"""No cut is in this first part of the load, in which little has been written."""
+_LOOK_S: Final = 1.0
+_INSPECTED_AT_ONCE: Final = 8
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A moment of the load that is remembered on all disks; between `before_s` and `after_s` on
+    CLOCK_MONOTONIC.
+    """
+
+    number: int
+    before_s: float
+    after_s: float
+
+
+def unfit(planned: Planned, hardware: Hardware, apis: Sequence[ObjectApi]) -> str:
+    """Why the power of a layout cannot be cut; empty if it can."""
+    name = planned.layout.name
+    if planned.gateway.already_runs:
+        return f"{name}: the power of a gateway that already runs is not this suite's to cut"
+    if not hardware.of.cuts_power:
+        return (
+            f"{name}: a machine's power is not this suite's to cut; it needs hardware of kind lab"
+        )
+    if why := planned.gateway.survives_not():
+        return f"{name}: {why}"
+    if not set(apis) & set(planned.gateway.apis()):
+        return f"{name}: has none of the APIs {', '.join(apis)}"
+    return ""
+
+
+def refuse_unfit(suite: Suite, planned: Sequence[Planned], hardware: Hardware) -> None:
+    """Raise UsageError where a suite asks for power cuts that cannot be."""
+    if suite.durability is None:
+        return
+    faults = [why for one in planned if (why := unfit(one, hardware, apis_of(suite)))]
+    if faults:
+        raise UsageError(
+            "\n".join(faults), advice="Leave `durability` out of the suite, or those layouts."
+        )
+
+
+def chosen_apis(given: Sequence[str] | None) -> tuple[ObjectApi, ...]:
+    """The APIs of these names, or all. Raises UsageError."""
+    unknown = sorted(set(given or ()) - set(OBJECT_APIS))
+    if unknown:
+        raise UsageError(
+            f"there is no API {', '.join(unknown)}", advice=f"APIs are {', '.join(OBJECT_APIS)}."
+        )
+    return tuple(one for one in OBJECT_APIS if given is None or one in given)
+
+
+def apis_of(suite: Suite) -> tuple[ObjectApi, ...]:
+    """The APIs over which objects are written."""
+    return tuple(api for api in OBJECT_APIS if api in suite.api)
+
+
+class DurabilityPass:
+    """The cuts of one layout, or those of its control, on a deployment of its own.
+
+    Lines of cuts are added to `folder` as each is done, and what the load did to its
+    `logs/survival-LAYOUT...jsonl`.
+    """
+
+    def __init__(
+        self,
+        planned: Planned,
+        hardware: Hardware,
+        place: StateFolders,
+        say: Say,
+        *,
+        wanted: Durability,
+        apis: Sequence[ObjectApi],
+        seed: int,
+        folder: Path,
+        control: bool = False,
+    ) -> None:
+        self._planned = planned
+        self._hardware = hardware
+        self._place = place
+        self._say = say
+        self._wanted = wanted
+        self._apis = apis
+        self._folder = folder
+        self._control = control
+        self._name = planned.layout.name + ("-control" if control else "")
+        self._seed = seed if wanted.seed is None else wanted.seed
+        self._random = random.Random(f"{self._seed} {self._name}")  # noqa: S311 - repeatable, not secret
+        self._count = min(CONTROL_CUTS, wanted.cuts) if control else wanted.cuts
+        self._load_s = min(CONTROL_LOAD_S, wanted.load) if control else wanted.load
+
+    def run(self) -> tuple[PowerCut, ...]:
+        """All cuts.
+
+        Raises TargetError when the layout does not start or fails under load, DriverError when the
+        load or the inspection does; StoreError. What was recorded stays.
+        """
+        logs = self._folder / "logs" / f"durability-{self._name}"
+        with deploy(
+            self._planned,
+            self._hardware,
+            self._place,
+            self._say,
+            logs=logs,
+            cuts=True,
+            nosync=self._control,
+        ) as deployment:
+            endpoints = tuple(one for one in deployment.endpoints if one.api in self._apis)
+            power = deployment.power_cuts()
+            order = self._order(endpoints)
+            operations, marks = self._load(deployment, power, order, logs)
+            path = self._folder / "logs" / f"survival-{self._name}.jsonl"
+            path.unlink(missing_ok=True)
+            record_operations(path, operations)
+            began_s = marks[0].before_s - self._moments[0]
+            return tuple(
+                self._cut(deployment, power, order, mark, expected, mark.before_s - began_s)
+                for mark in marks
+                for expected in [expected_after(operations, mark.before_s, mark.after_s)]
+            )
+
+    def _order(self, endpoints: tuple[Endpoint, ...]) -> WriteOrder:
+        return WriteOrder(
+            endpoints=endpoints,
+            prefix=f"wb-{secrets.token_hex(4)}",
+            sizes=self._wanted.sizes,
+            multipart=self._wanted.multipart,
+            workers=self._wanted.workers,
+            overwrites=self._wanted.overwrites,
+            deletes=self._wanted.deletes,
+            seed=self._seed,
+        )
+
+    def _load(
+        self, deployment: Deployment, power: PowerCuts, order: WriteOrder, logs: Path
+    ) -> tuple[tuple[Operation, ...], tuple[_Mark, ...]]:
+        """Write, and mark moments of it; nothing is outstanding at the end."""
+        first_s = FIRST_CUT * self._load_s
+        self._moments = sorted(
+            self._random.uniform(first_s, self._load_s) for _ in range(self._count)
+        )
+        self._say(
+            f"{self._name}: writing for {self._load_s:g} s, {self._count} moments of which are "
+            "power cuts"
+        )
+        log = logs.parent / f"survival-{self._name}.log"
+        with writing(deployment.client, order, log) as writer:
+            power.record()
+            began_s = time.monotonic()
+            writer.go()
+            marks = []
+            for moment_s in self._moments:
+                self._wait(deployment, writer, began_s + moment_s)
+                before_s = time.monotonic()
+                number = power.mark()
+                marks.append(_Mark(number, before_s, time.monotonic()))
+            deployment.check()
+            writer.stop()
+            power.cut()
+            return writer.operations(), tuple(marks)
+
+    def _wait(self, deployment: Deployment, writer: Writing, until_s: float) -> None:
+        """Wait for a moment, and look meanwhile whether the layout and its load are well."""
+        while (left_s := until_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, _LOOK_S))
+            writer.check()
+            if left_s > _LOOK_S:
+                deployment.check()
+
+    def _cut(
+        self,
+        deployment: Deployment,
+        power: PowerCuts,
+        order: WriteOrder,
+        mark: _Mark,
+        expected: tuple[Expected, ...],
+        at_s: float,
+    ) -> PowerCut:
+        """Start again as after a cut at a mark, and read everything."""
+        # Every second cut keeps nothing that was not flushed: what a store loses most by.
+        keep = 0.0 if mark.number % 2 or self._control else self._wanted.keep
+        seed = self._random.randrange(2**32)
+        began_s = time.monotonic()
+        disks = power.restore(mark.number, keep=keep, seed=seed)
+        why_not = ""
+        try:
+            deployment.start_again(tuple(deployment.hosts), self._quiet)
+            verify.verify(deployment.client, order.endpoints)
+        except UsageError:
+            raise
+        except TargetError as error:
+            why_not = error.message.splitlines()[0]
+            with suppress(TargetError):
+                deployment.check()
+        took_s = time.monotonic() - began_s
+        objects = unreadable(expected, why_not)
+        examples: tuple[Example, ...] = ()
+        if not why_not:
+            log = self._folder / "logs" / f"survival-{self._name}.log"
+            inspected = inspect(
+                deployment.client,
+                InspectOrder(
+                    endpoints=order.endpoints, seed=order.seed, threads=_INSPECTED_AT_ONCE
+                ),
+                expected,
+                log,
+            )
+            objects, examples = inspected.objects, inspected.examples
+            for text in inspected.notes:
+                self._say(f"{self._name}: cut {mark.number}: {text}")
+        cut = PowerCut(
+            layout=self._planned.layout.name,
+            release=self._planned.layout.release,
+            control=self._control,
+            number=mark.number,
+            at_s=round(at_s, 3),
+            seed=seed,
+            keep=keep,
+            serves_s=None if why_not else round(took_s, 3),
+            why_not=why_not,
+            objects=objects,
+            disks=tuple(map(_shown, disks)),
+            examples=examples,
+        )
+        record_cut(self._folder, cut)
+        self._say(f"{self._name}: cut {mark.number} of {self._count}: {words(cut)}")
+        return cut
+
+    def _quiet(self, text: str) -> None:
+        """What a start says, which is the same at every cut."""
+
+
+def words(cut: PowerCut) -> str:
+    """What a cut did, in a line."""
+    if cut.serves_s is None:
+        return f"does not serve any more: {cut.why_not}"
+    found = [f"{count:,} {name}" for name in FINDINGS if (count := cut.count(name))]
+    kept = f"serves after {cut.serves_s:.1f} s; of {cut.acknowledged:,} acknowledged objects"
+    return f"{kept} {', '.join(found)}" if found else f"{kept} none is lost"
+
+
+def _shown(disk: DiskAtCut) -> CutDisk:
+    return CutDisk(
+        name=disk.name,
+        writes=disk.writes,
+        flushes=disk.flushes,
+        unflushed_blocks=disk.unflushed_blocks,
+        kept_blocks=disk.kept_blocks,
+    )
+
+
+def missing(
+    folder: Path, layouts: Iterable[str], wanted: Durability
+) -> tuple[tuple[str, bool], ...]:
+    """Which passes a run lacks: a layout's name, and whether it is the control's."""
+    found = Counter((cut.layout, cut.control) for cut in read_cuts(folder))
+    passes = [
+        (name, control, min(CONTROL_CUTS, wanted.cuts) if control else wanted.cuts)
+        for name in layouts
+        for control in ((True, False) if wanted.control else (False,))
+    ]
+    return tuple((name, control) for name, control, count in passes if found[name, control] < count)
