@@ -60,6 +60,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         (b"5\r\nhello\r\n", b"hello", "cut off"),
         (b"5\r\nhel", b"hel", "cut off"),
         (b"3E8\r\n" + b"x" * 1000 + b"\r\n0\r\n\r\n", b"x" * 1000, "complete"),
+        (b"300\r\n" + b"x" * 768 + b"\r\n300\r\n" + b"x" * 768, b"x" * 1000, "longer"),
         (b"3E9\r\n" + b"x" * 1001 + b"\r\n0\r\n\r\n", b"x" * 1000, "longer"),
     ],
 )

@@ -238,5 +238,6 @@ def test_a_store_that_makes_no_container_is_an_error_without_its_secrets(
 
 def test_operations_are_kept_in_a_file_of_the_run(tmp_path: Path) -> None:
     operations = [operation(1), operation(2, "delete", acknowledged=False, error="no answer")]
+    record_operations(tmp_path / "operations.jsonl", operations[:1])
     record_operations(tmp_path / "operations.jsonl", operations)
     assert list(read_operations(tmp_path / "operations.jsonl")) == operations
