@@ -233,6 +233,16 @@ def test_a_listing_that_goes_round_is_ended(
     assert not findings(found)
 
 
+def test_a_page_that_never_ends_is_no_listing(
+    planted: Planted, host: FakeHost, tmp_path: Path
+) -> None:
+    planted.add("good", "swift", there=2)
+    planted.store.list_answer = _endless
+    found = planted.inspect(host, tmp_path / "log", within_s=0.5)
+    assert findings(found) == {"good": "not-listed"}
+    assert found.notes[0].startswith("wb-swift-0: no complete listing: 200, longer: xxx")
+
+
 def test_objects_of_a_container_that_cannot_be_listed_are_not_listed(
     planted: Planted, host: FakeHost, tmp_path: Path
 ) -> None:
