@@ -17,6 +17,8 @@ from weighbridge.drivers.survival.operation import object_name
 from weighbridge.results.record.durability import FINDINGS, FoundObjects
 from weighbridge.topologies.fake import FakeHost
 
+pytestmark = pytest.mark.long  # starts programs in every test
+
 SEED = 11
 SIZE = 4096
 BODIES = Bodies(SEED)

@@ -27,6 +27,8 @@ from weighbridge.drivers.survival.bodies import Bodies
 from weighbridge.drivers.survival.operation import object_name
 from weighbridge.topologies.fake import FakeHost
 
+pytestmark = pytest.mark.long  # starts programs in every test
+
 Ordered = Callable[..., WriteOrder]
 
 
