@@ -226,6 +226,19 @@ def test_a_load_whose_program_is_killed_is_noticed_and_says_no_operations(
             one.stop()
 
 
+def test_a_load_that_is_left_in_its_midst_ends_its_program(
+    host: FakeHost, store: SurvivorStore, ordered: Ordered, tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        writing(host, ordered(multipart=False), tmp_path / "log") as one,
+    ):
+        one.go()
+        raise ZeroDivisionError
+    (program,) = host._programs
+    assert program.poll() is not None
+
+
 def test_a_store_that_makes_no_container_is_an_error_without_its_secrets(
     host: FakeHost, ordered: Ordered, store: SurvivorStore, tmp_path: Path
 ) -> None:
