@@ -228,7 +228,7 @@ class LayoutDurability(Record):
                 "such cuts lose anything (95 %)."
             )
         of = f"of {store.acknowledged:,} acknowledged objects and {store.deleted:,} deletions"
-        each = listed(list(_finding_words(store, LOSSES))) or "none lost"
+        each = listed(list(_finding_words(store, LOSSES)) or ["none lost"])
         if self.judgement == "lost":
             return (
                 f"{self.layout} {self._loss_words()} under load: {each}, {of} (at most "
