@@ -53,13 +53,12 @@ def log_in_at(endpoint: Endpoint, timeout_s: float) -> Access:
             storage, token = _swift_token(endpoint, timeout_s)
         keys = ("", "", token)
     tls = storage.scheme == "https"
+    with answered("auth"):  # whatever storage URL an auth service answers
+        port = storage.port or USUAL_PORTS["https" if tls else "http"]
+    context = ssl.create_default_context(cafile=endpoint.ca_file) if tls else None
     return Access(
         api=endpoint.api,
-        place=Place(
-            storage.hostname or "",
-            storage.port or USUAL_PORTS[storage.scheme],
-            ssl.create_default_context(cafile=endpoint.ca_file) if tls else None,
-        ),
+        place=Place(storage.hostname or "", port, context),
         host=storage.netloc,
         base_path=storage.path.rstrip("/"),
         region=endpoint.region,

@@ -14,6 +14,8 @@ from weighbridge.drivers.survival.connection import NoAnswer
 
 _S3_PAGE: Final = 1000
 _SWIFT_PAGE: Final = 10_000
+_PAGE_BYTES: Final = 4 * 2**20
+"""Much more than a page of our names takes."""
 _OTHERS: Final = 10_000
 """So many names that nobody has written are read; more are a listing without an end."""
 _PAUSE_S: Final = 1.0
@@ -74,7 +76,7 @@ def _page(requests: Requests, container: str, after: str) -> tuple[list[str], bo
         if is_s3
         else f"limit={_SWIFT_PAGE}&marker={marker}"
     )
-    answer = requests.ask("GET", f"/{container}", query=query, most_bytes=plain_xml.LARGEST_BYTES)
+    answer = requests.ask("GET", f"/{container}", query=query, most_bytes=_PAGE_BYTES)
     if answer.status not in (200, 204) or answer.end != "complete":
         said = answer.body[:_WORDS].decode(errors="replace")
         raise _NoPage(f"{answer.status}, {answer.end}: {said}")

@@ -1,4 +1,4 @@
-"""What a load did to objects: one operation on each line of `operations.jsonl`."""
+"""What a load did to objects: one operation on each line of a file of the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.record import Record
 from weighbridge.results.record.durability import Way
 from weighbridge.results.record.reading import read_lines
-from weighbridge.results.record.writing import append_line
+from weighbridge.results.record.writing import write_atomically
 
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{2,62}$")]
 """A bucket or container that every API takes, and no URL has to quote."""
@@ -20,8 +20,6 @@ ObjectName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 Version = Annotated[int, Field(ge=1, lt=2**32)]
 """Which operation on its object it is, from 1 on."""
 LONGEST_ERROR: Final = 300
-_LINES: Final = 10_000
-"""Operations that are written to a file at once."""
 
 
 class Operation(Record):
@@ -56,15 +54,9 @@ def object_name(api: str, container: str, name: str) -> str:
 
 
 def record_operations(path: Path, operations: Iterable[Operation]) -> None:
-    """Append operations to a file of a run folder. Raises StoreError."""
-    lines: list[str] = []
-    for one in operations:
-        lines.append(one.model_dump_json(exclude_defaults=True))
-        if len(lines) == _LINES:
-            append_line(path, "\n".join(lines))
-            lines.clear()
-    if lines:
-        append_line(path, "\n".join(lines))
+    """Write the operations of a load to a file of a run folder, in one. Raises StoreError."""
+    lines = (one.model_dump_json(exclude_defaults=True) + "\n" for one in operations)
+    write_atomically(path, "".join(lines))
 
 
 def read_operations(path: Path) -> Iterator[Operation]:

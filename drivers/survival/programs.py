@@ -60,13 +60,20 @@ class Inspection(Record):
 
 
 class _Followed:
-    """A program on a host whose lines are read as they come."""
+    """A program on a host whose lines are read as they come. `name` is for messages."""
 
     def __init__(
-        self, programs: ClientPrograms, stdout: IO[bytes], lines: TypeAdapter[Any], log: Path
+        self,
+        programs: ClientPrograms,
+        stdout: IO[bytes],
+        lines: TypeAdapter[Any],
+        *,
+        name: str,
+        log: Path,
     ) -> None:
         self._programs = programs
         self._adapter = lines
+        self._name = name
         self._log = log
         self._read: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
         self._fault = ""
@@ -98,9 +105,7 @@ class _Followed:
     def check(self) -> None:
         """Raise DriverError when the program has failed or ended."""
         if self._fault:
-            raise DriverError(
-                "\n".join([f"{self._log.stem}: {self._fault}", *last_lines(self._log)])
-            )
+            raise self.error(self._fault)
         self._programs.check()
 
     def next(self, silence_s: float) -> Record:
@@ -118,7 +123,7 @@ class _Followed:
 
     def error(self, what: str) -> DriverError:
         """An error with the last lines of the program's log."""
-        return DriverError("\n".join([f"{self._log.stem}: {what}", *last_lines(self._log)]))
+        return DriverError("\n".join([f"{self._name}: {what}", *last_lines(self._log)]))
 
 
 @contextlib.contextmanager
@@ -130,7 +135,8 @@ def _program(
         program = programs.add(host, module, host.module(module), log, given.encode())
         if program.stdin is None or program.stdout is None:
             raise DriverError(f"{host.name}: {module} has no pipes")
-        yield _Followed(programs, program.stdout, lines, log), program.stdin
+        name = f"{host.name}: {module.rpartition('.')[2]}"
+        yield _Followed(programs, program.stdout, lines, name=name, log=log), program.stdin
 
 
 class Writing:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
 from typing import Final
 
 from weighbridge.common.credential import redacted
@@ -130,7 +131,7 @@ class ObjectReads:
     def run(self) -> list[Judged]:
         """All objects, in their order."""
         waiting = list(range(len(self._objects)))
-        for attempt in range(2**31):
+        for attempt in count():
             self._read_each(waiting, is_first=attempt == 0)
             waiting = [at for at in waiting if self._found[at] is None]
             if not waiting or time.monotonic() >= self._retry_until_s:

@@ -18,7 +18,7 @@ S3_PARTS: Final = (5 * 2**20, 2**20)
 """Bytes of the parts of an upload: all but the last have at least 5 MiB."""
 SWIFT_SEGMENTS: Final = (2**20, 2**16)
 """Bytes of the segments of a static large object."""
-_WORDS: Final = 120
+_WORDS: Final = 200
 
 
 def parts_of(api: str) -> tuple[int, ...]:

@@ -139,10 +139,6 @@ class CutSeries(Record):
         """The objects that are named, each with its cut."""
         return tuple((cut, one) for cut in self.cuts for one in cut.examples)
 
-    def listing_words(self) -> tuple[str, ...]:
-        """`3,100 not listed`: what listings have wrong."""
-        return tuple(_finding_words(self, LISTINGS))
-
 
 class LayoutDurability(Record):
     """One layout: its cuts, those of its control, and what they show."""
@@ -183,21 +179,21 @@ class LayoutDurability(Record):
     def mark(self) -> PowerMark:
         """What stands beside its write results."""
         store = self.store
-        brief = f"{store.losing} of {store.made}"
+        count = f"{store.losing} of {store.made}"
         if self.why:
-            text, brief = f"cannot tell: {self.why}", "cannot tell"
+            text, count = f"cannot tell: {self.why}", "cannot tell"
         elif store.losing:
             text = self._loss_words()
         else:
             cuts = counted(store.made, "cut")
             text = f"{cuts}: 0 of {store.acknowledged:,} acknowledged lost"
-        listings = store.listing_words()
         return PowerMark(
             layout=self.layout,
             judgement=self.judgement,
-            words="; ".join((text, *listings[:1])) + "".join(f", {one}" for one in listings[1:]),
-            loss=self._loss_words() if self.judgement == "lost" else "",
-            brief=f"{brief} ({', '.join(listings)})" if listings else brief,
+            said=text,
+            count=count,
+            listings=tuple(_finding_words(store, LISTINGS)),
+            loss=text if self.judgement == "lost" else "",
         )
 
     @property
@@ -228,7 +224,7 @@ class LayoutDurability(Record):
                 "such cuts lose anything (95 %)."
             )
         of = f"of {store.acknowledged:,} acknowledged objects and {store.deleted:,} deletions"
-        each = listed(list(_finding_words(store, LOSSES))) or "none lost"
+        each = listed(list(_finding_words(store, LOSSES)) or ["none lost"])
         if self.judgement == "lost":
             return (
                 f"{self.layout} {self._loss_words()} under load: {each}, {of} (at most "

@@ -24,12 +24,24 @@ class PowerMark(Record):
     layout: str
     judgement: Judgement | None
     """None: the layout was not tried."""
-    words: str
-    """`20 cuts: 0 of 41,200 acknowledged lost; 3,100 not listed`."""
-    brief: str
-    """The cuts that lost writes, where there is little room: `0 of 20 (3,100 not listed)`."""
+    said: str
+    """`20 cuts: 0 of 41,200 acknowledged lost`."""
+    count: str
+    """The cuts that lost writes, for a narrow column: `0 of 20`."""
+    listings: tuple[str, ...] = ()
+    """What listings have wrong: `3,100 not listed`."""
     loss: str = ""
     """`lost acknowledged writes in 3 of 20 power cuts`, for titles; empty if none were lost."""
+
+    @property
+    def words(self) -> str:
+        """`20 cuts: 0 of 41,200 acknowledged lost; 3,100 not listed`."""
+        return f"{self.said}; {', '.join(self.listings)}" if self.listings else self.said
+
+    @property
+    def brief(self) -> str:
+        """`0 of 20 (3,100 not listed)`: where there is little room."""
+        return f"{self.count} ({', '.join(self.listings)})" if self.listings else self.count
 
     @property
     def lost(self) -> bool:
@@ -39,7 +51,7 @@ class PowerMark(Record):
 
 def not_tried(layout: str) -> PowerMark:
     """The mark of a layout that was not tried, beside one that was."""
-    return PowerMark(layout=layout, judgement=None, words="not tried", brief="not tried")
+    return PowerMark(layout=layout, judgement=None, said="not tried", count="not tried")
 
 
 def power_words(marks: Iterable[PowerMark]) -> str:

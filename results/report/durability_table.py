@@ -55,13 +55,14 @@ def durability_section(found: Sequence[LayoutDurability]) -> DurabilitySection |
     if not found:
         return None
     seen = tuple(one for one in FINDINGS if one in ALWAYS or _is_seen(one, found))
+    unseen = [FINDING_WORDS[one] for one in FINDINGS if one not in seen]
     return DurabilitySection(
         sentences=tuple(one.sentence for one in found),
         layouts=_layouts(found, seen),
         controls=_controls(found, seen),
         kinds=_kinds(found, seen),
         examples=_examples(found),
-        unseen=listed([FINDING_WORDS[one] for one in FINDINGS if one not in seen], "or"),
+        unseen=listed(unseen, "or") if unseen else "",
         more=tuple(
             f"{one.layout}: {left:,} more, in durability.jsonl of the run folder"
             for one in found

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from weighbridge.results.analysis.kinds import kind_of
+from weighbridge.results.analysis.power_mark import loss_words, marks_of, with_losses
 from weighbridge.results.analysis.sameness import verdict, warnings
 from weighbridge.results.figures import counted, listed, upper
 from weighbridge.results.slides.evidence import Evidence, rests_on
@@ -87,11 +88,11 @@ def _title(evidence: Evidence) -> str:
             f"{len(bad)} of {counted(cells, 'figure')} {'does' if len(bad) == 1 else 'do'} not "
             f"count{others}"
         )
-    return (
-        _in_doubt(evidence)
-        or f"{_all_of(cells)} of {counted(evidence.repeats[0], 'repeat')} or more, and nothing is "
-        "in doubt"
-    )
+    marks = marks_of([row.power for row in evidence.rows])
+    counts = f"{_all_of(cells)} of {counted(evidence.repeats[0], 'repeat')} or more"
+    if loss_words(marks):
+        return with_losses(_in_doubt(evidence) or counts, marks)
+    return _in_doubt(evidence) or f"{counts}, and nothing is in doubt"
 
 
 def _in_doubt(evidence: Evidence) -> str:

@@ -8,12 +8,19 @@ from typing import Final
 from weighbridge.results.analysis.durability import LISTINGS, LayoutDurability
 from weighbridge.results.analysis.power_mark import loss_words
 from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.figures import counted, show_figure, upper
+from weighbridge.results.figures import counted, show_figure
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell, head_cells
 
 MOST: Final = 8
 """The most layouts that are readable; the notes have all."""
-_HEAD: Final = ("", "cuts that lost", "acknowledged", "not listed", "serves after", "control lost")
+_HEAD: Final = (
+    "",
+    "cuts that lost",
+    "acknowledged",
+    "listed wrongly",
+    "serves after",
+    "control lost",
+)
 
 
 def durability_slides(found: Sequence[LayoutDurability], look: Look) -> tuple[Slide, ...]:
@@ -40,7 +47,7 @@ def _title(found: Sequence[LayoutDurability]) -> str:
     """Who lost writes; else of whom it cannot be told; else that none did."""
     marks = [one.mark for one in found]
     if lost := loss_words(marks):
-        return upper("; ".join(lost))
+        return "; ".join(lost)
     unknown = [one.layout for one in found if one.judgement == "cannot-tell"]
     if unknown:
         return f"What a power cut takes of {', '.join(unknown)} cannot be told"

@@ -34,8 +34,12 @@ class SurvivorStore:
     """By name: what a GET with X-Newest gives."""
     writes: Callable[[Any], bool] | None = None
     """The same for every PUT of an object."""
+    refuses_containers: bool = False
+    """Whether no container can be made; the answer repeats what the request had."""
     listed: Callable[[str, list[str]], list[str]] = lambda _, names: names
     """The names that a listing of a container has."""
+    list_answer: Callable[[Any], bool] | None = None
+    """Answers a listing in its place if it returns True."""
     requests: list[str] = field(default_factory=list)
     """`METHOD path?query` of each."""
 
@@ -86,7 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         tag = hashlib.md5(body).hexdigest()
         store = self.store
-        if not name:
+        if not name and store.refuses_containers:
+            self.answer(403, str(self.headers).encode())
+        elif not name:
             store.objects.setdefault(container, {})
             self.answer(201)
         elif store.writes is not None and store.writes(self):
@@ -152,6 +158,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(200, body)
 
     def _list(self, api: str, container: str, query: dict[str, str]) -> None:
+        if self.store.list_answer is not None and self.store.list_answer(self):
+            return
         after = query.get("marker" if api == "swift" else "start-after", "")
         names = self.store.listed(container, sorted(self.store.objects[container]))
         names = [name for name in names if name > after]

@@ -233,7 +233,10 @@ def test_addresses_follow_the_order_of_the_hardware_file() -> None:
 
 def test_the_switch_has_a_port_for_each_host_with_the_mtu_of_the_network() -> None:
     batch = network.switch_batch([network.Port(3, 4711, "10.80.0.13")], 9000)
-    assert "link add port3 mtu 9000 type veth peer name eth0 mtu 9000 netns 4711\n" in batch
+    assert (
+        "link add port3 mtu 9000 type veth peer name eth0 mtu 9000 address 02:00:00:00:00:03 "
+        "netns 4711\n"
+    ) in batch
     assert "link set port3 master br0 up\n" in batch
 
 

@@ -238,7 +238,8 @@ class Bundle:
 
     def write(self) -> None:
         """Make the bundle's folders and config.json."""
-        for name in ("rootfs", "upper", "work", "root") if self.image is not None else ("rootfs",):
+        own = ("upper", "work") if self.root is None else ("root",)
+        for name in ("rootfs", *own) if self.image is not None else ("rootfs",):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
         (self.folder / "config.json").write_text(json.dumps(self.config(), indent=1))

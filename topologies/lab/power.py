@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from weighbridge.common.errors import TargetError
+from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.lab import ending
 from weighbridge.topologies.lab.model_disks import ModelDisks, RestoredDisk
 from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
-
-if TYPE_CHECKING:
-    from weighbridge.topologies.lab.lab import LabHosts
 
 
 class LabPowerCuts(PowerCuts):
     """All hosts of a deployment but its clients."""
 
     def __init__(
-        self, hosts: LabHosts, names: tuple[str, ...], model_disks: ModelDisks, folder: Path
+        self, hosts: Hosts, names: tuple[str, ...], model_disks: ModelDisks, folder: Path
     ) -> None:
         self._hosts = hosts
         self._names = names

@@ -41,6 +41,8 @@ _FAR: Final = 1000
 _METRICS: Final = tuple(one for one in METRICS.values() if one.terminal)
 _RATES: Final = tuple(one.terminal for one in _METRICS if one.group in ("latency", "count"))
 _USES: Final = (*(one.terminal for one in _METRICS if one.group == "cost"), "saturated")
+_WORDS: Final = ("saturated", CUTS_THAT_LOST)
+"""Columns of words."""
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
@@ -153,17 +155,31 @@ def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> No
 
 
 def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
-    """The table in parts that fit, with the spread of repeats if that fits, too."""
-    several = len({row.driver for row in rows}) > 1
+    """The table in parts that fit, with the spread of repeats if that fits, too.
+
+    What power cuts did has a part of its own where there is no room beside the rates.
+    """
+    several, cuts = len({row.driver for row in rows}) > 1, drawing.cuts(rows)
     if console.width < BOTH and any(row.within("max") is not None for row in rows):
-        console.print(drawing.table(rows, several=several, only=drawing.rates))
-        console.print(drawing.table(rows, several=several, only=_RATES))
+        parts = [drawing.table(rows, several=several, only=one) for one in (drawing.rates, _RATES)]
+        apart = cuts
     else:
         tables = [
-            drawing.table(rows, several=several, spread=spread, only=(*drawing.rates, *rates))
+            drawing.table(
+                rows, several=several, spread=spread, only=(*drawing.rates, *rates, *beside)
+            )
+            for beside in dict.fromkeys((cuts, ()))
             for spread, rates in ((True, _RATES), (False, _RATES), (False, _RATES[1:]))
         ]
-        console.print(next((table for table in tables if _fits(table, console)), tables[-1]))
+        place = next(
+            (place for place, table in enumerate(tables) if _fits(table, console)), len(tables) - 1
+        )
+        parts, apart = [tables[place]], cuts if place > 2 else ()
+    if apart:
+        writes = [row for row in rows if row.power is not None]
+        parts.append(drawing.table(writes, several=several, only=apart))
+    for table in parts:
+        console.print(table)
     if any(row.resources for row in rows):
         console.print(drawing.table(rows, several=several, only=_USES))
 
@@ -205,7 +221,8 @@ class _RowTable:
 
         `several`: with a column of drivers; `spread`: with the ± of repeats.
         """
-        titles = (*self.rates, *_RATES, *_USES) if only is None else tuple(only)
+        every = (*self.rates, *_RATES, *_USES, *self.cuts(rows))
+        titles = every if only is None else tuple(only)
         several_apis = len({row.api for row in rows}) > 1
         marked = self.rates[0] in titles and any(marks(row, self.reasons) for row in rows)
         apis, drivers = ["api"] * several_apis, ["driver"] * several
@@ -213,12 +230,7 @@ class _RowTable:
         for title in ("workload", *apis, *drivers, "layout"):
             table.add_column(title)
         for title in ("workers", *titles):
-            table.add_column(
-                title, justify="left" if title == "saturated" else "right", no_wrap=True
-            )
-        power = self.rates[0] in titles and any(row.power is not None for row in rows)
-        if power:
-            table.add_column(CUTS_THAT_LOST)
+            table.add_column(title, justify="left" if title in _WORDS else "right", no_wrap=True)
         if marked:
             table.add_column("in doubt" if spread else "", no_wrap=True)
         before = None
@@ -231,9 +243,8 @@ class _RowTable:
             ways = (*[row.api] * several_apis, *[driver_label(row.driver)] * several)
             cells = self._cells(row, spread=spread)
             texts = (name, *ways, row.layout, str(row.workers), *(cells[title] for title in titles))
-            lost = [row.power.brief if row.power is not None else ""] * power
             table.add_row(
-                *map(escape, (*texts, *lost, *[marks(row, self.reasons)] * marked)),
+                *map(escape, (*texts, *[marks(row, self.reasons)] * marked)),
                 style="" if row.ranked else "dim italic",
             )
         return table
@@ -247,7 +258,12 @@ class _RowTable:
         return cells | {
             self.unit or "bandwidth": self._bandwidth(row.value("bandwidth")),
             "saturated": limit or UNKNOWN,
+            CUTS_THAT_LOST: row.power.count if row.power is not None else "",
         }
+
+    def cuts(self, rows: Sequence[Row]) -> tuple[str, ...]:
+        """The title of the column of power cuts, if there were any."""
+        return (CUTS_THAT_LOST,) if any(row.power is not None for row in rows) else ()
 
     def head(self, metric: Metric) -> str:
         """The head of a metric's column; for bandwidths it is the unit."""

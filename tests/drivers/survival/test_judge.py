@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from load_history import operation
@@ -82,6 +82,12 @@ def test_a_failed_operation_stays_possible_but_an_answered_one_is_not_in_flight(
     assert (found.acknowledged, found.in_flight) == ("written", False)
 
 
+def test_a_failed_write_stays_possible_even_after_another_that_was_acknowledged() -> None:
+    failed = operation(2, acknowledged=False, answered_s=None, error="timed out")
+    found = after(operation(1), failed, operation(3))
+    assert (found.allowed, found.older) == ((2, 3), (1,))
+
+
 def test_objects_of_one_name_in_other_containers_and_apis_are_others() -> None:
     one, two, three = operation(1), operation(1, container="other"), operation(1, api="swift")
     assert len(expected_after([one, two, three], LATE, LATE)) == 3
@@ -123,6 +129,7 @@ def states_at(history: Sequence[Operation], cut_s: float) -> set[int]:
     return states
 
 
+@settings(max_examples=500, deadline=None, derandomize=True, database=None)
 @given(histories(), st.integers(0, 40), st.integers(0, 8))
 def test_allowed_is_what_a_store_that_keeps_its_word_can_hold_at_the_cut(
     history: list[Operation], begin: int, length: int

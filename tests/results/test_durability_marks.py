@@ -1,0 +1,321 @@
+"""What power cuts did stands beside all that is written: in every output of a run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fake_run import WORKLOADS, fake_run
+from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
+from talks import slide, text_of
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results import derive
+from weighbridge.results.analysis.cards import card_words
+from weighbridge.results.analysis.findings import headline
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.charts.gallery import gallery_of
+from weighbridge.results.derivation import Derived
+from weighbridge.results.export.durability_table import durability_table
+from weighbridge.results.export.json_format import json_file, json_schema
+from weighbridge.results.export.paper import effects_paper, summary_paper
+from weighbridge.results.export.query import ask
+from weighbridge.results.export.run_tables import summary_table
+from weighbridge.results.record.durability import MOST_EXAMPLES, read_cuts, record_cut
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.report.durability_table import durability_section
+from weighbridge.results.report.tables import effect_lines, results_table
+from weighbridge.results.slides.evidence import evidence
+from weighbridge.results.slides.talk import talk
+
+LAYOUTS = ("rgw-beast", "swift", "rgw-haproxy")
+SHORT = tuple(
+    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:2]
+)
+LOST = "lost acknowledged writes in 3 of 20 power cuts"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """`rgw-beast` keeps, `swift` loses, `rgw-haproxy` was not tried."""
+    store = fake_run(
+        tmp_path_factory.mktemp("runs"), layouts=LAYOUTS, workloads=SHORT, telemetry=False
+    )
+    record_made_cuts(store.folder)
+    return store
+
+
+@pytest.fixture(scope="module")
+def derived(run: RunStore) -> Derived:
+    return derive(run.folder, pictures=False)
+
+
+@pytest.fixture(scope="module")
+def page(derived: Derived) -> str:
+    return derived.report.read_text()
+
+
+def test_a_layout_that_lost_is_ranked_as_before_and_named_in_the_headline(
+    derived: Derived, tmp_path: Path
+) -> None:
+    store = fake_run(tmp_path, layouts=LAYOUTS, workloads=SHORT, telemetry=False)
+    before = RunData(store.folder).comparison
+    assert [one.verdict for one in derived.comparison.effects] == [
+        one.verdict for one in before.effects
+    ]
+    assert all(row.ranked and not row.provisional for row in derived.rows if row.power is not None)
+    assert headline(derived.findings).endswith(f"; swift {LOST}")
+
+
+def test_sentences_and_cards_of_writes_have_the_marks_of_both_sides_and_reads_have_none(
+    derived: Derived,
+) -> None:
+    marked = set()
+    for finding in derived.findings:
+        card = card_words(finding).detail
+        if finding.operation == "read":
+            assert "ower cuts" not in finding.text + card
+            continue
+        assert "Power cuts: " in finding.text
+        for name in (finding.faster, finding.slower):
+            words = {"rgw-haproxy": "not tried", "swift": LOST}.get(name, "20 cuts: 0 of 17,081")
+            assert f"{name} ({words}" in finding.text
+            brief = {"rgw-haproxy": "not tried", "swift": "3 of 20 ("}.get(name, "0 of 20")
+            assert f"{name} {brief}" in card
+            marked.add(name)
+    assert marked == set(LAYOUTS)
+
+
+def test_the_loss_is_a_reason_with_a_letter_that_is_beside_its_cells_alone(
+    derived: Derived,
+) -> None:
+    (reason,) = [one for one in derived.reasons if one.status == "not durable"]
+    assert reason.text.startswith(f"not durable: {LOST}; 4,041 not listed (swift: 1 MB writes")
+    assert {layout for layout, _, _ in reason.cells} == {"swift"}
+    assert {kind[1] for _, kind, _ in reason.cells} == {"write"}
+
+
+def test_the_table_of_results_has_the_words_beside_the_layout_of_each_write(
+    derived: Derived,
+) -> None:
+    table = results_table(derived.rows, derived.reasons)
+    titles = [one.title for one in table.columns]
+    place = titles.index("Power cuts")
+    assert titles[place - 1] == "Layout"
+    for line, row in zip(table.lines, derived.rows, strict=True):
+        assert len(line.cells) == len(titles)
+        assert line.cells[place - 1] == row.layout
+        assert line.lost == (row.layout == "swift" and row.operation == "write")
+        assert bool(line.cells[place]) == (row.operation == "write")
+    writes = [line for line in effect_lines(derived.comparison) if "writes" in line.cells[0]]
+    assert all("power cuts that lost writes: " in line.cells[-1] for line in writes)
+
+
+def test_the_report_has_the_section_with_controls_apart_and_its_charts(
+    page: str, derived: Derived
+) -> None:
+    assert page.count('id="durability"') == 1
+    assert 'href="#durability"' in page
+    section = page[page.index('id="durability"') : page.index('id="keeping"')]
+    stores, controls = section.split("<h3>The controls</h3>")
+    assert "17,081" in stores
+    assert "2,303 in 2 cuts" in controls
+    assert "2,303" not in stores
+    assert "3.2 % to 38 %" in stores
+    assert "object-0003-4096" in stores
+    assert 'data-spec="power-cuts-swift"' in stores
+    assert 'data-spec="power-cut-controls-swift-control"' in controls
+    assert f'class="cuts lost" data-value="{LOST}; 4,041 not listed"' in page
+
+
+def test_captions_of_charts_that_may_show_writes_have_the_marks(run: RunStore) -> None:
+    figures = gallery_of(run.folder).figures
+    said = {one.name for one in figures if f"swift ({LOST}" in one.caption}
+    assert {"throughput-by-workers", "latency-by-workers", "throughput-bars", "recap-map"} <= said
+    assert "latency-over-time-small-write" in said
+    assert "latency-over-time-small-read" not in said
+    own = {one.name for one in figures if one.section == "durability"}
+    assert own == {"power-cuts", "power-cut-controls"}
+    assert not own & said
+
+
+def test_the_chart_has_a_mark_for_each_cut_losses_and_listings_apart(run: RunStore) -> None:
+    figures = {one.name: one for one in gallery_of(run.folder).figures}
+    beast, swift = figures["power-cuts"].panels
+    assert {mark.kind: len(mark.spots) for mark in beast.marks} == {
+        "dot": 20,
+        "hollow": 0,
+        "cross": 0,
+    }
+    assert {mark.kind: len(mark.spots) for mark in swift.marks} == {
+        "dot": 17,
+        "hollow": 20,
+        "cross": 3,
+    }
+    assert (beast.x, beast.y) == (swift.x, swift.y)
+    assert len(swift.lines) == 20
+    assert [len(panel.lines) for panel in figures["power-cut-controls"].panels] == [2, 2]
+
+
+def test_slides_have_the_marks_and_one_slide_is_about_power_cuts(run: RunStore) -> None:
+    deck = talk(evidence(run))
+    assert [one.key for one in deck.slides].count("power-cuts") == 1
+    own = slide(deck, "power-cuts")
+    assert own.title == f"swift {LOST}"
+    assert any("At most 14 %" in note for note in own.notes)
+    for start in ("answer", "recap", "throughput-small-write", "latency-small-write", "limits"):
+        assert LOST in text_of(slide(deck, start)), start
+    for start in ("throughput-small-write", "latency-small-write", "recap"):
+        assert "rgw-haproxy not tried" in slide(deck, start).foot
+    assert "ower cuts" not in text_of(slide(deck, "throughput-small-read"))
+    assert any(f"swift ({LOST}" in note for note in slide(deck, "throughput-small-write").notes)
+
+
+def test_papers_mark_the_layout_and_explain_the_mark(run: RunStore) -> None:
+    data = RunData(run.folder)
+    paper = summary_paper(data)
+    marked = [line for group in paper.groups for line in group if line[2].endswith("¶")]
+    assert {(line[0], line[2].split()[0]) for line in marked} == {("1 MB writes", "swift")}
+    assert "¶: lost acknowledged writes in power cuts." in paper.notes
+    for notes in (paper.notes, effects_paper(data, data.comparison).notes):
+        assert any("rgw-haproxy (not tried)" in note for note in notes)
+
+
+def test_exports_have_a_line_for_each_cut_and_kind_and_agree_with_each_other(
+    run: RunStore, derived: Derived
+) -> None:
+    data = RunData(run.folder)
+    table = durability_table([data])
+    assert len(table.lines) == 2 * (20 + 2) * 3
+    assert sum(int(str(one)) for one in table.column("lost")) == 10 + 2303 + 1642
+    lines = list(csv.DictReader((derived.folder / "durability.csv").read_text().splitlines()))
+    assert [int(line["not_listed"]) for line in lines] == [*table.column("not_listed")]
+    assert {line["control"] for line in lines} == {"true", "false"}
+    document = json.loads(json_file(data, [table]).content)
+    assert document["tables"]["durability"][0]["layout"] == "rgw-beast"
+    assert "durability" in json_schema()["properties"]["tables"]["properties"]
+    found = ask("SELECT sum(torn) FROM durability WHERE NOT control AND layout = 'swift'", [data])
+    assert found.lines == ((2,),)
+    summary = summary_table([data])
+    said = dict(zip(summary.column("layout"), summary.column("power_cuts"), strict=True))
+    assert said["swift"] == f"{LOST}; 4,041 not listed"
+    assert said["rgw-haproxy"] == "not tried"
+
+
+def test_a_cut_after_which_nothing_was_read_still_has_a_line(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False)
+    record_cut(store.folder, dead_cut("swift", 1, objects=()))
+    (line,) = durability_table([RunData(store.folder)]).lines
+    assert "osd.0 did not start" in line
+    page = derive(store.folder, pictures=False).report.read_text()
+    assert "swift, cut 1: osd.0 did not start" in page
+    assert "cannot tell: it served after none of 1 cut" in page
+
+
+def test_that_nothing_can_be_told_is_said_wherever_a_figure_would_be(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT, telemetry=False)
+    for cut in kept_cuts(controls=0):
+        record_cut(store.folder, cut)
+    made = derive(store.folder, pictures=False)
+    words = "cannot tell: there was no control"
+    assert words in made.report.read_text()
+    assert all("rgw-beast cannot tell" in card for card in _cards(made))
+    own = slide(talk(evidence(store)), "power-cuts")
+    assert own.title == "What a power cut takes of rgw-beast cannot be told"
+    assert "not run" in text_of(own)
+
+
+def test_if_nothing_was_lost_the_slide_says_so_and_nothing_is_marked_as_lost(
+    tmp_path: Path,
+) -> None:
+    store = fake_run(tmp_path, workloads=SHORT, telemetry=False)
+    for cut in (*kept_cuts("rgw-beast"), *kept_cuts("swift")):
+        record_cut(store.folder, cut)
+    assert slide(talk(evidence(store)), "power-cuts").title == (
+        "No power cut took an acknowledged write"
+    )
+    made = derive(store.folder, pictures=False)
+    assert "lost acknowledged" not in headline(made.findings)
+    assert not [one for one in made.reasons if one.status == "not durable"]
+    assert 'class="cuts lost"' not in made.report.read_text()
+
+
+def test_texts_from_hosts_are_harmless_on_the_page(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False)
+    evil = "<script>alert(1)</script>\x1b[31m"
+    example = {"finding": "lost", "api": "s3", "container": evil, "name": evil, "what": evil}
+    record_cut(store.folder, made_cut("swift", 1, release=evil, lost=1, examples=(example,)))
+    record_cut(store.folder, made_cut("swift", 2, serves_s=None, why_not=evil, unreadable=1))
+    page = derive(store.folder, pictures=False).report.read_text()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script>alert(1)" not in page
+    assert "\x1b" not in page
+
+
+def test_examples_are_named_up_to_a_bound_and_the_rest_counted(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False)
+    for number in (1, 2):
+        one = {"finding": "lost", "api": "s3", "container": "c", "what": "404"}
+        examples = tuple({**one, "name": f"{number}-{each}"} for each in range(MOST_EXAMPLES))
+        record_cut(store.folder, made_cut("swift", number, lost=20, examples=examples))
+    section = durability_section(RunData(store.folder).durability)
+    assert section is not None
+    assert len(section.examples.lines) == 20
+    assert section.more == ("swift: 20 more, in durability.jsonl of the run folder",)
+
+
+def _lines() -> Iterator[str]:
+    good = made_cut("swift", 1).model_dump(mode="json")
+    yield "{"
+    yield json.dumps({**good, "layout": "../x"})
+    yield json.dumps({**good, "serves_s": None})
+    yield json.dumps({**good, "number": 0})
+    yield json.dumps({**good, "objects": [{**good["objects"][0], "lost": 101}]})
+    yield json.dumps({**good, "objects": [{**good["objects"][0], "not_listed": -1}]})
+    yield json.dumps({**good, "keep": "NaN"})
+    yield json.dumps({**good, "at_s": 1e999})
+
+
+@pytest.mark.parametrize("line", list(_lines()))
+def test_a_line_that_cannot_be_right_is_refused_with_its_place(tmp_path: Path, line: str) -> None:
+    record_cut(tmp_path, made_cut("swift", 1))
+    with (tmp_path / "durability.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(InvalidMeasurement, match=r"durability\.jsonl:2"):
+        read_cuts(tmp_path)
+
+
+def test_the_last_line_of_a_cut_counts(tmp_path: Path) -> None:
+    assert read_cuts(tmp_path) == ()
+    record_cut(tmp_path, made_cut("swift", 1, lost=1))
+    record_cut(tmp_path, made_cut("swift", 1))
+    record_cut(tmp_path, made_cut("swift", 1, control=True, lost=2))
+    assert [cut.count("lost") for cut in read_cuts(tmp_path)] == [0, 2]
+
+
+def test_a_run_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, layouts=LAYOUTS, workloads=SHORT, telemetry=False)
+    made = derive(store.folder, pictures=False)
+    page = made.report.read_text()
+    assert "ower cut" not in page
+    assert 'id="durability"' not in page
+    assert not (made.folder / "durability.csv").exists()
+    assert not made.durability
+    assert "Power cuts" not in [one.title for one in results_table(made.rows).columns]
+    deck = talk(evidence(store))
+    assert "power-cuts" not in [one.key for one in deck.slides]
+    assert not any("ower cuts" in text_of(one) for one in deck.slides)
+    assert not any("ower cuts" in one.caption for one in gallery_of(store.folder).figures)
+    assert not any("ower cuts" in note for note in summary_paper(RunData(store.folder)).notes)
+    assert set(summary_table([RunData(store.folder)]).column("power_cuts")) == {None}
+
+
+def _cards(made: Derived) -> list[str]:
+    return [
+        card_words(one).detail
+        for one in made.findings
+        if one.workers is None and one.operation == "write"
+    ]
