@@ -7,6 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from fake_outages import outage_run
 from fake_run import WORKLOADS, fake_run
 from made_rows import csv_of
 from weighbridge.common.errors import InvalidMeasurement, UsageError
@@ -34,9 +35,13 @@ def data(run: RunStore) -> RunData:
 
 
 @pytest.fixture(scope="module")
-def tables(data: RunData, tuned_run: RunStore) -> dict[str, DataTable]:
+def tables(
+    data: RunData, tuned_run: RunStore, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, DataTable]:
     tuned = RunData(tuned_run.folder)
-    return {name: make([tuned if name in OF_TUNINGS else data]) for name, make in TABLES.items()}
+    broken = RunData(outage_run(tmp_path_factory.mktemp("broken")).folder)
+    found = {**dict.fromkeys(OF_TUNINGS, tuned), "outages": broken}
+    return {name: make([found.get(name, data)]) for name, make in TABLES.items()}
 
 
 @pytest.fixture
