@@ -10,9 +10,10 @@ from weighbridge.common.parts import ROLES
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 
-FaultWay = Literal["kill", "silence"]
+FaultWay = Literal["kill", "silence", "unplug"]
 """`kill`: processes end at once (SIGKILL), and their kernel closes their sockets and refuses new
-connections. `silence`: a host's power is cut; nobody hears of it but by waiting.
+connections. `silence`: a host's power is cut; nobody hears of it but by waiting. `unplug`: its link
+is down, and its daemons go on.
 """
 BEFORE_S: Final = 5.0
 """The least time before the fault, from which the rate before it is taken."""
@@ -25,28 +26,28 @@ What = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*(/[A-Za-z0-9][A-Za-z0-9
 class Fault(Record):
     """A daemon or a host dies while load runs, and may come back.
 
-    Times count from the start of the window. Exactly one of `kill` and `silence` says what: a role,
-    which each layout resolves, or a host, or of `kill` a service of a host (`store-3/osd.2`).
+    Times count from the start of the window. Exactly one of `kill`, `silence` and `unplug` says
+    what: a role, which each layout resolves, or a host, or of `kill` a service of a host
+    (`store-3/osd.2`).
     """
 
     at: Annotated[Seconds, Field(ge=BEFORE_S)]
     kill: What | None = None
     silence: What | None = None
+    unplug: What | None = None
     back: Seconds | None = None
     """None: not within the window; it is started again before the next step."""
 
     @model_validator(mode="after")
     def _sensible(self) -> Fault:
-        if (self.kill is None) == (self.silence is None):
+        if sum(one is not None for one in self._ways.values()) != 1:
             raise ValueError(
-                f"say one of `kill` and `silence`: {', '.join(ROLES)}, a host, or for kill also "
-                "HOST/SERVICE"
+                f"say one of `kill`, `silence` and `unplug`: {', '.join(ROLES)}, a host, or for "
+                "kill also HOST/SERVICE"
             )
-        if self.silence is not None and (
-            "/" in self.silence or self.silence.endswith(("gateway-daemon", "storage-daemon"))
-        ):
+        if self.kill is None and ("/" in self.what or self.what.endswith("-daemon")):
             raise ValueError(
-                f"silence: {self.silence} is a daemon, and its host would answer for it: name "
+                f"{self.way}: {self.what} is a daemon, and its host would answer for it: name "
                 "storage-host or a host, or say `kill`"
             )
         if self.back is not None and self.back < self.at + 1:
@@ -54,14 +55,18 @@ class Fault(Record):
         return self
 
     @property
+    def _ways(self) -> dict[FaultWay, str | None]:
+        return {"kill": self.kill, "silence": self.silence, "unplug": self.unplug}
+
+    @property
     def way(self) -> FaultWay:
         """How it happens."""
-        return "kill" if self.kill is not None else "silence"
+        return next(way for way, what in self._ways.items() if what is not None)
 
     @property
     def what(self) -> str:
         """What it happens to."""
-        return self.kill or self.silence or ""
+        return next(what for what in self._ways.values() if what is not None)
 
     @property
     def words(self) -> str:

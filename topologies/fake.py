@@ -176,6 +176,9 @@ class FakeHosts(Hosts):
     def power_on(self, names: Collection[str]) -> None:
         """Nothing is off."""
 
+    def plug(self, names: Collection[str], *, on: bool) -> None:
+        """Nothing: they have no links."""
+
     def facts(self) -> Mapping[str, str]:
         """Say that they are fake."""
         return {"hosts": "fake hosts on loopback, without limits"}

@@ -26,6 +26,9 @@ def test_a_fault_says_what_how_and_when() -> None:
     assert (fault.at, fault.back, fault.last_s) == (30, 90, 90)
     assert (fault.way, fault.what) == ("kill", "store-3/osd.2")
     assert fault.words == "kill store-3/osd.2 at 30 s, back at 90 s"
+    unplugged = workload({"at": "30s", "unplug": "store-3"}).fault
+    assert unplugged is not None
+    assert (unplugged.way, unplugged.what) == ("unplug", "store-3")
     silent = workload({"at": "30s", "silence": "storage-host"}).fault
     assert silent is not None
     assert silent.words == "silence storage-host at 30 s, not back"
@@ -34,9 +37,10 @@ def test_a_fault_says_what_how_and_when() -> None:
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ({"at": "30s"}, "say one of `kill` and `silence`"),
+        ({"at": "30s"}, "say one of `kill`, `silence` and `unplug`"),
         ({"at": "30s", "kill": "store-3", "silence": "store-3"}, "say one of"),
         ({"at": "30s", "silence": "store-3/osd.2"}, "is a daemon, and its host would answer"),
+        ({"at": "30s", "unplug": "store-3/osd.2"}, "unplug: store-3/osd.2 is a daemon"),
         ({"at": "30s", "silence": "gateway-daemon"}, "is a daemon, and its host would answer"),
         ({"at": "30s", "kill": "store-3", "back": "30s"}, "is not after the fault at 30s"),
         ({"at": "2s", "kill": "store-3"}, "greater than or equal to 5"),

@@ -77,10 +77,10 @@ def _unfit(fault: Fault, one: Planned, hardware: Hardware) -> str:
     """Why a fault cannot be made on a layout; empty if it can."""
     if one.gateway.already_runs or hardware.of.for_running_gateways:
         return "it already runs, and its daemons are not this suite's to kill"
-    if fault.way == "silence" and not hardware.of.cuts_power:
+    if fault.way != "kill" and not hardware.of.cuts_power:
         return (
-            f"the hosts of {hardware.name!r} cannot be silenced, as only those of a lab can: say "
-            "`kill`"
+            f"power and links of the hosts of {hardware.name!r} are not this suite's to cut, as "
+            "only a lab's are: say `kill`"
         )
     try:
         target_of(fault, one.gateway, hardware, "")
@@ -208,7 +208,9 @@ class OutageMaker:
             key=self._key,
             way=self._fault.way,
             host=self._target.host,
-            services=tuple(one.service.name for one in self._daemons),
+            services=()
+            if self._fault.way == "unplug"
+            else tuple(one.service.name for one in self._daemons),
             fault=self._struck,
             back=self._back,
             seen=tuple(self._seen[:MOST_SEEN]),
@@ -249,6 +251,8 @@ class OutageMaker:
     def _strike(self) -> None:
         if self._fault.way == "silence":
             self._deployment.power_off([self._target.host])
+        elif self._fault.way == "unplug":
+            self._deployment.plug([self._target.host], on=False)
         else:
             together([partial(one.host.kill, one.service.name) for one in self._daemons])
 
@@ -256,6 +260,8 @@ class OutageMaker:
         """Have what died run again. Raises ServiceFailed, TargetError, CommandFailed."""
         if self._fault.way == "silence":
             self._deployment.power_on([self._target.host], self._say)
+        elif self._fault.way == "unplug":
+            self._deployment.plug([self._target.host], on=True)
         else:
             self._deployment.running_gateway.revive(self._daemons)
         self._returned = True

@@ -23,6 +23,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
+from weighbridge.topologies.fake import FakeHosts
 from weighbridge.topologies.hardware import Hardware
 
 HOSTS = ("gateway-1", "store-1", "store-2")
@@ -42,6 +43,7 @@ def fault_workload(name: str, fault: Mapping[str, str]) -> dict[str, Any]:
 # The fake driver says at once that a quarter of the window is over, so that all of it is due.
 KILL = fault_workload("host-dies", {"at": "10s", "kill": "storage-host", "back": "20s"})
 SILENCE = fault_workload("host-silent", {"at": "10s", "silence": "storage-host", "back": "20s"})
+UNPLUG = fault_workload("link-down", {"at": "10s", "unplug": "store-2", "back": "20s"})
 NOT_BACK = fault_workload("not-back", {"at": "10s", "kill": "storage-daemon"})
 
 
@@ -158,6 +160,22 @@ def test_what_dies_is_back_for_the_next_step_and_all_of_it_is_recorded(
     assert len(both) == 3, "both layouts draw the same of as many"
 
 
+def test_a_link_that_is_down_ends_no_daemon(
+    broken: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugged: list[tuple[Collection[str], bool]] = []
+
+    def plug(self: FakeHosts, names: Collection[str], *, on: bool) -> None:
+        plugged.append((names, on))
+
+    monkeypatch.setattr(FakeHosts, "plug", plug)
+    store = conduct(broken(UNPLUG))
+    assert plugged == [(["store-2"], False), (["store-2"], True)] * 2
+    for outage in read_outages(store.folder).values():
+        assert (outage.services, outage.words) == ((), "store-2 unplugged")
+        assert {one.words for one in outage.seen} <= {"4 of 4 alive"}
+
+
 def test_steps_in_which_something_dies_are_in_no_table_but_their_own(
     broken: Callable[..., Run],
 ) -> None:
@@ -238,5 +256,5 @@ def test_a_role_that_a_layout_cannot_miss_is_left_out_there_and_said(
 def test_hosts_whose_power_is_not_ours_are_not_silenced(broken: Callable[..., Run]) -> None:
     run = broken(SILENCE)
     run.hardware = run.hardware.model_copy(update={"kind": "ssh"})
-    with pytest.raises(UsageError, match="cannot be silenced"):
+    with pytest.raises(UsageError, match="are not this suite's to cut"):
         make_plan(run.suite, run.hardware, run.planned)
