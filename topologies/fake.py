@@ -19,6 +19,7 @@ from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
 
 # The kernel ends a process with the conductor that started it: no process is left over.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -124,6 +125,12 @@ class FakeHost(Host):
         """Leave the machine's caches alone."""
         return f"{self.name}: kernel caches not dropped (a fake host)"
 
+    def power_off(self) -> None:
+        """Kill all services."""
+        for process in self._services.values():
+            process.kill()
+            process.wait()
+
     def close(self) -> None:
         """End everything that was started."""
         for process in (*self._services.values(), *self._programs):
@@ -140,6 +147,7 @@ class FakeHosts(Hosts):
         self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]
     ) -> None:
         self.deployment = deployment
+        self._clients = hardware.clients
         # A random /24 of loopback, so that two runs do not use the same ports.
         net = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
         self._hosts = {
@@ -155,6 +163,18 @@ class FakeHosts(Hosts):
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
         """Nothing was limited."""
 
+    def power_off(self, names: Collection[str]) -> None:
+        """Kill their services; their files stay."""
+        for name in names:
+            self._hosts[name].power_off()
+
+    def power_on(self, names: Collection[str]) -> None:
+        """Nothing is to be done: a host is this machine."""
+
+    def power_cuts(self) -> PowerCuts:
+        """Cuts that take nothing from disks: what a store has in memory alone is lost."""
+        return _FakePowerCuts(self, [name for name in self._hosts if name not in self._clients])
+
     def facts(self) -> Mapping[str, str]:
         """Say that they are fake."""
         return {"hosts": "fake hosts on loopback, without limits"}
@@ -165,8 +185,37 @@ class FakeHosts(Hosts):
             host.close()
 
 
+class _FakePowerCuts(PowerCuts):
+    """Cuts of fake hosts; a disk for each has written a block for each mark."""
+
+    def __init__(self, hosts: FakeHosts, names: Sequence[str]) -> None:
+        self._hosts = hosts
+        self._names = names
+        self._marks = 0
+
+    def record(self) -> None:
+        """Nothing is recorded."""
+
+    def mark(self) -> int:
+        self._marks += 1
+        return self._marks
+
+    def cut(self) -> None:
+        self._hosts.power_off(self._names)
+
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[DiskAtCut, ...]:
+        self.cut()
+        self._hosts.power_on(self._names)
+        return tuple(
+            DiskAtCut(f"{name}/", writes=mark, flushes=mark, unflushed_blocks=0, kept_blocks=0)
+            for name in self._names
+        )
+
+
 class FakeKind(HostKind):
     """Fake hosts."""
+
+    cuts_power: ClassVar[bool] = True
 
     refuses: ClassVar[str] = "are fake: they can do what this machine can"
     passing: ClassVar[str] = "are fake and end with this command: nothing would be left running"
