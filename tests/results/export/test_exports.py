@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import jsonschema
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_cuts import record_made_cuts
 from made_rows import csv_of
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
@@ -34,9 +36,15 @@ def data(run: RunStore) -> RunData:
 
 
 @pytest.fixture(scope="module")
-def tables(data: RunData, tuned_run: RunStore) -> dict[str, DataTable]:
+def tables(
+    data: RunData, tuned_run: RunStore, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, DataTable]:
     tuned = RunData(tuned_run.folder)
-    return {name: make([tuned if name in OF_TUNINGS else data]) for name, make in TABLES.items()}
+    cut = tmp_path_factory.mktemp("cut") / data.store.folder.name
+    shutil.copytree(data.store.folder, cut)
+    record_made_cuts(cut, cuts=2)
+    of = {**dict.fromkeys(OF_TUNINGS, tuned), "durability": RunData(cut)}
+    return {name: make([of.get(name, data)]) for name, make in TABLES.items()}
 
 
 @pytest.fixture
