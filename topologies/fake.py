@@ -20,6 +20,7 @@ from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
 
 # The kernel ends a process with the conductor that started it: no process is left over.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -101,11 +102,6 @@ class FakeHost(Host):
         self._services[service].kill()
         self._services[service].wait()
 
-    def kill_all(self) -> None:
-        """Kill all processes that `start` started."""
-        for service in self._services:
-            self.kill(service)
-
     def alive(self, service: str) -> bool:
         """Whether the process is running."""
         return self._services[service].poll() is None
@@ -137,6 +133,12 @@ class FakeHost(Host):
         """Leave the machine's caches alone."""
         return f"{self.name}: kernel caches not dropped (a fake host)"
 
+    def power_off(self) -> None:
+        """Kill all services."""
+        for process in self._services.values():
+            process.kill()
+            process.wait()
+
     def close(self) -> None:
         """End everything that was started."""
         for process in (*self._services.values(), *self._programs):
@@ -153,6 +155,7 @@ class FakeHosts(Hosts):
         self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]
     ) -> None:
         self.deployment = deployment
+        self._clients = hardware.clients
         # A random /24 of loopback, so that two runs do not use the same ports.
         net = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
         self._hosts = {
@@ -169,15 +172,19 @@ class FakeHosts(Hosts):
         """Nothing was limited."""
 
     def power_off(self, names: Collection[str]) -> None:
-        """Kill what `start` started on these hosts; their addresses stay."""
+        """Kill their services; their files stay."""
         for name in names:
-            self._hosts[name].kill_all()
+            self._hosts[name].power_off()
 
     def power_on(self, names: Collection[str]) -> None:
-        """Nothing is off."""
+        """Nothing is to be done: a host is this machine."""
 
     def plug(self, names: Collection[str], *, on: bool) -> None:
         """Nothing: they have no links."""
+
+    def power_cuts(self) -> PowerCuts:
+        """Cuts that take nothing from disks: what a store has in memory alone is lost."""
+        return _FakePowerCuts(self, [name for name in self._hosts if name not in self._clients])
 
     def facts(self) -> Mapping[str, str]:
         """Say that they are fake."""
@@ -187,6 +194,33 @@ class FakeHosts(Hosts):
         """End everything that was started on any of them."""
         for host in self._hosts.values():
             host.close()
+
+
+class _FakePowerCuts(PowerCuts):
+    """Cuts of fake hosts; a disk for each has written a block for each mark."""
+
+    def __init__(self, hosts: FakeHosts, names: Sequence[str]) -> None:
+        self._hosts = hosts
+        self._names = names
+        self._marks = 0
+
+    def record(self) -> None:
+        """Nothing is recorded."""
+
+    def mark(self) -> int:
+        self._marks += 1
+        return self._marks
+
+    def cut(self) -> None:
+        self._hosts.power_off(self._names)
+
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[DiskAtCut, ...]:
+        self.cut()
+        self._hosts.power_on(self._names)
+        return tuple(
+            DiskAtCut(f"{name}/", writes=mark, flushes=mark, unflushed_blocks=0, kept_blocks=0)
+            for name in self._names
+        )
 
 
 class FakeKind(HostKind):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
@@ -31,7 +32,11 @@ class Listing:
 
 
 class _NoPage(Exception):
-    """A page that cannot be had now, or that is none."""
+    """A page that cannot be had now, or that is none. `final`: asking again will not help."""
+
+    def __init__(self, what: str, *, final: bool = False) -> None:
+        super().__init__(what)
+        self.final = final
 
 
 def list_container(
@@ -48,7 +53,7 @@ def list_container(
             names, more = _page(requests, container, after)
         except (_NoPage, NoAnswer) as error:
             left_s = until_s - time.monotonic()
-            if left_s <= 0:
+            if left_s <= 0 or (isinstance(error, _NoPage) and error.final):
                 problem = str(error)
             else:
                 time.sleep(min(_PAUSE_S, left_s))
@@ -79,7 +84,9 @@ def _page(requests: Requests, container: str, after: str) -> tuple[list[str], bo
     answer = requests.ask("GET", f"/{container}", query=query, most_bytes=_PAGE_BYTES)
     if answer.status not in (200, 204) or answer.end != "complete":
         said = answer.body[:_WORDS].decode(errors="replace")
-        raise _NoPage(f"{answer.status}, {answer.end}: {said}")
+        # All objects have been read: a store that still looked for its containers would say 503.
+        gone = answer.status == HTTPStatus.NOT_FOUND
+        raise _NoPage(f"{answer.status}, {answer.end}: {said}", final=gone)
     if not is_s3:
         try:
             return answer.body.decode().splitlines(), True

@@ -147,6 +147,8 @@ class PowerCut(Record):
     objects: tuple[FoundObjects, ...]
     disks: tuple[CutDisk, ...] = ()
     examples: Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES)] = ()
+    notes: tuple[str, ...] = ()
+    """Containers without a complete listing, and why: what is not in it counts as not listed."""
 
     @model_validator(mode="after")
     def _says_why(self) -> Self:

@@ -36,7 +36,7 @@ def made_cut(layout: str = "rgw-beast", number: int = 1, **more: Any) -> PowerCu
 def dead_cut(layout: str = "rgw-beast", number: int = 1, **more: Any) -> PowerCut:
     """A cut after which the store did not serve, so that every object is unreadable."""
     given = {"acknowledged": 100, "unreadable": 110, **more}
-    return made_cut(layout, number, serves_s=None, why_not="osd.0 did not start", **given)
+    return made_cut(layout, number, serves_s=None, **{"why_not": "osd.0 did not start", **given})
 
 
 def kept_cuts(

@@ -137,8 +137,10 @@ class Conductor:
                 folder=self._store.folder,
                 control=control,
             )
+            visit = Visit(layout=name, repeat=0)
             try:
-                durability.run()
+                with nullcontext() if control else self._estimate.doing("cut power", visit):
+                    durability.run()
             except (DriverError, TargetError) as error:
                 self._display.say(error.message)
                 self._store.event("failed", f"power cuts: {error}", layout=name)

@@ -7,13 +7,12 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi
-from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.errors import TargetError, UsageError, VerificationFailed
 from weighbridge.drivers.survival import (
     Expected,
     InspectOrder,
@@ -48,6 +47,8 @@ CONTROL_LOAD_S: Final = 10.0
 """Its load at most: short, so that little reaches disks by itself."""
 FIRST_CUT: Final = 0.1
 """No cut is in this first part of the load, in which little has been written."""
+SERVES_WITHIN_S: Final = 180.0
+"""How long a store is asked again after a cut until it serves: one that recovers takes a minute."""
 _LOOK_S: Final = 1.0
 _INSPECTED_AT_ONCE: Final = 8
 
@@ -56,11 +57,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Mark:
-    """A moment of the load that is remembered on all disks; between `before_s` and `after_s` on
-    CLOCK_MONOTONIC.
+    """A moment of the load that is remembered on all disks: `at_s` seconds after its begin, between
+    `before_s` and `after_s` on CLOCK_MONOTONIC.
     """
 
     number: int
+    at_s: float
     before_s: float
     after_s: float
 
@@ -136,6 +138,7 @@ class DurabilityPass:
         self._folder = folder
         self._control = control
         self._name = planned.layout.name + ("-control" if control else "")
+        self._log = folder / "logs" / f"survival-{self._name}.log"
         self._seed = seed if wanted.seed is None else wanted.seed
         self._random = random.Random(f"{self._seed} {self._name}")  # noqa: S311 - repeatable, not secret
         self._count = min(CONTROL_CUTS, wanted.cuts) if control else wanted.cuts
@@ -160,16 +163,15 @@ class DurabilityPass:
             endpoints = tuple(one for one in deployment.endpoints if one.api in self._apis)
             power = deployment.power_cuts()
             order = self._order(endpoints)
-            operations, marks = self._load(deployment, power, order, logs)
+            operations, marks = self._load(deployment, power, order)
             path = self._folder / "logs" / f"survival-{self._name}.jsonl"
             path.unlink(missing_ok=True)
             record_operations(path, operations)
-            began_s = marks[0].before_s - self._moments[0]
-            return tuple(
-                self._cut(deployment, power, order, mark, expected, mark.before_s - began_s)
-                for mark in marks
-                for expected in [expected_after(operations, mark.before_s, mark.after_s)]
-            )
+            cuts = []
+            for mark in marks:
+                expected = expected_after(operations, mark.before_s, mark.after_s)
+                cuts.append(self._cut(deployment, power, order, mark, expected))
+            return tuple(cuts)
 
     def _order(self, endpoints: tuple[Endpoint, ...]) -> WriteOrder:
         return WriteOrder(
@@ -184,28 +186,25 @@ class DurabilityPass:
         )
 
     def _load(
-        self, deployment: Deployment, power: PowerCuts, order: WriteOrder, logs: Path
+        self, deployment: Deployment, power: PowerCuts, order: WriteOrder
     ) -> tuple[tuple[Operation, ...], tuple[_Mark, ...]]:
         """Write, and mark moments of it; nothing is outstanding at the end."""
         first_s = FIRST_CUT * self._load_s
-        self._moments = sorted(
-            self._random.uniform(first_s, self._load_s) for _ in range(self._count)
-        )
+        moments = sorted(self._random.uniform(first_s, self._load_s) for _ in range(self._count))
         self._say(
             f"{self._name}: writing for {self._load_s:g} s, {self._count} moments of which are "
             "power cuts"
         )
-        log = logs.parent / f"survival-{self._name}.log"
-        with writing(deployment.client, order, log) as writer:
+        with writing(deployment.client, order, self._log) as writer:
             power.record()
             began_s = time.monotonic()
             writer.go()
             marks = []
-            for moment_s in self._moments:
+            for moment_s in moments:
                 self._wait(deployment, writer, began_s + moment_s)
                 before_s = time.monotonic()
                 number = power.mark()
-                marks.append(_Mark(number, before_s, time.monotonic()))
+                marks.append(_Mark(number, before_s - began_s, before_s, time.monotonic()))
             deployment.check()
             writer.stop()
             power.cut()
@@ -226,7 +225,6 @@ class DurabilityPass:
         order: WriteOrder,
         mark: _Mark,
         expected: tuple[Expected, ...],
-        at_s: float,
     ) -> PowerCut:
         """Start again as after a cut at a mark, and read everything."""
         # Every second cut keeps nothing that was not flushed: what a store loses most by.
@@ -234,38 +232,29 @@ class DurabilityPass:
         seed = self._random.randrange(2**32)
         began_s = time.monotonic()
         disks = power.restore(mark.number, keep=keep, seed=seed)
-        why_not = ""
-        try:
-            deployment.start_again(tuple(deployment.hosts), self._quiet)
-            verify.verify(deployment.client, order.endpoints)
-        except UsageError:
-            raise
-        except TargetError as error:
-            why_not = error.message.splitlines()[0]
-            with suppress(TargetError):
-                deployment.check()
+        why_not = self._why_not_serving(deployment, order.endpoints)
         took_s = time.monotonic() - began_s
         objects = unreadable(expected, why_not)
         examples: tuple[Example, ...] = ()
+        notes: tuple[str, ...] = ()
         if not why_not:
-            log = self._folder / "logs" / f"survival-{self._name}.log"
-            inspected = inspect(
+            found = inspect(
                 deployment.client,
                 InspectOrder(
                     endpoints=order.endpoints, seed=order.seed, threads=_INSPECTED_AT_ONCE
                 ),
                 expected,
-                log,
+                self._log,
             )
-            objects, examples = inspected.objects, inspected.examples
-            for text in inspected.notes:
+            objects, examples, notes = found.objects, found.examples, found.notes
+            for text in notes:
                 self._say(f"{self._name}: cut {mark.number}: {text}")
         cut = PowerCut(
             layout=self._planned.layout.name,
             release=self._planned.layout.release,
             control=self._control,
             number=mark.number,
-            at_s=round(at_s, 3),
+            at_s=round(mark.at_s, 3),
             seed=seed,
             keep=keep,
             serves_s=None if why_not else round(took_s, 3),
@@ -273,19 +262,38 @@ class DurabilityPass:
             objects=objects,
             disks=tuple(map(_shown, disks)),
             examples=examples,
+            notes=notes,
         )
         record_cut(self._folder, cut)
         self._say(f"{self._name}: cut {mark.number} of {self._count}: {words(cut)}")
         return cut
 
-    def _quiet(self, text: str) -> None:
-        """What a start says, which is the same at every cut."""
+    def _why_not_serving(self, deployment: Deployment, endpoints: Sequence[Endpoint]) -> str:
+        """Start the gateway again; why it serves no request in the time it has, or empty."""
+        until_s = time.monotonic() + SERVES_WITHIN_S
+        try:
+            # What a start says is the same at every cut.
+            deployment.start_again(tuple(deployment.hosts), lambda _: None)
+            while True:
+                try:
+                    verify.verify(deployment.client, endpoints)
+                except VerificationFailed:
+                    deployment.check()
+                    if time.monotonic() > until_s:
+                        raise
+                    time.sleep(_LOOK_S)
+                else:
+                    return ""
+        except UsageError:
+            raise
+        except TargetError as error:
+            return error.message.splitlines()[0]
 
 
 def words(cut: PowerCut) -> str:
     """What a cut did, in a line."""
     if cut.serves_s is None:
-        return f"does not serve any more: {cut.why_not}"
+        return f"does not serve again: {cut.why_not}"
     found = [f"{count:,} {name}" for name in FINDINGS if (count := cut.count(name))]
     kept = f"serves after {cut.serves_s:.1f} s; of {cut.acknowledged:,} acknowledged objects"
     return f"{kept} {', '.join(found)}" if found else f"{kept} none is lost"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final, Literal
 
+from weighbridge.conductor.durability import CONTROL_CUTS
 from weighbridge.conductor.passes import asked_of_hosts
 from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
 from weighbridge.results.analysis.find.judged_rate import SHORTEST_S
@@ -24,7 +25,7 @@ from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import TRAITS, Suite, Workload, continues
 from weighbridge.topologies.hardware import Hardware
 
-WorkKind = Literal["start", "age", "prepare", "step", "search", "clean", "stop"]
+WorkKind = Literal["start", "age", "prepare", "step", "search", "clean", "stop", "cut power"]
 
 STARTING_S: Final = 7.0
 """Starting, verifying and limiting a lab layout: 6 s for Ceph and its fronts, 8 s for Swift."""
@@ -44,6 +45,8 @@ LEFT_STEP_S: Final = 0.4
 """The same if what was written is not deleted."""
 DELETING: Final = 0.9
 """Deleting what a step wrote, as a share of the time that writing it took."""
+CUT_S: Final = 45.0
+"""A power cut, a store that starts again after it, and reading everything."""
 REPORTING_S: Final = 20.0
 """Table, charts and report after the last step."""
 
@@ -160,7 +163,19 @@ class TimeEstimate:
 
 def units(plan: Plan, complete: Collection[StepKey] = ()) -> list[WorkUnit]:
     """The work that a plan still needs if the steps `complete` are measured, in order."""
-    return [unit for visit in plan.visits for unit in _of_visit(plan, visit, complete)]
+    found = [unit for visit in plan.visits for unit in _of_visit(plan, visit, complete)]
+    durability = plan.suite.durability
+    if durability is None:
+        return found
+    tried = [Visit(layout=one.name, repeat=0) for one in plan.layouts if one.name not in plan.twins]
+    cuts = durability.cuts + (CONTROL_CUTS if durability.control else 0)
+    return [
+        *found,
+        *(
+            WorkUnit("cut power", one, planned_s=durability.load, guess_s=cuts * CUT_S)
+            for one in tried
+        ),
+    ]
 
 
 def work_of(way: Pass, workload: Workload) -> str:

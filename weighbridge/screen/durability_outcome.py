@@ -27,7 +27,7 @@ def print_durability(found: Sequence[LayoutDurability], console: Console) -> Non
         if one == "lost" or any(s.found[one].objects for each in found for s in _both(each))
     ]
     counts = ("cuts", "served", "acknowledged", *(FINDING_WORDS[one] for one in seen), "serves s")
-    table = new_table("power cuts of", "verdict", *counts, right=counts)
+    table = new_table("layout", "verdict", *counts, right=counts)
     for one in found:
         words = one.judgement.replace("-", " ")
         style = "red" if one.judgement == "lost" else ""
@@ -38,6 +38,7 @@ def print_durability(found: Sequence[LayoutDurability], console: Console) -> Non
     for one in controls:
         name, verdict = f"{one.layout}, control", "lost" if one.control.losing else "lost nothing"
         table.add_row(name, verdict, *_cells(one.control, seen), style="dim")
+    print_line(console, "What survives power cuts:", "bold")
     console.print(table)
     for one in found:
         print_line(console, f"• {one.sentence}")

@@ -14,6 +14,9 @@ from weighbridge.results.analysis.durability import (
     share_that_loses,
     with_power_marks,
 )
+from weighbridge.results.analysis.find.answers import Found, FoundKind, FoundRate, rate_lines
+from weighbridge.results.analysis.overload import GoodputCurve, OfferedPoint
+from weighbridge.results.record import LatencyBound
 from weighbridge.results.record.durability import FINDINGS, Finding, PowerCut
 from weighbridge.suites import OPERATIONS, TRAITS
 
@@ -194,3 +197,26 @@ def test_a_layout_that_was_not_tried_is_marked_beside_one_that_was_and_controls_
         ("swift", None),
     ]
     assert powers[2].words == "not tried"
+
+
+def test_rates_within_a_bound_and_beyond_capacity_have_the_marks_of_what_they_write() -> None:
+    mark = judged(made_cut(lost=1)).mark
+    told = "rgw-beast (lost acknowledged writes in 1 of 1 power cut)"
+    rate = FoundRate(
+        layout="rgw-beast",
+        api="s3",
+        driver="locust",
+        workload="w",
+        connections=4,
+        repeats=5,
+        steps=9,
+        rate_per_s=392.0,
+        power=mark,
+    )
+    kind = FoundKind(about="64 kB writes", connections=4, rates=(rate,))
+    found = Found(bound=LatencyBound(metric="p90", most_ms=50), kinds=(kind,))
+    assert found.sentences[0].endswith(f". Power cuts: {told}.")
+    assert rate_lines(found)[0][-1] == mark.words
+    point = OfferedPoint(offered_per_s=100.0, row=row("rgw-beast", operation="write", power=mark))
+    curve = GoodputCurve(layout="rgw-beast", points=(point,))
+    assert curve.sentence.endswith(f"; power cuts: {told}")

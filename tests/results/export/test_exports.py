@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from fake_outages import outage_run
 from fake_run import WORKLOADS, fake_run
+from made_cuts import record_made_cuts
 from made_rows import csv_of
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
@@ -40,8 +42,11 @@ def tables(
 ) -> dict[str, DataTable]:
     tuned = RunData(tuned_run.folder)
     broken = RunData(outage_run(tmp_path_factory.mktemp("broken")).folder)
-    found = {**dict.fromkeys(OF_TUNINGS, tuned), "outages": broken}
-    return {name: make([found.get(name, data)]) for name, make in TABLES.items()}
+    cut = tmp_path_factory.mktemp("cut") / data.store.folder.name
+    shutil.copytree(data.store.folder, cut)
+    record_made_cuts(cut, cuts=2)
+    of = {**dict.fromkeys(OF_TUNINGS, tuned), "durability": RunData(cut), "outages": broken}
+    return {name: make([of.get(name, data)]) for name, make in TABLES.items()}
 
 
 @pytest.fixture

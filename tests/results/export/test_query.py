@@ -5,6 +5,7 @@ import pytest
 
 from fake_outages import outage_run
 from fake_run import WORKLOADS, fake_run
+from made_cuts import record_made_cuts
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.formats import OF_TUNINGS
@@ -23,6 +24,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunData, ...]:
     runs = tmp_path_factory.mktemp("two")
     first = fake_run(runs, workloads=[SMALL], repeats=2)
     second = fake_run(runs, workloads=[SMALL], repeats=1, seed=7)
+    record_made_cuts(first.folder, cuts=2)
     first.event("caches", "dropped", layout="swift")
     first.attest(
         [

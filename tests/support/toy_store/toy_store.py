@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -64,7 +64,9 @@ class RunningToy(RunningGateway):
         endpoint: Endpoint,
         facts: Mapping[str, str],
         probes: tuple[Probe, ...],
+        client: Host,
     ) -> None:
+        self._client = client
         self._daemons = daemons
         self._probes = probes
         self.endpoints = (endpoint,)
@@ -79,6 +81,11 @@ class RunningToy(RunningGateway):
 
     def check(self) -> None:
         daemon.check(self._daemons)
+
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        daemons = [one for one in self._daemons if one.host.name in names]
+        daemon.start(daemons)
+        await_ports(self._client, daemons, say)
 
     def probes(self) -> tuple[Probe, ...]:
         return self._probes
@@ -102,6 +109,9 @@ class Toy(Gateway):
 
     def apis(self) -> tuple[ObjectApi, ...]:
         return ("swift",)
+
+    def survives_not(self) -> str:
+        return ""
 
     def needs(self) -> Mapping[str, HostNeed]:
         return {
@@ -166,4 +176,4 @@ class Toy(Gateway):
             api="swift", url=f"http://{address}:{port}/auth/v1.0", user="toy", key=SecretStr(key)
         )
         facts["verified"] = f"{len(verify(client, [endpoint]))} operations over swift"
-        return RunningToy(daemons, endpoint, facts, probes)
+        return RunningToy(daemons, endpoint, facts, probes, client)

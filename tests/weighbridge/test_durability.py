@@ -1,0 +1,144 @@
+"""Power cuts of stores on fake hosts: their disks lose nothing, but what is in memory is gone."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.weighbridge import command_line
+from weighbridge.results.record.durability import read_cuts
+
+pytestmark = pytest.mark.long  # runs complete passes as programs
+
+TOY = Path(__file__).parents[1] / "support" / "toy_store"
+LAYOUT = (
+    "name: bare\nabout: The toy by itself\ngateway: toy\nrelease: toy-1\nplace: {server: "
+    "gateway-1}\n"
+)
+SUITE = """
+name: trial
+about: A trial
+api: [swift]
+workloads:
+  - name: small
+    objects: {size: 4KiB, containers: 1, per_container: 8}
+    operations: {write: 1}
+    workers: [2]
+    runtime: 1s
+durability: {cuts: 2, load: 1s, sizes: [4KiB], multipart: false}
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    places = [TOY, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return command_line.environment(tmp_path, PYTHONPATH=os.pathsep.join(map(str, places)))
+
+
+def ran(environment: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
+    argv = command_line.command(*words)
+    return subprocess.run(
+        argv, capture_output=True, text=True, env=environment, timeout=600, check=False
+    )
+
+
+def tried(tmp_path: Path, *more: str) -> list[str | Path]:
+    layout = tmp_path / "bare.yaml"
+    layout.write_text(LAYOUT)
+    words = ("--hardware", "loopback", "--load", "1s", "--workers", "2", "--cuts", "3", *more)
+    return ["durability", layout, *words, "--out", tmp_path / "out"]
+
+
+def test_a_store_that_keeps_objects_in_memory_loses_all_of_them_and_the_exit_code_says_so(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    done = ran(environment, *tried(tmp_path))
+    assert done.returncode == 1, done.stdout + done.stderr
+    cuts = read_cuts(tmp_path / "out")
+    assert [(cut.control, cut.number) for cut in cuts] == [
+        (True, 1),
+        (True, 2),
+        (False, 1),
+        (False, 2),
+        (False, 3),
+    ]
+    # One of which a deletion was in flight may be gone.
+    kinds = [kind for cut in cuts for kind in cut.objects]
+    assert all(kind.acknowledged - kind.in_flight <= kind.lost for kind in kinds)
+    assert all(cut.count("lost") for cut in cuts)
+    assert "bare lost acknowledged writes in 3 of 3 power cuts under load" in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_a_pass_that_was_ended_by_a_signal_is_made_again_and_one_that_is_whole_is_not(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    words = tried(tmp_path, "--no-control")
+    file = tmp_path / "out" / "durability.jsonl"
+    with subprocess.Popen(
+        command_line.command(*words), env=environment, stdout=subprocess.DEVNULL
+    ) as begun:
+        deadline_s = time.monotonic() + 120
+        while not file.exists() and begun.poll() is None and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        begun.send_signal(signal.SIGTERM)
+        assert begun.wait(60) == 128 + signal.SIGTERM
+    assert ran(environment, *words).returncode == 1
+    lines = file.read_text().splitlines()
+    assert [cut.number for cut in read_cuts(tmp_path / "out")] == [1, 2, 3]
+    assert ran(environment, *words).returncode == 1
+    assert file.read_text().splitlines() == lines
+
+
+def test_a_suite_with_power_cuts_marks_what_a_layout_that_lost_has_written(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "trial.yaml").write_text(SUITE)
+    (tmp_path / "bare.yaml").write_text(LAYOUT)
+    done = ran(
+        environment,
+        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", tmp_path / "bare.yaml"),
+        *("--hardware", "loopback", "--no-charts", "--out", tmp_path / "runs"),
+    )
+    # On a busy machine a step may be too short to be valid.
+    assert done.returncode in (0, 4), done.stdout + done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    assert [cut.control for cut in read_cuts(run)] == [True, True, False, False]
+    assert "lost acknowledged writes in 2 of 2 power cuts" in done.stdout.replace("\n", " ")
+    again = ran(environment, "resume", run)
+    assert "nothing is left to do" in " ".join(again.stdout.split())
+    file = run / "durability.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:3]))
+    assert ran(environment, "resume", run).returncode in (0, 4)
+    assert [cut.number for cut in read_cuts(run) if not cut.control] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--hardware", "ssh-example"), "not this suite's to cut"),
+        (("--api", "s4"), "there is no API s4"),
+        (("--cuts", "0"), "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused_before_anything_starts(
+    tmp_path: Path, environment: dict[str, str], words: tuple[str, str], said: str
+) -> None:
+    done = ran(environment, *tried(tmp_path, *words))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert said in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_store_that_cannot_be_started_again_is_refused(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    out = tmp_path / "out"
+    done = ran(environment, "durability", "null", "--hardware", "loopback", "--out", out)
+    assert done.returncode == 2
+    assert "null cannot be started again after a power cut" in " ".join(done.stderr.split())
+    assert not out.exists()
