@@ -34,6 +34,8 @@ WHOLE_WITHIN_S: Final = 600.0
 spinning disks rest 0.1 s after each object that they recover.
 """
 SAY_S: Final = 15.0
+SIGNALLED_S: Final = 5.0
+"""How long to wait for what is being started when a signal ends the run."""
 
 
 def faults_left_out(
@@ -119,7 +121,8 @@ def maker_of(
 class OutageMaker:
     """Makes the fault of one step; a context manager around the driver's step.
 
-    What died is there again when the context is left, on every path, unless starting it failed.
+    What died is there again when the context is left, unless starting it failed, or a signal ends
+    the run.
     """
 
     def __init__(
@@ -149,7 +152,7 @@ class OutageMaker:
         self._asking = tolerance.asking
         self._ask: Ask | None = None
         self._stack = ExitStack()
-        self._opened = 0.0
+        self._opened: float | None = None
         self._open = threading.Event()
         self._over = threading.Event()
         self._done_asking = threading.Event()
@@ -175,13 +178,12 @@ class OutageMaker:
         self._over.set()
         self._open.set()
         try:
-            self._maker.join()
-            if self._struck is not None and not self._returned and self._failed is None:
-                self._return()
-            if kind is None and self._failed is None and self._struck is not None:
-                listening = [one for one in self._daemons if one.port is not None]
-                await_ports(self._deployment.client, listening, self._say)
-                self._await_whole()
+            if kind is not None and not issubclass(kind, Exception):
+                # A signal: all is about to be torn down.
+                self._maker.join(SIGNALLED_S)
+            else:
+                self._maker.join()
+                self._restore(failing=kind is not None)
         finally:
             self._done_asking.set()
             self._asker.join()
@@ -189,11 +191,26 @@ class OutageMaker:
         if self._failed is not None and kind is None:
             raise self._failed
 
+    def _restore(self, *, failing: bool) -> None:
+        """Have a complete gateway again. `failing`: the step failed, whose error comes first."""
+        if self._struck is None or self._failed is not None:
+            return
+        if not self._returned:
+            try:
+                self._return()
+            except WeighbridgeError as error:
+                self._failed = error
+                return
+        if not failing:
+            listening = [one for one in self._daemons if one.port is not None]
+            await_ports(self._deployment.client, listening, self._say)
+            self._await_whole()
+
     def on_progress(self, progress: Progress) -> None:
         """Take a progress event of the step, as soon as it arrives: the first shows when the window
         opened.
         """
-        if progress.phase == "measure" and not self._open.is_set():
+        if progress.phase == "measure" and self._opened is None:
             self._opened = time.monotonic() - progress.done
             self._open.set()
 
@@ -222,12 +239,14 @@ class OutageMaker:
         return ()
 
     def _now_s(self) -> float:
-        return time.monotonic() - self._opened
+        return time.monotonic() - (self._opened or 0.0)
 
     # ---- the thread that makes it
 
     def _make(self) -> None:
         self._open.wait()
+        if self._opened is None:
+            return  # the step ended before its window
         try:
             if self._wait_until(self._fault.at):
                 self._say(f"{self._fault.way}: {self._target}")
@@ -270,6 +289,8 @@ class OutageMaker:
 
     def _look(self) -> None:
         self._open.wait()
+        if self._opened is None:
+            return
         while self._ask is not None and not self._done_asking.wait(LOOK_S):
             try:
                 found = self._ask()

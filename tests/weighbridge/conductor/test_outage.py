@@ -23,7 +23,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
-from weighbridge.topologies.fake import FakeHosts
+from weighbridge.topologies.fake import FakeHost, FakeHosts
 from weighbridge.topologies.hardware import Hardware
 
 HOSTS = ("gateway-1", "store-1", "store-2")
@@ -203,6 +203,20 @@ def test_a_daemon_that_does_not_come_back_ends_its_step_and_its_deployment(
     assert [step.measurement for step in store.steps()] == [None, None]
     assert all("died" in " ".join(step.notes) for step in store.steps())
     assert read_outages(store.folder) == {}
+
+
+def test_a_step_that_fails_before_its_window_has_no_fault(
+    broken: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[str] = []
+    monkeypatch.setattr(FakeHost, "kill", lambda self, service: killed.append(service))
+    run = broken(KILL)
+    store = run.store()
+    settings = fake_driver_settings("--fail", "step")
+    Conductor(run.plan(), run.planned, store, Silent(), run.place, settings=settings).run()
+    assert killed == []
+    assert read_outages(store.folder) == {}
+    assert {step.notes for step in store.steps()} == {("the driver failed at 'step': 'step' fails as asked",)}
 
 
 @pytest.mark.parametrize(
