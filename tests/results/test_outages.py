@@ -87,6 +87,8 @@ def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:
     assert '<section id="outages"' in page
     assert "While something is broken" in page
     assert "osd_heartbeat_grace" in page
+    assert "Something died in every step" in page
+    assert "nothing to compare" not in page
     names = [figure.name for figure in derived.gallery.figures]
     assert names == ["outage-host-silent-read-swift-w8"]
     figure = derived.gallery.figures[0]
