@@ -121,6 +121,8 @@ class OutageRow(Record):
     @property
     def sentence(self) -> str:
         """What was seen, without a ranking."""
+        if not self.row.used:
+            return f"{self.layout}: {'; '.join(self.row.notes) or 'not measured'}."
         what = "; ".join(self.what) if len(self.what) < 3 else _fault_words(self.row)
         words = [f"{self.layout} ({what}): {self._words('recover', 'back at 90 % of its rate')}"]
         words.append(self._words("stall", "longest stall of a worker", after=False))

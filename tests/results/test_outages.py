@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fake_outages import BACK, KEY, fake_outage, outage_run
+from fake_outages import BACK, KEY, SILENT, fake_outage, outage_run
+from fake_run import StepFaults, fake_run
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -108,3 +109,10 @@ def test_the_export_has_medians_with_their_range(run: RunStore) -> None:
     assert isinstance(most, float)
     assert 20 < least < stall < most < 22
     assert table.column("what") == (("store-2 silent",), ("store-2 silent",))
+
+
+def test_what_was_not_measured_is_said_so(tmp_path: Path) -> None:
+    lost = StepFaults(absent=(("swift", "host-silent", 8),))
+    data = RunData(fake_run(tmp_path, workloads=[SILENT], spoilt=lost).folder)
+    sentences = data.outages.sentences
+    assert any(one.endswith("at 15 s, back at 40 s: swift: not measured.") for one in sentences)

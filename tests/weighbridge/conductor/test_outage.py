@@ -216,7 +216,9 @@ def test_a_step_that_fails_before_its_window_has_no_fault(
     Conductor(run.plan(), run.planned, store, Silent(), run.place, settings=settings).run()
     assert killed == []
     assert read_outages(store.folder) == {}
-    assert {step.notes for step in store.steps()} == {("the driver failed at 'step': 'step' fails as asked",)}
+    assert {step.notes for step in store.steps()} == {
+        ("the driver failed at 'step': 'step' fails as asked",)
+    }
 
 
 @pytest.mark.parametrize(
