@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.conductor.durability import OBJECT_APIS, DurabilityPass, unfit
+from weighbridge.conductor.durability import DurabilityPass, refuse_unfit
 from weighbridge.environment import place
 from weighbridge.results.analysis.durability import durability_of
 from weighbridge.results.record.durability import PowerCut, read_cuts
@@ -55,17 +55,16 @@ def tried(
     path.write_text(changed({**ONE_HOST, **changes})(shipped_layouts()[layout].read_text()))
     hosts = load_hardware(shipped_hardware()["lab-cpu"])
     planned = load_layout(path, hosts)
-    assert unfit(planned, hosts, OBJECT_APIS) == ""
     ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
     (folder / "logs").mkdir(exist_ok=True)
     wanted = Durability(cuts=cuts, load=6.0, sizes=(4096, 65536), workers=5)
+    refuse_unfit(wanted, [planned], hosts)
     return DurabilityPass(
         planned,
         hosts,
         place(),
         print,
         wanted=wanted,
-        apis=OBJECT_APIS,
         seed=20,
         folder=folder,
         control=control,

@@ -345,7 +345,7 @@ def make_plan(
         raise UsageError(
             "\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out."
         )
-    durability.refuse_unfit(suite, planned, hardware)
+    durability.refuse_unfit(suite.durability, planned, hardware)
     unverified = [
         f"{driver} cannot be given the CA of {one.layout.name}, so that it cannot verify its TLS"
         for one in planned
