@@ -155,6 +155,10 @@ class Host(ABC):
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
         """End a service: TERM, and KILL after `timeout_s`. One that has ended is no error."""
 
+    def kill(self, service: str) -> None:
+        """End a service with all its processes by KILL, at once. One that has ended is no error."""
+        self.stop(service, timeout_s=0)
+
     @abstractmethod
     def alive(self, service: str) -> bool:
         """Whether the service's process is running."""

@@ -152,6 +152,8 @@ class DriverKind(ABC):
     """
     keeps_versions: ClassVar[bool] = False
     """Whether it has buckets keep versions, and knows those of objects (`versions`)."""
+    counts_stalls: ClassVar[bool] = False
+    """Whether it counts how long its workers wait, as steps with a `fault` need."""
     sized_at_start: ClassVar[bool] = False
     """Whether its programs size themselves by the CPUs that they find when they start, as Java:
     limits are then not lifted meanwhile.
@@ -201,6 +203,10 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
             faults.append(f"{kind.traits.label} {own}: {leave}")
     if workload.versions and not kind.keeps_versions:
         faults.append(f"{kind.traits.label} knows no versions: leave `{VERSIONS}` out")
+    if workload.fault is not None and not kind.counts_stalls:
+        faults.append(
+            f"{kind.traits.label} does not count how long clients wait: leave `fault` out"
+        )
     return tuple(faults)
 
 

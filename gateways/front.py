@@ -18,6 +18,7 @@ from pydantic import Field, create_model, model_validator
 from weighbridge.common.endpoint import USUAL_PORTS, Endpoints, base_url
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
+from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
@@ -111,6 +112,10 @@ class Front(ABC):
     @abstractmethod
     def facts(self, host: Host) -> dict[str, str]:
         """What decides results, in words: version, running settings, the path of a request."""
+
+    def tolerance(self) -> dict[str, str]:
+        """The settings that decide when it sends no more requests to a dead backend, in words."""
+        return {}
 
     @abstractmethod
     def probes(self, host: Host) -> tuple[Probe, ...]:
@@ -254,6 +259,13 @@ def front_url(
         return None
     own = settings.of_front(place.front_name)
     return base_url(sites[place.front].address, own.port, tls=own.tls)
+
+
+def front_parts(place: FrontedPlacement) -> tuple[Part, ...]:
+    """The front among the services of a layout; none without one."""
+    if place.front is None or place.front_name is None:
+        return ()
+    return (Part(place.front, place.front_name, lone=f"the only {place.front_name}"),)
 
 
 def tls_host(

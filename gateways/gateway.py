@@ -14,14 +14,17 @@ from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.layers import StoreLayer
+from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
 from weighbridge.common.signing import SwiftWay
-from weighbridge.common.structure import Redundancy, Structure
-from weighbridge.gateways.daemon import Daemon
+from weighbridge.common.structure import Structure
+from weighbridge.gateways.daemon import Daemon, start
+from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.tolerance import Tolerance
 
 Say = Callable[[str], None]
 """Reports progress, one short line each."""
@@ -150,28 +153,6 @@ class Below:
     swift: SwiftBelow | None = None
 
 
-@dataclass(frozen=True)
-class DiskSpace:
-    """Total and free bytes of a store's disks, all copies and fragments counted."""
-
-    bytes: int
-    free_bytes: int
-    kept: Redundancy
-    """How often objects are kept on them."""
-
-
-@dataclass(frozen=True)
-class KeptBytes:
-    """What a store takes of its disks now, all copies and fragments counted."""
-
-    data_bytes: int
-    """What objects take."""
-    beside_bytes: int | None
-    """What databases and metadata take; None: `data_bytes` has them, or they are unknown."""
-    how: str
-    """Where both were read, in words."""
-
-
 class RunningGateway(ABC):
     """A running gateway: verified, idle, ready to be measured."""
 
@@ -243,6 +224,10 @@ class RunningGateway(ABC):
         """Its daemons, of which the memory can be read; empty where they are unknown."""
         return ()
 
+    def tolerance(self) -> Tolerance:
+        """What decides how it meets the death of a part, and what it says of itself meanwhile."""
+        return Tolerance()
+
     def probes(self) -> tuple[Probe, ...]:
         """Programs on its hosts that print the counters of its daemons every second."""
         return ()
@@ -255,6 +240,13 @@ class RunningGateway(ABC):
         service does not come back.
         """
         raise UsageError("this gateway cannot be started again after a power cut")
+
+    def revive(self, daemons: Sequence[Daemon]) -> None:
+        """Start daemons of it again that were killed, on hosts that are up, as they ran before.
+
+        Raises ServiceFailed or CommandFailed.
+        """
+        start(daemons)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this; changes nothing.
@@ -295,6 +287,10 @@ class Gateway(ABC):
     """The grammars of its configuration files."""
     release: str
     """Name of the release, one of `releases`."""
+    fault_settings: ClassVar[Mapping[str, object]] = {}
+    """Settings, by dotted key, of layouts whose workloads have faults, unless the command names
+    them: those that ship are for stores that are whole.
+    """
     cluster: Record | None = None
     """The planned deployment, where it can be changed while it runs; its class shows the kind."""
 
@@ -313,6 +309,10 @@ class Gateway(ABC):
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         """Why hosts with so many disks cannot be its own, beyond what `needs` says of each."""
+        return ()
+
+    def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
+        """Its services on these hosts, of which any may die; empty where faults are not made."""
         return ()
 
     @abstractmethod

@@ -14,6 +14,7 @@ from weighbridge.results.analysis.factor_cost import factor_costs
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.listing import complete_listings
+from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.reasons import Reason, reasons
 from weighbridge.results.analysis.remedy import Remedy, remedy
 from weighbridge.results.analysis.run_data import RunData
@@ -27,6 +28,7 @@ from weighbridge.results.export.csv_format import csv_file, rounded_csv
 from weighbridge.results.export.durability_table import durability_table
 from weighbridge.results.export.effect_tables import ledger_table, trials_table
 from weighbridge.results.export.effects import effects_csv
+from weighbridge.results.export.outage_tables import outages_table
 from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.record import write_atomically
 from weighbridge.results.record.profile import read_profiles
@@ -63,6 +65,8 @@ class Derived(Record):
     """The result of the study that the run replays."""
     found: Found | None = None
     """The highest rates within a bound, where they were searched."""
+    outages: Outages = Outages()
+    """What died while load ran, and what became of it."""
     overload: tuple[str, ...] = ()
     """What each layout serves beyond its capacity, in sentences."""
     durability: tuple[LayoutDurability, ...] = ()
@@ -90,6 +94,8 @@ class Derived(Record):
         With several layouts that takes one cell of two of them, even if provisional. Grave doubts
         about every cell leave nothing.
         """
+        if any(one.row.ranked for one in self.outages.rows):
+            return True
         if self.tuned is not None:
             return any(effect.ratio is not None for effect in self.comparison.effects)
         if not self.comparison.subjects:
@@ -123,6 +129,8 @@ def _derive(data: RunData) -> Derived:
     summary = _write_tables(data)
     if stairs is not None:
         stairs.write(store.derived, data.manifest.run_id)
+    if data.outages.kinds:
+        write_atomically(store.derived / "outages.csv", csv_file(outages_table([data])).content)
     if agreed:
         write_atomically(store.derived / "agreement.csv", agreement_csv(agreed))
     replayed = None if data.study is None else study_section(data.study)
@@ -155,6 +163,7 @@ def _derive(data: RunData) -> Derived:
             cost=data.costs,
             durability=data.durability,
             listings=complete_listings(plan.suite, rows),
+            outages=data.outages,
             factors=[
                 cost
                 for factor in FACTORS
@@ -173,6 +182,7 @@ def _derive(data: RunData) -> Derived:
         agreement=sentences(agreed, findings),
         replayed=replayed,
         found=data.found,
+        outages=data.outages,
         overload=tuple(text for kind in data.overload for text in kind.sentences),
         durability=data.durability,
         stairs=stairs.sentences if stairs is not None else (),

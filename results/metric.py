@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.metric_figure import Merge, MetricFigure, geometric_mean
+from weighbridge.results.outage_figures import OutageFigures
 from weighbridge.results.record.measurement import Tally
-from weighbridge.suites import Bounds
+from weighbridge.suites import Bounds, Workload
+
+OF_ANY: Final = ("samples", "errors")
+"""Metrics that also workloads with `fault` have."""
 
 
 class OperationReader(Protocol):
@@ -30,6 +34,11 @@ class OperationReader(Protocol):
     """
     sent_share: float | None
     """The share of the step's due requests that were sent, from 0 to 1; None as for `offered`."""
+    stall_us: int | None
+    """The longest time that a worker got no success, in any operation; None if unknown."""
+    outage: OutageFigures | None
+    """What a fault did to it; None unless its workload has one, and if no rate before it is known.
+    """
     gateway_cpu_s: float | None
     storage_cpu_s: float | None
     """CPU seconds of all hosts of the tier in the window; None if unknown."""
@@ -65,6 +74,8 @@ class Metric(Record):
     """Whether repeats that are left out of all other figures count."""
     of_overload: bool = False
     """Whether only workloads with `overload` have it."""
+    of_outage: bool = False
+    """Whether only workloads with `fault` have it; of others these have only counts."""
     better: Literal["more", "less"] | None = None
     """None: only shown, not compared."""
     percent: Annotated[float, Field(gt=0, le=100)] | None = None
@@ -107,6 +118,12 @@ class Metric(Record):
     def is_compared(self) -> bool:
         """Whether differences are judged."""
         return self.better is not None
+
+    def is_of(self, workload: Workload) -> bool:
+        """Whether steps of a workload have it."""
+        if workload.fault is not None:
+            return self.of_outage or self.key in OF_ANY
+        return not self.of_outage and not (self.of_overload and workload.overload is None)
 
     def bound_of(self, bounds: Bounds) -> float:
         """The practical threshold as a ratio of at least 1."""

@@ -25,6 +25,7 @@ from weighbridge.results.metric_figure import (
     mean_of_all,
     total,
 )
+from weighbridge.results.outage_metrics import OUTAGE_METRICS
 from weighbridge.results.overload_metrics import GOODPUT, SHARES, WITH_INTERVAL
 from weighbridge.suites import TRAITS
 
@@ -227,6 +228,7 @@ _OWN: Final = (
     ),
     GOODPUT,
     *SHARES,
+    *OUTAGE_METRICS,
 )
 
 METRICS: Final[Registry[Metric]] = Registry(

@@ -6,6 +6,7 @@ from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
 from weighbridge.suites.durability import Durability
 from weighbridge.suites.encryption import PLAIN, encryption_needs
 from weighbridge.suites.factors import ENCRYPTION, FACTORS, SIGNING, Factor
+from weighbridge.suites.fault import Fault, FaultWay
 from weighbridge.suites.listed import Listed
 from weighbridge.suites.listed_workloads import continues, deleted_indexes, remaining, whole
 from weighbridge.suites.operations import (
@@ -16,6 +17,7 @@ from weighbridge.suites.operations import (
     Operation,
     parts_of,
 )
+from weighbridge.suites.overload import Overload
 from weighbridge.suites.signing import (
     UNSIGNED,
     WorkloadSigning,
@@ -36,7 +38,6 @@ from weighbridge.suites.suite import (
 from weighbridge.suites.versions import VERSIONS
 from weighbridge.suites.workload import (
     Objects,
-    Overload,
     SizeBar,
     SizeHistogram,
     Uniform,
@@ -65,6 +66,8 @@ __all__ = [
     "Durability",
     "Every",
     "Factor",
+    "Fault",
+    "FaultWay",
     "Further",
     "Layer",
     "Listed",

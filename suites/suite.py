@@ -15,7 +15,7 @@ from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
-from weighbridge.suites.cache_policy import CachePolicy, cache_words, every
+from weighbridge.suites.cache_policy import CachePolicy, Every, cache_words, every
 from weighbridge.suites.connections import connection_words
 from weighbridge.suites.durability import Durability
 from weighbridge.suites.encryption import PLAIN, encryption_words
@@ -296,6 +296,18 @@ class Suite(Record):
             raise ValueError(
                 f"SDK users do not send {', '.join(only_engine)}: say `users: engine`, or leave "
                 "them out"
+            )
+        faulted = [one for one in self.workloads if one.fault is not None]
+        names_of = ", ".join(one.name for one in faulted)
+        if faulted and self.users == "sdk":
+            raise ValueError(
+                f"fault of {names_of}: only the engine knows how long its workers wait; say "
+                "`users: engine`, or leave `fault` out"
+            )
+        if any(isinstance(one.cache or self.cache, Every) for one in faulted):
+            raise ValueError(
+                f"fault of {names_of}: hosts that are gone have no caches to drop: say `cache: "
+                "before-step`, or none"
             )
         versioned = [one.name for one in self.workloads if one.versions is not None]
         if versioned and self.users == "sdk":

@@ -14,6 +14,7 @@ from weighbridge.suites.cache_policy import CachePolicy, every
 from weighbridge.suites.connections import Connections
 from weighbridge.suites.encryption import PLAIN, SeveralEncryptions, unfit_encryption
 from weighbridge.suites.factors import FACTORS, each_way
+from weighbridge.suites.fault import Fault, unfit_fault
 from weighbridge.suites.listed import Listed
 from weighbridge.suites.operations import (
     PARTS,
@@ -24,6 +25,7 @@ from weighbridge.suites.operations import (
     RangeOptions,
     sent_words,
 )
+from weighbridge.suites.overload import Overload
 from weighbridge.suites.parts import unfit_parts
 from weighbridge.suites.signing import UNSIGNED, SeveralSignings, WorkloadSigning
 from weighbridge.suites.versions import Versions, unfit_versions
@@ -189,17 +191,6 @@ class Zipf(Record):
     zipf: Annotated[float, Field(gt=0, le=5)]
 
 
-class Overload(Record):
-    """Requests come at a rate that may be beyond capacity: those that fail, are late or could not
-    be sent are part of the result and make no step invalid.
-    """
-
-    within: Annotated[Seconds, Field(gt=0)] | None = None
-    """Goodput counts requests that succeeded within this time from their intended start; None: all
-    that succeeded.
-    """
-
-
 class Workload(Record):
     """Operation mix, objects, access pattern and runtime; each count of `workers` is a step."""
 
@@ -226,6 +217,11 @@ class Workload(Record):
     Each worker is a connection with one request outstanding: with the rate times the suite's
     `timeout` of them no request waits in the client, as with clients that know nothing of each
     other. None: a rate that was not reached, and failures, make a step invalid.
+    """
+    fault: Fault | None = None
+    """What dies while load runs, and comes back: `{at: 30s, kill: storage-host, back: 90s}`; see
+    `Fault`. Such a step shows what the fault costs, and its rate is compared with no other. None:
+    nothing dies.
     """
     verify: Annotated[float, BeforeValidator(_verify), Field(ge=0, le=1)] = VERIFIED_SHARE
     """Share of reads, drawn by the seed, of which every byte is compared with what was written:
@@ -335,6 +331,13 @@ class Workload(Record):
             raise ValueError(
                 "overload needs `rate_per_s`, and one worker count: the number of connections"
             )
+        overload, only_deletes = self.overload is not None, self.only_deletes
+        if self.fault is not None and (
+            why := unfit_fault(
+                self.fault, self.runtime, overload=overload, only_deletes=only_deletes
+            )
+        ):
+            raise ValueError(why)
         return self
 
     @property

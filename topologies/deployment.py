@@ -181,6 +181,10 @@ class Deployment:
         self._hosts.power_on(names)
         self.start_again(names, say)
 
+    def plug(self, names: Collection[str], *, on: bool) -> None:
+        """Have the links of hosts down, or up again; see Hosts. Raises UsageError, TargetError."""
+        self._hosts.plug(names, on=on)
+
     def start_again(self, names: Collection[str], say: Say) -> None:
         """Start the gateway's services on hosts that lost power and are on again. Raises as
         `power_on`.

@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -80,10 +81,12 @@ class FakeHost(Host):
 
     def start(self, services: Sequence[Service]) -> None:
         """Start processes of this machine."""
+        # The signal comes at the end of the thread that started the process.
+        lasting = threading.current_thread() is threading.main_thread()
         for service in services:
             with self.log(f"{service.name}.out").open("ab") as log:
                 self._services[service.name] = subprocess.Popen(
-                    [*WITH_PARENT, *service.argv],
+                    [*(WITH_PARENT if lasting else ()), *service.argv],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -93,6 +96,11 @@ class FakeHost(Host):
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
         """End a process that `start` started."""
         _end(self._services[service], timeout_s)
+
+    def kill(self, service: str) -> None:
+        """Kill a process that `start` started."""
+        self._services[service].kill()
+        self._services[service].wait()
 
     def alive(self, service: str) -> bool:
         """Whether the process is running."""
@@ -171,6 +179,9 @@ class FakeHosts(Hosts):
     def power_on(self, names: Collection[str]) -> None:
         """Nothing is to be done: a host is this machine."""
 
+    def plug(self, names: Collection[str], *, on: bool) -> None:
+        """Nothing: they have no links."""
+
     def power_cuts(self) -> PowerCuts:
         """Cuts that take nothing from disks: what a store has in memory alone is lost."""
         return _FakePowerCuts(self, [name for name in self._hosts if name not in self._clients])
@@ -216,7 +227,6 @@ class FakeKind(HostKind):
     """Fake hosts."""
 
     cuts_power: ClassVar[bool] = True
-
     refuses: ClassVar[str] = "are fake: they can do what this machine can"
     passing: ClassVar[str] = "are fake and end with this command: nothing would be left running"
     made: ClassVar[type[FakeHosts]] = FakeHosts

@@ -52,6 +52,12 @@ class Hosts(ABC):
         """
         raise UsageError("the power of these hosts is not this suite's to cut")
 
+    def plug(self, names: Collection[str], *, on: bool) -> None:
+        """Have the links of hosts down, or up again; what runs on them goes on. Raises as
+        `power_off` does.
+        """
+        raise UsageError("the links of these hosts are not this suite's to cut")
+
     def power_cuts(self) -> PowerCuts:
         """Cuts of all hosts but the clients at one instant, where they were started for that.
 

@@ -168,7 +168,7 @@ def comparisons_of(plan: Plan) -> int:
     cells = sum(
         len(one.workers)
         * len(parts_of(one.operations))
-        * sum(one.overload is not None or not metric.of_overload for metric in compared())
+        * sum(metric.is_of(one) for metric in compared())
         for way in ways
         if way.layer is None
         for one in way.workloads

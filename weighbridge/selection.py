@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from weighbridge.common.document import DocumentError
+from weighbridge.common.document import DocumentError, Fault
 from weighbridge.common.errors import UsageError
 from weighbridge.common.paths import is_file
 from weighbridge.environment import place
@@ -20,7 +20,7 @@ from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.preflight import build_images, preflight
-from weighbridge.topologies.reference import Reference, parse
+from weighbridge.topologies.reference import Reference, parse, path_of
 
 AUTO: Final = "auto"
 """The default hardware: lab hosts made from this machine."""
@@ -72,6 +72,34 @@ def layout_named(name: str, hardware: Hardware) -> Planned:
     return loader.load_layout(path, hardware, reference)
 
 
+def fault_layout_named(name: str, hardware: Hardware) -> Planned:
+    """The layout of a reference, as workloads with faults need it: with its gateway's
+    `fault_settings`, except those that the reference sets. Its name stays.
+
+    Raises as `layout_named`.
+    """
+    plain = layout_named(name, hardware)
+    path, reference = _layout_file(name)
+    kind = type(plain.gateway)
+    given = {change.path for change in reference.changes}
+    changes = {
+        key: value
+        for key, value in kind.fault_settings.items()
+        if not any(_below(("settings", *path_of(key, kind.Settings)), one) for one in given)
+    }
+    if not changes:
+        return plain
+    origin = Fault("layout", 1, 1, "", reference.text)
+    return loader.changed_layout(
+        path, hardware, changes, origin, reference=reference, name=plain.layout.name
+    )
+
+
+def _below(path: tuple[str, ...], given: tuple[str, ...]) -> bool:
+    """Whether a change of `given` sets what is at a path."""
+    return path[: len(given)] == given
+
+
 def _layout_file(name: str) -> tuple[Path, Reference]:
     """The file of a reference. Raises UsageError or DocumentError."""
     # A file's own name may have a colon or an @ in it.
@@ -108,13 +136,15 @@ def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selectio
         _tried(partial(suite_files.load, suite_path), refused) if suite_path is not None else None
     )
     hosts = _tried(partial(hardware_named, hardware), refused)
+    broken = chosen is not None and any(one.fault is not None for one in chosen.workloads)
+    named = fault_layout_named if broken else layout_named
     planned = []
     for name in list(layouts) or list(chosen.layouts if chosen else ()):
         # Without hardware, whether a layout fits is not known; whether it exists is.
         one = (
             _tried(partial(_layout_file, name), refused)
             if hosts is None
-            else _tried(partial(layout_named, name, hosts), refused)
+            else _tried(partial(named, name, hosts), refused)
         )
         planned += [one] if isinstance(one, Planned) else []
     if refused or suite_path is None or chosen is None or hosts is None:

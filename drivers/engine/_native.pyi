@@ -129,8 +129,8 @@ class Engine:
     def snapshot(self) -> str:
         """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...],
         "window_s": float, "begun": int|null, "behind_us": int|null, "connections": int,
-        "endpoints": [...EndpointTally...]} of the window so far (`begun` and `behind_us` at a rate:
-        see results.measurement.Measurement; `endpoints` only of several).
+        "stall_us": int, "endpoints": [...EndpointTally...]} of the window so far (`begun` and
+        `behind_us` at a rate: see results.measurement.Measurement; `endpoints` only of several).
         Histograms are V2 deflate base64, 1..3600000000 us, 3 digits, as HdrHistogram's own tools
         read them. The last second may be cut short by the end of the window.
         """

@@ -35,10 +35,9 @@ def merged(windows: Sequence[Window]) -> Window:
         seconds=tuple(_second(same) for _, same in sorted(moments.items())),
         window_s=sum(window.window_s for window in windows) / len(windows),
         begun=_sum(window.begun for window in windows),
-        behind_us=max(
-            (window.behind_us for window in windows if window.behind_us is not None), default=None
-        ),
+        behind_us=_most(window.behind_us for window in windows),
         connections=_sum(window.connections for window in windows),
+        stall_us=_most(window.stall_us for window in windows),
         endpoints=_endpoints([one for window in windows for one in window.endpoints]),
         cpu_s=sum(window.cpu_s for window in windows),
     )
@@ -74,13 +73,10 @@ def _tally(same: Sequence[Tally]) -> Tally:
         latency=_added(tally.latency for tally in same),
         first_byte=_added(tally.first_byte for tally in same),
         min_us=min((tally.min_us for tally in same if tally.min_us is not None), default=None),
-        max_us=max((tally.max_us for tally in same if tally.max_us is not None), default=None),
+        max_us=_most(tally.max_us for tally in same),
         sum_us=_sum(tally.sum_us for tally in same),
         in_flight=_added(tally.in_flight for tally in same),
-        in_flight_max_us=max(
-            (tally.in_flight_max_us for tally in same if tally.in_flight_max_us is not None),
-            default=None,
-        ),
+        in_flight_max_us=_most(tally.in_flight_max_us for tally in same),
         outstanding_us=_sum(tally.outstanding_us for tally in same),
         failed_us=_sum(tally.failed_us for tally in same),
         before_us=_sum(tally.before_us for tally in same),
@@ -117,6 +113,8 @@ def _second(same: Sequence[Second]) -> Second:
         max_us=max(second.max_us for second in same),
         sum_us=sum(second.sum_us for second in same),
         bands=tuple(sorted(bands.items())),
+        in_flight=_sum(second.in_flight for second in same),
+        failures=_added_errors(second.failures for second in same),
     )
 
 
@@ -124,6 +122,11 @@ def _sum(parts: Iterable[int | None]) -> int | None:
     """None when one part is unknown: a sum without it would be wrong."""
     known = list(parts)
     return None if None in known else sum(part for part in known if part is not None)
+
+
+def _most(parts: Iterable[int | None]) -> int | None:
+    """The largest that is known."""
+    return max((part for part in parts if part is not None), default=None)
 
 
 def _added(histograms: Iterable[str | None]) -> str | None:

@@ -41,6 +41,7 @@ class _Moment:
     max_us: int = 0
     sum_us: int = 0
     bands: Counter[int] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass
@@ -106,7 +107,9 @@ class Recorder:
         record.before_us += _before(at_s, age_us)
         if error_class == "timeout":
             _unseen(record, age_us)
-        record.seconds.setdefault(int(at_s), _Moment()).errors += 1
+        moment = record.seconds.setdefault(int(at_s), _Moment())
+        moment.errors += 1
+        moment.failures[error_class] += 1
 
     def rested(self, operation: Operation, rest_us: int) -> None:
         """Record that a worker paused after a failure, inside the window."""
@@ -159,6 +162,7 @@ class Recorder:
                 max_us=moment.max_us,
                 sum_us=moment.sum_us,
                 bands=tuple(sorted(moment.bands.items())),
+                failures=dict(moment.failures),
             )
             for operation, record in sorted(self._records.items())
             for second, moment in sorted(record.seconds.items())

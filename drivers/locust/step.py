@@ -101,6 +101,7 @@ class StepRun:
             begun=window.begun,
             behind_us=window.behind_us,
             connections=window.connections,
+            stall_us=window.stall_us,
             endpoints=window.endpoints,
             load=load,
             notes=tuple(self._notes),

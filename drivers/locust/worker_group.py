@@ -54,6 +54,8 @@ class Window(Record):
     """At a rate: by how much the latest worker was behind its schedule when the window closed."""
     connections: NonNegativeInt | None = None
     """Connections made inside the window; None of SDKs."""
+    stall_us: NonNegativeInt | None = None
+    """The longest time that a worker waited for a success, over all its tries; None of SDKs."""
     endpoints: tuple[EndpointTally, ...] = ()
     """Each of several endpoints; empty for a single one."""
     cpu_s: NonNegativeFloat = 0.0

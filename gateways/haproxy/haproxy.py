@@ -35,8 +35,11 @@ _WORDS = "grep -aoE '[a-z][a-z0-9-]*[.]?[a-z0-9-]{3,}' \"$(command -v haproxy)\"
 _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors found in configuration")
 
 
-_CHECKS = 5
-"""Three failed checks take a backend out, two passed ones put it back: at most five in between."""
+_FALL, _RISE = 3, 2
+"""Failed checks that take a backend out, and passed ones that put it back."""
+_FALL_AND_RISE = f"fall {_FALL} rise {_RISE}"
+_CHECKS = _FALL + _RISE
+"""At most so many are in between."""
 _SPARE_S = 10.0
 _NOT_UP = 3
 
@@ -129,7 +132,7 @@ class Haproxy(Front):
                 f"balance {settings.balance}",
                 f"option httpchk GET {self.health_path}",
                 "http-check expect status 200",
-                f"default-server check inter {_ms(settings.health_interval)} fall 3 rise 2",
+                f"default-server check inter {_ms(settings.health_interval)} {_FALL_AND_RISE}",
                 *(f"server {one.name} {one.address}:{one.port}" for one in backends),
             ],
         }
@@ -202,6 +205,17 @@ class Haproxy(Front):
                 for section, lines in settings.options.items()
                 if lines
             },
+        }
+
+    def tolerance(self) -> dict[str, str]:
+        """See Front."""
+        settings = self.settings
+        return {
+            "HAProxy check": f"GET {self.health_path} every {settings.health_interval:g} s, out "
+            f"after {_FALL} failed, in again after {_RISE} passed",
+            "HAProxy retries": f"{settings.retries} to connect, the last to another backend "
+            "(redispatch); timeout connect "
+            f"{settings.timeouts.connect:g} s, server {settings.timeouts.server:g} s",
         }
 
     def probes(self, host: Host) -> tuple[Probe, ...]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
 
 from weighbridge.common.errors import TargetError
-from weighbridge.gateways.gateway import KeptBytes
+from weighbridge.gateways.disk_space import KeptBytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.together import together
 

@@ -10,11 +10,12 @@ from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.layers import StoreLayer
+from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.file_grammar import FileGrammar
-from weighbridge.gateways.front import FRONTS, refuse_shared_ports, refuse_unfit
+from weighbridge.gateways.front import FRONTS, front_parts, refuse_shared_ports, refuse_unfit
 from weighbridge.gateways.gateway import (
     Gateway,
     HostNeed,
@@ -212,6 +213,15 @@ class Rgw(Gateway):
         less, key = ("replicas", "replicas") if pools.wide_ec is None else ("k or m", "ec")
         message = f"{pools.part_words} need {pools.most_parts} OSDs; {source} {count}: lower {less}"
         return (Unfit(f"{message}, or give the hosts more disks", ("settings", "pools", key)),)
+
+    def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
+        """See Gateway. There is one mon, and it is in need of its host."""
+        roster, place = CephRoster(self.place, self.settings, sites), self.place
+        alone = "the only radosgw" if len(roster.radosgws) == 1 else ""
+        found = [Part(place.mon, "mon", lone="the only mon"), Part(place.mon, "mgr")]
+        found += [Part(one.host, f"osd.{one.number}", "storage-daemon") for one in roster.osds]
+        found += [Part(one.host, one.service, "gateway-daemon", alone) for one in roster.radosgws]
+        return (*found, *front_parts(place))
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, without keys and cluster id."""

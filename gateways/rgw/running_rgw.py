@@ -13,7 +13,8 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Below, DiskSpace, Gateway, KeptBytes, RunningGateway, Say
+from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
+from weighbridge.gateways.gateway import Below, Gateway, RunningGateway, Say
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.change import CephChange
@@ -23,9 +24,11 @@ from weighbridge.gateways.rgw.kept import kept_bytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.rgw.names import put_names
 from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.start_again import start_again
+from weighbridge.gateways.rgw.standing import tolerance
+from weighbridge.gateways.rgw.start_again import revive, start_again
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
+from weighbridge.gateways.tolerance import Tolerance
 from weighbridge.gateways.verify import OperationCheck
 
 _KEPT = {
@@ -123,6 +126,10 @@ class RunningRgw(RunningGateway):
         """See RunningGateway."""
         start_again(self._state, names, say)
 
+    def revive(self, daemons: Sequence[Daemon]) -> None:
+        """See RunningGateway. OSDs are up again when it returns."""
+        revive(self._state, daemons)
+
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See RunningGateway. Raises UsageError, CommandFailed."""
         self._planned(gateway, scope, lambda _: None)
@@ -170,6 +177,10 @@ class RunningRgw(RunningGateway):
     def put_names(self, container: str, names: Sequence[str], gone: Sequence[str]) -> str:
         """Entries in the bucket's index, copied from that of the first name."""
         return put_names(self._gateways[0].host, container, names, gone)
+
+    def tolerance(self) -> Tolerance:
+        """See RunningGateway. Raises CommandFailed."""
+        return tolerance(self._state)
 
     def daemons(self) -> tuple[Daemon, ...]:
         """See RunningGateway."""

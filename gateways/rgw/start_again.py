@@ -61,10 +61,32 @@ def start_again(state: CephState, names: Collection[str], say: Say) -> None:
         restore_intervals(state.hosts[state.cluster.place.mon], osds, state.cluster.settings)
 
 
+def revive(state: CephState, daemons: Sequence[Daemon]) -> None:
+    """Start daemons that were killed, on hosts that are up.
+
+    Raises ServiceFailed or CommandFailed.
+    """
+    names = [one.service.name for one in daemons]
+    osds = [one for one in state.osds if one.name in names]
+    if not osds:
+        daemon.start(daemons)
+        return
+    with Monitor(state.hosts[state.cluster.place.mon], partial(daemon.check, daemons)) as monitor:
+        before = _up_since(monitor)
+        daemon.start(daemons)
+        _await_up(monitor, osds, before, daemons)
+    _restore_poll(osds, state.cluster.settings)
+
+
 def restore_intervals(mon_host: Host, osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
     """Give the running mgr and OSDs the default intervals that would have slowed their start."""
     reports = [_set(name, value) for name, value in MGR_INTERVALS_S.items()]
     ask([CephDaemon(mon_host, "mgr.a")], *reports)
+    _restore_poll(osds, settings)
+
+
+def _restore_poll(osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
+    """How long OSDs wait for their disks at once: shorter while they start."""
     if settings.osd.objectstore == "bluestore":
         poll = _set("bdev_aio_poll_ms", objectstore.POLL_MS)
         groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]

@@ -19,7 +19,8 @@ from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Below, DiskSpace, Gateway, KeptBytes, RunningGateway, Say
+from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
+from weighbridge.gateways.gateway import Below, Gateway, RunningGateway, Say
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.below import RESELLER
@@ -30,6 +31,7 @@ from weighbridge.gateways.swift.start_again import start_again
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
+from weighbridge.gateways.tolerance import Tolerance
 
 MEMCACHED = DaemonCounters(
     daemon="memcached",
@@ -193,6 +195,20 @@ class RunningSwift(RunningGateway):
                 f"objects, where {copies} should list {wanted}"
             )
         return "rows of container databases, without objects"
+
+    def tolerance(self) -> Tolerance:
+        """See RunningGateway: of its files. It knows nothing of itself as a whole."""
+        cluster = self._state.cluster
+        proxy, front = cluster.settings.proxy, cluster.front()
+        found = {
+            "conn_timeout": f"{proxy.conn_timeout:g} s",
+            "node_timeout": f"{proxy.node_timeout:g} s, of reads "
+            f"{proxy.recoverable_node_timeout:g} s (recoverable_node_timeout)",
+            "error_suppression": f"a node is left out for {proxy.error_suppression.interval:g} s "
+            f"after {proxy.error_suppression.limit} errors",
+            "replicators": "run" if cluster.settings.background else "do not run",
+        }
+        return Tolerance(found | ({} if front is None else front.tolerance()))
 
     def daemons(self) -> tuple[Daemon, ...]:
         """See RunningGateway."""

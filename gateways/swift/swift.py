@@ -11,13 +11,14 @@ from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.layers import StoreLayer
+from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import program
 from weighbridge.gateways.file_grammar import FileGrammar
-from weighbridge.gateways.front import FRONTS, refuse_shared_ports, refuse_unfit
+from weighbridge.gateways.front import FRONTS, front_parts, refuse_shared_ports, refuse_unfit
 from weighbridge.gateways.gateway import (
     Gateway,
     HostNeed,
@@ -33,9 +34,19 @@ from weighbridge.gateways.swift import codes, config, options, pipeline, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, put, shown
 from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
+from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
+OWN_PATIENCE: Final = {
+    "proxy.conn_timeout": "500ms",
+    "proxy.node_timeout": "10s",
+    "proxy.recoverable_node_timeout": "10s",
+    "proxy.error_suppression.limit": 10,
+    "proxy.error_suppression.interval": "60s",
+}
+"""Swift's own: how long proxies wait for a storage server, and when they leave it out. Layouts that
+ship wait longer, since hosts at their limit are slow and not dead.
+"""
 _NO_VERSIONS: Final = (
     "its proxies ignore X-Versions-Enabled, and s3api answers 501; say `settings: {versions: "
     "true}` in the layout"
@@ -51,6 +62,7 @@ class Swift(Gateway):
     }
     Placement: ClassVar[type[Record]] = SwiftPlacement
     Settings: ClassVar[type[Record]] = SwiftSettings
+    fault_settings: ClassVar[Mapping[str, object]] = OWN_PATIENCE
     cluster: SwiftCluster
     grammars: ClassVar[tuple[FileGrammar, ...]] = (config.GRAMMAR,)
 
@@ -207,6 +219,17 @@ class Swift(Gateway):
             f"storage hosts have {count}: lower k or m, or give the hosts more disks"
         )
         return (Unfit(message, ("settings", "ec")),)
+
+    def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
+        """See Gateway: servers that serve requests."""
+        roster, place = SwiftRoster(self.place, self.settings, sites), self.place
+        alone = "the only proxy" if len(roster.proxies) == 1 else ""
+        found = [Part(one.host, one.service, "gateway-daemon", alone) for one in roster.proxies]
+        found += [Part(name, "memcached") for name in place.proxy]
+        for name in place.storage:
+            found.append(Part(name, "object-server", "storage-daemon"))
+            found += [Part(name, f"{one}-server") for one in SERVERS if one != "object"]
+        return (*found, *front_parts(place))
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, but with other secrets."""

@@ -19,7 +19,7 @@ from typing import Final
 from weighbridge.results.analysis.blocks import TOGETHER, Sides, paired, together
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
+from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Point, Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
 from weighbridge.results.figures import counted
 from weighbridge.results.interval import Interval
@@ -42,9 +42,12 @@ ALWAYS: Final = ("throughput", "p90")
 
 def comparable(*rows: Row) -> bool:
     """Whether each of these rows may be ranked and has throughputs to compare."""
-    return all(
-        row.ranked and min((point.ops_s for point in row.used), default=0) > 0 for row in rows
-    )
+    return all(row.ranked and min(map(_succeeded, row.used), default=False) for row in rows)
+
+
+def _succeeded(point: Point) -> bool:
+    """Whether anything did: of a step in which something died no throughput is known."""
+    return point.ops_s > 0 or bool(point.count("samples"))
 
 
 def reason(row: Row) -> str:
@@ -91,7 +94,8 @@ def contrasts(
             pairs = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
             by_block = (baseline, subject) in correlated
             for metric in compared() if pairs else ():
-                if metric.key not in ALWAYS and not any(
+                always = metric.key in ALWAYS and pairs[0][0].fault is None
+                if not always and not any(
                     row.value(metric.key) is not None for pair in pairs for row in pair
                 ):
                     continue

@@ -19,6 +19,7 @@ from weighbridge.results.analysis.find.searches import Searches
 from weighbridge.results.analysis.keeping import Costs, costs
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.layers.staircases import staircases, with_ceilings
+from weighbridge.results.analysis.outages import Outages, outages_of
 from weighbridge.results.analysis.overload import OverloadKind, overload_of
 from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row, rows_of
@@ -51,6 +52,7 @@ from weighbridge.results.record import (
 )
 from weighbridge.results.record.durability import read_cuts
 from weighbridge.results.record.kept import read_kept
+from weighbridge.results.record.outage import read_outages
 
 _DOUBTED: Final[Mapping[str, What]] = {
     BUSY: "machine busy",
@@ -159,9 +161,32 @@ class RunData:
         """
         if self.tuning is not None:
             return tuning_rows(self.plan, self.visits, self.trials)
-        rows = with_ceilings(rows_of(self.plan, self.visits), self.stairs or ())
-        rows = with_event_doubts(rows, self.events)
+        rows = with_ceilings(self._every, self.stairs or ())
+        rows = with_event_doubts([row for row in rows if row.fault is None], self.events)
         return with_power_marks(rows, self.durability, self.plan.twins)
+
+    @cached_property
+    def _every(self) -> tuple[Row, ...]:
+        return rows_of(self.plan, self.visits)
+
+    @cached_property
+    def outage_rows(self) -> tuple[Row, ...]:
+        """The table of steps in which something died, which no other table has."""
+        if self.tuning is not None:
+            return ()
+        return with_event_doubts([row for row in self._every if row.fault is not None], self.events)
+
+    @cached_property
+    def outages(self) -> Outages:
+        """What died in this run, and what became of it."""
+        return outages_of(
+            self.plan,
+            self.outage_rows,
+            self.steps,
+            read_outages(self.store.folder),
+            self.store.telemetry,
+            host_doubts(self.attested, self.plan.measured) if self.outage_rows else (),
+        )
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
@@ -173,6 +198,9 @@ class RunData:
         """Every layout compared with the first; for a tuning each variant with the baseline."""
         if self.setting_table is not None:
             return tuning_comparison(self.setting_table)
+        if not self.rows:
+            # Something died in every step: `outages` has its own comparison.
+            return Comparison(baseline=self.plan.layouts[0].name, subjects=(), effects=(), tests=0)
         return compare(
             self.rows,
             self.plan.twins,

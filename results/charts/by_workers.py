@@ -64,7 +64,7 @@ _CEILINGS: Final = (
 def throughput_by_workers(source: ChartSource) -> tuple[Figure, ...]:
     """The chart of throughput, with the ceilings of the layers below where those are known."""
     rows, layouts, repeats = source.by_workers, source.layouts, source.plan.suite.repeats
-    if not rows and source.rows:
+    if not rows and (source.rows or source.outages.kinds):
         return ()
     panels = throughput_panels(rows, source.findings, ceiling_lines(source.stairs))
     dots = (
@@ -98,7 +98,7 @@ def throughput_by_workers(source: ChartSource) -> tuple[Figure, ...]:
 def latency_by_workers(source: ChartSource) -> tuple[Figure, ...]:
     """The chart of p90 and the slowest requests."""
     rows = source.by_workers
-    if not rows and source.rows:
+    if not rows and (source.rows or source.outages.kinds):
         return ()
     panels = latency_panels(rows, source.findings)
     each = " Faint dots: p90 of each repeat." if source.plan.suite.repeats > 1 else ""

@@ -10,6 +10,7 @@ from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.layers.staircase import Staircase
+from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
@@ -41,6 +42,8 @@ class ChartSource(Record):
     """The highest rates within a bound, where they were searched."""
     overload: tuple[OverloadKind, ...] = ()
     """Goodput over the offered rate, where that may be beyond capacity."""
+    outages: Outages = Outages()
+    """What died while load ran."""
     durability: tuple[LayoutDurability, ...] = ()
     """What survived power cuts."""
     slo_ms: float | None = None
@@ -125,6 +128,7 @@ def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
         recaps=() if data.study is None else data.study.recaps,
         found=data.found,
         overload=data.overload,
+        outages=data.outages,
         durability=data.durability,
         slo_ms=slo_ms,
     )

@@ -27,6 +27,7 @@ from weighbridge.results.charts.latency.hockey_stick import hockey_stick
 from weighbridge.results.charts.latency.share_chart import share_chart
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.charts.rates.goodput import goodput_chart
+from weighbridge.results.charts.rates.outage_chart import outage_charts
 from weighbridge.results.charts.rates.rate_bars import rate_bars
 from weighbridge.results.charts.resource_strips import resources_by_workers
 from weighbridge.results.charts.staircase_chart import staircase_chart
@@ -44,6 +45,7 @@ class ChartKind(Record):
 OWN: Final = {
     "highest-rates": ChartKind(draw=rate_bars),
     "goodput-over-rate": ChartKind(draw=goodput_chart),
+    "outages": ChartKind(draw=outage_charts),
     "throughput-by-workers": ChartKind(draw=throughput_by_workers),
     "latency-by-workers": ChartKind(draw=latency_by_workers),
     "first-byte-by-workers": ChartKind(draw=first_byte_by_workers),

@@ -20,6 +20,7 @@ from weighbridge.results.export.json_format import json_file
 from weighbridge.results.export.keeping_tables import kept_table, memory_table
 from weighbridge.results.export.latex_format import latex_file
 from weighbridge.results.export.markdown_format import markdown_file
+from weighbridge.results.export.outage_tables import outages_table
 from weighbridge.results.export.paper import PaperTable, effects_paper, summary_paper
 from weighbridge.results.export.parquet_format import parquet_file
 from weighbridge.results.export.run_tables import steps_table, summary_table
@@ -34,6 +35,7 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
         "effects": effects_table,
         "kept": kept_table,
         "memory": memory_table,
+        "outages": outages_table,
         "durability": durability_table,
         "ledger": ledger_table,
         "trials": trials_table,

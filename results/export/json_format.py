@@ -19,6 +19,7 @@ from weighbridge.results.export.effect_tables import EFFECTS, LEDGER, TRIALS
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.host_tables import RUNS
 from weighbridge.results.export.keeping_tables import KEPT, MEMORY
+from weighbridge.results.export.outage_tables import OUTAGES
 from weighbridge.results.export.run_tables import STEPS, SUMMARY
 from weighbridge.results.export.second_table import SECONDS
 
@@ -56,7 +57,7 @@ def json_file(data: RunData, tables: Sequence[DataTable]) -> ExportFile:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of such a document, with units and meanings of all fields."""
-    schemas = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS, KEPT, MEMORY, DURABILITY)
+    schemas = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS, KEPT, MEMORY, OUTAGES, DURABILITY)
     tables = {
         schema.name: {
             "type": "array",

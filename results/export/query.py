@@ -40,6 +40,7 @@ from weighbridge.results.export.host_tables import (
     runs_table,
 )
 from weighbridge.results.export.keeping_tables import KEPT, MEMORY, kept_table, memory_table
+from weighbridge.results.export.outage_tables import OUTAGES, outages_table
 from weighbridge.results.export.run_tables import STEPS, SUMMARY, steps_table, summary_table
 from weighbridge.results.export.second_table import SECONDS, seconds_table
 
@@ -64,6 +65,7 @@ VIEWS: Final[Mapping[str, View]] = MappingProxyType(
         "effects": View(EFFECTS, effects_table),
         "kept": View(KEPT, kept_table),
         "memory": View(MEMORY, memory_table),
+        "outages": View(OUTAGES, outages_table),
         "durability": View(DURABILITY, durability_table),
         "ledger": View(LEDGER, ledger_table),
         "trials": View(TRIALS, trials_table),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.steps.validity import class_words
 from weighbridge.results.export.data_table import DataColumn, DataTable, TableSchema, attribute
 from weighbridge.results.export.step_columns import KEY, OfStep
 from weighbridge.results.record.measurement import Second
@@ -31,6 +32,18 @@ SECONDS: Final[TableSchema[SecondLine]] = TableSchema(
         attribute("operations", "integer", "Operations that succeeded.", "second.count"),
         attribute("bytes", "integer", "Bytes of their complete bodies.", "second.bytes", "B"),
         attribute("errors", "integer", "Operations that failed.", "second.errors"),
+        DataColumn(
+            "failures",
+            "text",
+            "The same by class; empty also where the driver does not know.",
+            lambda one: class_words(one.second.failures),
+        ),
+        attribute(
+            "in_flight",
+            "integer",
+            "Requests outstanding when the second began; unknown of some drivers.",
+            "second.in_flight",
+        ),
         DataColumn(
             "mean_ms",
             "number",

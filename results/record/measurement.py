@@ -46,6 +46,10 @@ class Second(Record):
     sum_us: Count
     bands: tuple[tuple[Count, PositiveInt], ...] = ()
     """(band, count) pairs in order (results.record.bands); empty if the driver keeps none."""
+    in_flight: Count | None = None
+    """Requests that were outstanding when this second began; None if the driver does not know."""
+    failures: dict[ErrorClass, PositiveInt] = Field(default_factory=dict)
+    """`errors` by class; empty also if the driver does not know, and in older measurements."""
 
 
 class Bins(Record):
@@ -238,6 +242,10 @@ class Measurement(Record):
     """At a rate: how far behind its schedule the latest worker was when the window closed."""
     connections: Count | None = None
     """Connections that were made inside the window; None if the driver does not count them."""
+    stall_us: Count | None = None
+    """The longest time in the window in which a worker that wanted an answer got none that was a
+    success, over all its tries; None if the driver does not know.
+    """
     endpoints: Annotated[tuple[EndpointTally, ...], Field(max_length=MOST_ENDPOINTS)] = ()
     """What came of the requests to each of several endpoints; empty for a single one, and if the
     driver does not know.

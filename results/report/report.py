@@ -23,6 +23,7 @@ from weighbridge.results.analysis.findings import (
 )
 from weighbridge.results.analysis.keeping import Costs
 from weighbridge.results.analysis.listing import CompleteListing
+from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
@@ -56,6 +57,12 @@ from weighbridge.results.report.listing_table import (
     listing_lines,
     listing_sentences,
 )
+from weighbridge.results.report.outage_table import (
+    OUTAGE_HEAD,
+    OUTAGE_NUMBERS,
+    outage_lines,
+    tolerance_lines,
+)
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_section import ProfileSection
 from weighbridge.results.report.staircase_section import StaircaseSection
@@ -69,6 +76,7 @@ from weighbridge.results.report.tables import (
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 NO_COSTS: Final = Costs()
+NO_OUTAGES: Final = Outages()
 _NUMBER: Final = re.compile(r"\d+")
 
 BACKGROUND: Final = "background: "
@@ -114,6 +122,7 @@ def report(
     cost: Costs = NO_COSTS,
     factors: Sequence[FactorCost] = (),
     listings: Sequence[CompleteListing] = (),
+    outages: Outages = NO_OUTAGES,
     durability: Sequence[LayoutDurability] = (),
 ) -> str:
     """Render the report.
@@ -121,7 +130,7 @@ def report(
     `events` say which caches were dropped and what could not be sampled, `attested` what the hosts
     could do, `endpoints` what each of several endpoints served, `overload` goodput beyond capacity,
     `cost` what objects cost to keep, `factors` what ways to sign and to encrypt cost, `listings`
-    complete listings, `durability` what survived power cuts.
+    complete listings, `outages` what died while load ran, `durability` what survived power cuts.
     """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
@@ -136,7 +145,7 @@ def report(
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
-        headline=headline(findings) if len(compared) > 1 else f"{compared[0]}, measured alone",
+        headline=_headline(compared, rows, findings, outages),
         compared=compared,
         kinds=kinds,
         details=tuple(finding for finding in findings if finding.workers is not None),
@@ -202,6 +211,11 @@ def report(
         listing_numbers=LISTING_NUMBERS,
         listing_lines=listing_lines(listings),
         listing_sentences=listing_sentences(listings),
+        outage_head=OUTAGE_HEAD,
+        outage_numbers=OUTAGE_NUMBERS,
+        outage_lines=outage_lines(outages.kinds),
+        outage_sentences=outages.sentences,
+        tolerance_lines=tolerance_lines(outages.rows),
         durability=durability_section(durability),
         power_cuts=gallery.named("power-cuts"),
         control_cuts=gallery.named("power-cut-controls"),
@@ -209,6 +223,15 @@ def report(
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,
     )
+
+
+def _headline(
+    compared: Sequence[str], rows: Sequence[Row], findings: Sequence[Finding], outages: Outages
+) -> str:
+    """The answer in one line; of a run in whose every step something died, its first stalls."""
+    if outages.kinds and not rows:
+        return outages.kinds[0].headline
+    return headline(findings) if len(compared) > 1 else f"{compared[0]}, measured alone"
 
 
 def _layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:

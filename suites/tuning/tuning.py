@@ -64,6 +64,8 @@ class Constraints(Record):
     """Share of operations that may fail; None: the suite's bound."""
     p90: Annotated[Seconds, Field(gt=0)] | None = None
     """Limit of the median over its trials."""
+    stall: Annotated[Seconds, Field(gt=0)] | None = None
+    """Limit of the longest stall of a worker in any of its trials, of workloads with a `fault`."""
 
 
 class Tuning(Record):

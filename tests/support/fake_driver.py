@@ -181,6 +181,7 @@ def measurement_of(
         warmup_s=step.workload.warmup,
         tallies=tuple(total for total, _ in both),
         seconds=tuple(second for _, seconds in both for second in seconds),
+        stall_us=max((total.max_us or 0 for total, _ in both), default=0),
         load=Load(cpu_s=0.1 * runtime_s, cpu_limit=1.0, window_s=runtime_s),
         **more,
     )

@@ -126,10 +126,11 @@ def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(
 ) -> None:
     plan = Run(tmp_path, repeats=7).plan()
     tests = comparisons_of(plan)
-    # For each metric 2 and 1 cells of reads, and 1 of writes; goodput is of overload alone.
-    assert tests == 4 * sum(not metric.of_overload for metric in compared())
+    # For each metric 2 and 1 cells of reads, and 1 of writes; goodput is of overload alone, and
+    # stalls of steps in which something dies.
+    assert tests == 4 * sum(not (metric.of_overload or metric.of_outage) for metric in compared())
     beyond = plan.model_copy(update={"passes": overloaded(plan)})
-    assert comparisons_of(beyond) == 4 * len(compared())
+    assert comparisons_of(beyond) == 4 * sum(not metric.of_outage for metric in compared())
     assert "no difference can be claimed" in claim(plan, ASSUME, 4)
     least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
     sentence = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))

@@ -6,7 +6,11 @@ from stub_run import Run
 from weighbridge import selection
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.plan import Plan, make_plan
+from weighbridge.gateways.swift.settings import ProxySettings
+from weighbridge.gateways.swift.swift import Swift
+from weighbridge.selection import fault_layout_named, hardware_named, layout_named, select
 from weighbridge.topologies.auto import Machine
+from weighbridge.topologies.loader import Planned
 
 
 def test_what_the_programs_of_all_layouts_refuse_is_reported_at_once_and_nothing_stays(
@@ -73,3 +77,36 @@ def test_the_plan_of_a_run_holds_what_was_made_of_its_machine(
     assert back.hardware.name == "auto-16"
     assert back.hardware.about.startswith("1 client, 1 gateway and 3 storage hosts with 3 CPUs")
     assert back.hardware.hosts["gateway-1"].cpuset == "4-6"
+
+
+def test_swift_waits_as_swift_itself_where_something_dies_unless_its_name_says_otherwise() -> None:
+    hardware = hardware_named("lab-cpu")
+
+    def proxy(one: Planned) -> dict[str, object]:
+        gateway = one.gateway
+        assert isinstance(gateway, Swift)
+        return gateway.settings.proxy.model_dump()
+
+    shipped = layout_named("swift", hardware)
+    faulty = fault_layout_named("swift", hardware)
+    assert proxy(shipped)["conn_timeout"] == 5
+    own = ProxySettings().model_dump()
+    assert proxy(faulty) == own
+    assert (faulty.layout.name, faulty.layout.release) == ("swift", shipped.layout.release)
+    named = "swift@swift-2.35:proxy.conn_timeout=3s:proxy.error_suppression={limit: 7}"
+    mine = fault_layout_named(named, hardware)
+    assert mine.layout.name == layout_named(named, hardware).layout.name
+    assert proxy(mine) == {
+        **own,
+        "conn_timeout": 3,
+        "error_suppression": {"limit": 7, "interval": 60},
+    }
+    beast = layout_named("rgw-beast", hardware)
+    assert fault_layout_named("rgw-beast", hardware).layout == beast.layout
+
+
+def test_a_suite_with_a_fault_chooses_such_layouts() -> None:
+    chosen = select("degrade-lab", ["swift"], "lab-cpu").layouts[0].layout
+    assert chosen.settings["proxy"]["conn_timeout"] == "500ms"
+    plain = select("quick", ["swift"], "lab-cpu").layouts[0].layout
+    assert plain.settings["proxy"]["conn_timeout"] == "5s"

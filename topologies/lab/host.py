@@ -286,6 +286,13 @@ class LabHost(Host):
             return
         send(process, signal.SIGTERM)
         wait_end(process, timeout_s)
+        self.kill(service)
+
+    def kill(self, service: str) -> None:
+        """End a service with all its processes by KILL. Raises TargetError if it does not end."""
+        process = self._services.get(service)
+        if process is None:
+            return
         if not kill_family(process.pid, self._pids):
             raise TargetError(f"{self.name}: {service} does not end, even when killed")
         del self._services[service]

@@ -212,6 +212,12 @@ class LabHosts(Hosts):
         network.wire(self._switch_pid, ports, self._hardware.network.mtu)
         together([partial(self._limit_host, name, self._limited) for name in names])
 
+    def plug(self, names: Collection[str], *, on: bool) -> None:
+        """See Hosts."""
+        together(
+            [partial(network.plug, self._switch_pid, self._ports[one], on=on) for one in names]
+        )
+
     def power_cuts(self) -> PowerCuts:
         """See Hosts."""
         if self._model_disks is None or not self._recorded:

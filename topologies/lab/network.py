@@ -95,6 +95,14 @@ def unplug(switch_pid: int, port: Port) -> None:
     command(_inside(switch_pid, "ip", "link", "delete", port.device))
 
 
+def plug(switch_pid: int, port: Port, *, on: bool) -> None:
+    """Have the switch's end of a host's link up or down: its addresses and connections stay.
+
+    Raises CommandFailed.
+    """
+    command(_inside(switch_pid, "ip", "link", "set", port.device, "up" if on else "down"))
+
+
 def burst_bytes(rate_bit_per_s: int) -> int:
     """Size of the token bucket for a rate."""
     return max(SMALLEST_BURST_BYTES, int(rate_bit_per_s / 8 * BURST_S))

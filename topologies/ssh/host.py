@@ -15,7 +15,7 @@ from weighbridge.common.host import Command, Completed, Counters, Host, Service
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, since
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.services import HostProcess, Services
+from weighbridge.topologies.ssh.services import FirstSignal, HostProcess, Services
 
 SERVICE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 
@@ -187,10 +187,17 @@ class SshHost(Host):
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
         """End a service: TERM to its first process, after `timeout_s` KILL to all that is left."""
+        self._end(service, timeout_s, "TERM")
+
+    def kill(self, service: str) -> None:
+        """End a service with all its processes by KILL."""
+        self._end(service, 5, "KILL")
+
+    def _end(self, service: str, timeout_s: float, first: FirstSignal) -> None:
         process = self._services.get(service)
         if process is None:
             return
-        script = self.services.stop(service, process, timeout_s)
+        script = self.services.stop(service, process, timeout_s, first)
         if self.connection.sh(script, timeout_s=timeout_s + 60).stdout.strip():
             raise TargetError(f"{self.name}: {service} does not end: process {process.pid} is left")
         self._services[service] = None

@@ -15,6 +15,7 @@ from weighbridge.topologies.ssh.services import (
     PROGRAM,
     RECORD_START,
     START_TICKS,
+    FirstSignal,
     HostProcess,
     Services,
     await_end,
@@ -76,9 +77,9 @@ echo "$pid $(start_ticks $pid)"
             lines.append(f'record_start {shlex.quote(self.started)} {service} "$!"')
         return shlex.join((*self.enter(), "/bin/sh", "-ec", "\n".join(lines)))
 
-    def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
+    def _end(self, service: str, process: HostProcess, timeout_s: float, first: FirstSignal) -> str:
         """End its first process, then kill all it started, by the name in their environment."""
-        script = f"""{LABELLED}{await_end(process, timeout_s, f"kill -TERM {process.pid}")}
+        script = f"""{LABELLED}{await_end(process, timeout_s, f"kill -{first} {process.pid}")}
 kill_labelled {PROGRAM}=service.{service}
 if running; then echo left; fi
 """

@@ -8,7 +8,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from weighbridge.common.host import Service
 from weighbridge.topologies.hardware import HostSpec
@@ -25,6 +25,9 @@ PROGRAM: Final = "WEIGHBRIDGE_PROGRAM"
 """Environment variable of a program and all it starts, with the program's tag."""
 PROGRAMS: Final = "/run/weighbridge"
 """Folder of the view with a file for each running program: its pid and start time."""
+
+FirstSignal = Literal["TERM", "KILL"]
+"""What a service's first process is sent first."""
 
 START_TICKS: Final = """
 start_ticks() {
@@ -220,16 +223,18 @@ class Services(ABC):
     def _launch(self, services: Sequence[str]) -> str:
         """Shell lines that start services whose files exist."""
 
-    def stop(self, service: str, process: HostProcess, timeout_s: float) -> str:
-        """Shell lines that end a service: TERM to its first process, then KILL to what is left of
-        it after `timeout_s`. They print `left` when its first process is still running.
+    def stop(
+        self, service: str, process: HostProcess, timeout_s: float, first: FirstSignal = "TERM"
+    ) -> str:
+        """Shell lines that end a service: `first` to its first process, then KILL to what is left
+        of it after `timeout_s`. They print `left` when its first process is still running.
         """
         # From here on its end is wanted, and no death.
         forget = f"rm -f {shlex.quote(f'{self.started}/{service}')}"
-        return f"{forget}\n{self._end(service, process, timeout_s)}"
+        return f"{forget}\n{self._end(service, process, timeout_s, first)}"
 
     @abstractmethod
-    def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
+    def _end(self, service: str, process: HostProcess, timeout_s: float, first: FirstSignal) -> str:
         """Shell lines that end a service and print `left`."""
 
     def status(self) -> str:

@@ -13,6 +13,7 @@ from weighbridge.topologies.ssh.services import (
     DEPLOYMENT,
     HOLDER,
     START_TICKS,
+    FirstSignal,
     HostProcess,
     Services,
     await_end,
@@ -95,10 +96,10 @@ class Systemd(Services):
             lines.append(f'record_start {shlex.quote(self.started)} {service} "$pid"')
         return "\n".join(lines)
 
-    def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
+    def _end(self, service: str, process: HostProcess, timeout_s: float, first: FirstSignal) -> str:
         """End its first process, then its unit, which contains all that it started."""
         unit = self.unit(service)
-        end = f"systemctl kill --kill-who=main --signal=TERM {unit} 2>/dev/null || true"
+        end = f"systemctl kill --kill-who=main --signal={first} {unit} 2>/dev/null || true"
         return f"""{await_end(process, timeout_s, end)}
 {_kill_unit(unit)}
 if running; then echo left; fi

@@ -16,7 +16,7 @@ from weighbridge.common.record import Record
 from weighbridge.drivers.protocol import Prepared
 from weighbridge.gateways import program
 from weighbridge.gateways.daemon import Daemon, by_host
-from weighbridge.gateways.gateway import KeptBytes
+from weighbridge.gateways.disk_space import KeptBytes
 from weighbridge.gateways.together import together
 from weighbridge.results.record.kept import DaemonMemory, KeptObjects
 from weighbridge.results.record.step import Pass

@@ -113,7 +113,11 @@ def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
 
 
 def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]:
-    fit = [workload for workload in suite.workloads if not unfit(driver, workload, api)]
+    fit = [
+        workload
+        for workload in suite.workloads
+        if workload.fault is None and not unfit(driver, workload, api)
+    ]
     return tuple(
         workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -16,14 +16,15 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging, durability
 from weighbridge.conductor.balance import blocks
+from weighbridge.conductor.outage import faults_left_out
 from weighbridge.conductor.passes import left_out, passes_of, together
+from weighbridge.conductor.refusals import refuse_what_layouts_lack
 from weighbridge.drivers.kind import KINDS
 from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.suites import VERSIONS, Suite, Workload, encryption_needs, signing_needs
-from weighbridge.suites.workload import REPEATED_AFTER_BYTES
+from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
@@ -134,7 +135,10 @@ class Plan(Record):
         """The steps of a visit after which a rate is searched."""
         if self.find is None:
             return ()
-        return tuple(key for key in self.keys(visit) if key.layer is None)
+        faulted = {one.name for one in self.suite.workloads if one.fault is not None}
+        return tuple(
+            key for key in self.keys(visit) if key.layer is None and key.workload not in faulted
+        )
 
     def grown(self) -> Plan | None:
         """The plan with the next of the further blocks; None if there are no more."""
@@ -219,85 +223,10 @@ def control_of(one: Planned) -> Planned:
     return replace(one, layout=one.layout.model_copy(update={"name": name}))
 
 
-def _refuse_lone_drivers(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError when clients use several endpoints of a layout and a driver cannot."""
-    spread = [one.layout.name for one in planned if one.gateway.spreads()]
-    lone = [name for name in suite.drivers if not KINDS.get_or_refuse(name).spreads]
-    lone += ["users: sdk"] if suite.users == "sdk" else []
-    if spread and lone:
-        raise UsageError(
-            f"{', '.join(spread)}: several endpoints, but {', '.join(lone)} would use only one",
-            advice="Use Locust with the engine, or a layout with one endpoint or a front.",
-        )
-
-
-def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError where objects would be compressed as their content repeats itself."""
-    packed = [
-        f"{one.layout.name} ({one.gateway.compresses})" for one in planned if one.gateway.compresses
-    ]
-    unsaid = [
-        one.name
-        for one in suite.workloads
-        if one.objects.compressible is None and one.objects.largest_bytes > REPEATED_AFTER_BYTES
-    ]
-    if packed and unsaid:
-        raise UsageError(
-            f"{', '.join(packed)} compresses objects, and those of {', '.join(unsaid)} repeat "
-            f"themselves after {REPEATED_AFTER_BYTES:,} bytes",
-            advice="Say in the suite how well they compress, as in `objects: {compressible: 50%}`.",
-        )
-
-
-def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError when a layout does not take requests that are signed as a workload's, or
-    does not encrypt as they ask.
-    """
-    faults = [
-        f"{workload.name}: {one.layout.name} ({one.layout.release}): {lacked[way]}"
-        for one in planned
-        if "s3" in suite.api and (lacked := one.gateway.s3_lacks())
-        for workload in suite.workloads
-        for way in (
-            *signing_needs(workload.signed, tls=one.gateway.own_ca),
-            *encryption_needs(workload.encrypted),
-        )
-        if way in lacked
-    ]
-    faults += [
-        f"{workload.name}: {one.layout.name} ({one.layout.release}): {missing[swift_way]}"
-        for one in planned
-        if "swift" in suite.api and (missing := one.gateway.swift_lacks())
-        for workload in suite.workloads
-        for swift_way in workload.swift_needs
-        if swift_way in missing
-    ]
-    if faults:
-        raise UsageError(
-            "\n".join(faults),
-            advice="Leave that `signing`, `encryption` or `manifest` out, or choose another "
-            "release; see docs/signing.md and docs/keeping.md.",
-        )
-
-
-def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError when a layout is known not to do an operation of a workload."""
-    faults = [
-        f"{workload.name}: {one.layout.name} ({one.layout.release}) has no {operation} over {api}: "
-        f"{lacked[operation]}"
-        for one in planned
-        for api in one.gateway.apis()
-        if api in suite.api and (lacked := one.gateway.operations_lacked(api))
-        for workload in suite.workloads
-        for operation in (*workload.operations, *((VERSIONS,) if workload.versions else ()))
-        if operation in lacked
-    ]
-    if faults:
-        raise UsageError(
-            "\n".join(faults),
-            advice="Leave that operation or API out, or choose another layout or release; see "
-            "docs/what-is-sent.md.",
-        )
+def _without(suite: Suite, workloads: Collection[str]) -> Suite:
+    """The suite without these workloads."""
+    kept = tuple(one for one in suite.workloads if one.name not in workloads)
+    return suite.model_copy(update={"workloads": kept})
 
 
 def make_plan(
@@ -336,10 +265,8 @@ def make_plan(
             "; ".join(lacking),
             advice="Different interfaces cannot be compared: choose an API that all layouts have.",
         )
-    _refuse_lone_drivers(suite, planned)
-    _refuse_repeated_content(suite, planned)
-    _refuse_ways(suite, planned)
-    _refuse_lacking(suite, planned)
+    refuse_what_layouts_lack(suite, planned)
+    lone = faults_left_out(suite, hardware, planned)
     unfit = aging.unfit(suite, planned)
     if unfit:
         raise UsageError(
@@ -357,7 +284,10 @@ def make_plan(
         raise UsageError(
             "\n".join(unverified), advice="Choose --driver locust, or those layouts without TLS."
         )
-    passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
+    own = {one.layout.name: _without(suite, lone.get(one.layout.name, {})) for one in planned}
+    passes = {
+        one.layout.name: passes_of(own[one.layout.name], one.gateway.layers()) for one in planned
+    }
     passes |= {name: _control(suite, passes[name]) for name in controls}
     steps = suite.repeats * sum(
         len(workload.workers)
@@ -384,7 +314,13 @@ def make_plan(
         layouts=layouts,
         visits=tuple(visits),
         passes=passes,
-        left_out={one.layout.name: left_out(suite, one.gateway.layers()) for one in planned},
+        left_out={
+            one.layout.name: (
+                *(f"{name}: {why}" for name, why in lone.get(one.layout.name, {}).items()),
+                *left_out(suite, one.gateway.layers()),
+            )
+            for one in planned
+        },
         structures={name: structure for name, structure in known.items() if structure is not None},
         twins=dict(controls),
         order_seed=given[0],

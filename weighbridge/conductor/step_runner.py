@@ -15,11 +15,12 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.conductor.keeping import kept_objects, memory_of
 from weighbridge.conductor.names_only import put_names, takes_names
+from weighbridge.conductor.outage import maker_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
 from weighbridge.drivers.driver import Driver, OnProgress
 from weighbridge.drivers.protocol import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
-from weighbridge.gateways.gateway import KeptBytes
+from weighbridge.gateways.disk_space import KeptBytes
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.kept import record_kept
@@ -210,7 +211,7 @@ class StepRunner:
             self._write_lost(key, f"not measured: {self._in_words(before)}")
             raise before
         try:
-            result, kept = self._measure(planned, deployment, watch, driver, workload, key)
+            result, kept, left = self._measure(planned, deployment, watch, driver, workload, key)
         except (DriverError, TargetError) as error:
             died = gateway_fault(deployment, doubted=True)
             if died is None:
@@ -227,9 +228,9 @@ class StepRunner:
         self._write(result)
         # Only now: if the disk is full, a tool's own files are lost, and no step.
         self.keep(key.file_name, kept)
-        if died is not None:
+        if (gone := died or left) is not None:
             # An incomplete gateway could take hours to delete or settle anything.
-            raise died
+            raise gone
         # Of a workload with versions each step begins with those that were prepared.
         if not leave or workload.versions is not None:
             order = Cleanup(workload=workload, what="written")
@@ -276,14 +277,18 @@ class StepRunner:
         driver: Driver,
         workload: Workload,
         key: StepKey,
-    ) -> tuple[StepResult, tuple[KeptFile, ...]]:
+    ) -> tuple[StepResult, tuple[KeptFile, ...], TargetError | None]:
+        """The step, its files, and why nothing else can be measured on this deployment."""
         cache = self._suite.cache if workload.cache is None else workload.cache
         drop = partial(self._drop_caches, deployment, kernel=kernel_alone(cache))
         if cache in ("before-step", "kernel"):
             # What preparation or the last step left to be written is not a part of this one.
             with deployment.unlimited():
                 drop()
+        say = self.announcing("outage", deployment.layout.name)
+        maker = maker_of(self._suite, planned, deployment, workload, key, say)
         with (
+            nullcontext() if maker is None else maker,
             self._profiling(planned, deployment, key) as profiling,
             dropping(cache, drop),
             watch.step(key, workload.runtime) as recording,
@@ -291,6 +296,8 @@ class StepRunner:
 
             def on_progress(progress: Progress) -> None:
                 recording.on_progress(progress)
+                if maker is not None:
+                    maker.on_progress(progress)
                 profiling(progress)
                 self._display.progress(progress)
 
@@ -301,21 +308,22 @@ class StepRunner:
                 repeat=key.repeat + MOST_REPEATS * (key.search_step or 0),
             )
             measured = driver.step(order, on_progress)
+        faults = () if maker is None else maker.write(self._store.folder, watch.restart)
         measurement = measured.measurement
         verdict = judge(
             measurement,
             self._suite.bounds,
             rate_per_s=workload.rate_per_s,
-            overload=workload.overload is not None,
+            may_fail=workload.overload is not None or workload.fault is not None,
         )
         result = StepResult(
             key=key,
             measurement=measurement,
-            valid=verdict.valid,
-            notes=verdict.notes,
+            valid=verdict.valid and not faults,
+            notes=(*faults, *verdict.notes),
             order=self.order,
         )
-        return result, measured.kept
+        return result, measured.kept, None if maker is None else maker.left
 
     def _profiling(
         self, planned: Planned, deployment: Deployment, key: StepKey

@@ -101,6 +101,25 @@ class Watch:
         self._sampled_s = 0.0
 
     def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._close()
+        if self._sampled_s and kind is None:
+            hosts = sum(one.tier != "machine" for one in self.limits)
+            self.note(
+                f"sampling {hosts} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU "
+                "per second on this machine"
+            )
+
+    def restart(self) -> None:
+        """Start all probes again, between two steps: some may have ended with their host."""
+        self._close()
+        self.readers.clear()
+        self._start()
+
+    def _start(self) -> None:
         try:
             for number, probe in enumerate(self._probes_or_none()):
                 name = re.sub(r"[^A-Za-z0-9.-]", "_", probe.name)
@@ -112,16 +131,6 @@ class Watch:
         except BaseException:
             self._close()
             raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._close()
-        if self._sampled_s and kind is None:
-            hosts = sum(one.tier != "machine" for one in self.limits)
-            self.note(
-                f"sampling {hosts} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU "
-                "per second on this machine"
-            )
 
     def _probes_or_none(self) -> Sequence[Probe]:
         try:

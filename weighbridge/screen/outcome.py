@@ -58,11 +58,12 @@ def print_outcome(derived: Derived, console: Console) -> None:
     rows, comparison = derived.rows, derived.comparison
     if derived.found is not None:
         _print_rates(derived.found, console)
-    for sentence in derived.overload:
+    for sentence in (*derived.overload, *derived.outages.sentences):
         print_line(console, sentence, "bold")
     if comparison.subjects:
         print_line(console, f"{headline(derived.findings)}.", "bold")
-    _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
+    if rows:
+        _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
     for reason in derived.reasons:
         print_line(console, f"{reason.mark}  {reason.text}", "yellow")
     for finding in derived.findings:

@@ -223,13 +223,13 @@ def _candidates(
 
 def _unknown_metrics(document: Document, tuning: Tuning) -> list[Fault]:
     """Objectives whose metric is unknown, not compared, or one that their workload has not."""
-    plain = {one.name for one in tuning.workloads if one.overload is None}
+    workloads = {one.name: one for one in tuning.workloads}
     faults = []
     for number, one in enumerate(tuning.objectives):
         known = [
             metric.key
             for metric in compared()
-            if not (metric.of_overload and one.workload in plain)
+            if one.workload not in workloads or metric.is_of(workloads[one.workload])
         ]
         if one.of not in known:
             message = f"no metric {one.of!r} to compare by{did_you_mean(one.of, known)}"

@@ -39,6 +39,7 @@ pub struct Snapshot {
     begun: Option<u64>,
     behind_us: Option<u64>,
     connections: u64,
+    stall_us: u64,
     endpoints: Vec<EndpointRecord>,
 }
 
@@ -291,6 +292,7 @@ impl Engine {
             begun,
             behind_us,
             connections: total.connections(),
+            stall_us: total.stall_us(),
             endpoints: self.shared.endpoints.records(total.endpoints()),
         }
     }

@@ -6,70 +6,10 @@ use crate::records::{SecondRecord, TallyRecord};
 use crate::workload::Operation;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::ops::Range;
 
-/// Classes of errors.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Failure {
-    /// A status that is not a success.
-    Http(u16),
-    /// No connection could be made.
-    Connect,
-    /// The connection ended before the answer did.
-    Reset,
-    /// No answer within the request timeout.
-    Timeout,
-    /// Fewer bytes than the object has.
-    ShortBody,
-    /// Content that differs from what was written, or is longer.
-    WrongContent,
-    /// HEAD returned no length, or not the object's.
-    WrongLength,
-    /// The `ETag` of a write is the MD5 of other content.
-    WrongEtag,
-    /// A listing that cannot be parsed, or has too few or too many keys.
-    BadList,
-    /// A success status with an error as its body.
-    ErrorBody,
-    /// The complete object in answer to a request for a part of it.
-    IgnoredRange,
-    /// Another part of the object than was requested, or none that is named.
-    WrongRange,
-    /// The complete object in answer to a request for one of its parts by number.
-    IgnoredPart,
-    /// The object in answer to a request for it unless it is the known one, which it is.
-    IgnoredCondition,
-    /// A success that says that not all of the objects were deleted.
-    NotDeleted,
-    /// A success whose body does not say what was done.
-    BadResult,
-    /// Not HTTP.
-    Protocol,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Http(status) => write!(f, "http-{status}"),
-            Self::Connect => f.write_str("connect"),
-            Self::Reset => f.write_str("reset"),
-            Self::Timeout => f.write_str("timeout"),
-            Self::ShortBody => f.write_str("short-body"),
-            Self::WrongContent => f.write_str("wrong-content"),
-            Self::WrongLength => f.write_str("wrong-length"),
-            Self::WrongEtag => f.write_str("wrong-etag"),
-            Self::BadList => f.write_str("bad-list"),
-            Self::ErrorBody => f.write_str("error-body"),
-            Self::IgnoredRange => f.write_str("ignored-range"),
-            Self::WrongRange => f.write_str("wrong-range"),
-            Self::IgnoredPart => f.write_str("ignored-part"),
-            Self::IgnoredCondition => f.write_str("ignored-condition"),
-            Self::NotDeleted => f.write_str("not-deleted"),
-            Self::BadResult => f.write_str("bad-result"),
-            Self::Protocol => f.write_str("protocol"),
-        }
-    }
-}
+mod failure;
+pub use failure::Failure;
 
 /// A successful request.
 #[derive(Clone, Copy, Debug)]
@@ -113,12 +53,14 @@ pub(crate) struct Cell {
     errors: u64,
     max_us: u64,
     sum_us: u64,
+    in_flight: u64,
     bands: [u32; BANDS],
 }
 
 impl Default for Cell {
     fn default() -> Self {
-        Self { count: 0, bytes: 0, errors: 0, max_us: 0, sum_us: 0, bands: [0; BANDS] }
+        let bands = [0; BANDS];
+        Self { count: 0, bytes: 0, errors: 0, max_us: 0, sum_us: 0, in_flight: 0, bands }
     }
 }
 
@@ -139,6 +81,8 @@ pub(crate) struct Tally {
     pub(crate) in_flight: Option<Box<Histogram<u64>>>,
     pub(crate) in_flight_max_us: u64,
     pub(crate) seconds: Vec<Cell>,
+    /// Failures by second and class.
+    pub(crate) failures: BTreeMap<(usize, Failure), u64>,
 }
 
 /// Microseconds, rounded, but never 0: a histogram begins at 1.
@@ -163,6 +107,7 @@ impl Tally {
             in_flight: None,
             in_flight_max_us: 0,
             seconds: Vec::new(),
+            failures: BTreeMap::new(),
         }
     }
 
@@ -209,10 +154,23 @@ impl Tally {
             mine.errors += cell.errors;
             mine.max_us = mine.max_us.max(cell.max_us);
             mine.sum_us += cell.sum_us;
+            mine.in_flight += cell.in_flight;
             for (band, count) in mine.bands.iter_mut().zip(cell.bands) {
                 *band += count;
             }
         }
+        for (place, count) in &other.failures {
+            *self.failures.entry(*place).or_default() += count;
+        }
+    }
+
+    /// Failures in a second, by the name of their class.
+    fn failures_in(&self, second: usize) -> BTreeMap<String, u64> {
+        self.failures
+            .range((second, Failure::Http(0))..)
+            .take_while(|((in_second, _), _)| *in_second == second)
+            .map(|((_, class), count)| (class.to_string(), *count))
+            .collect()
     }
 }
 
@@ -223,6 +181,7 @@ pub struct Recorder {
     begun: u64,
     behind_us: u64,
     connections: u64,
+    stall_us: u64,
     endpoints: Vec<endpoints::Tally>,
 }
 
@@ -236,7 +195,8 @@ impl Recorder {
             .flatten()
             .map(|operation| (operation, Tally::new(operation)))
             .collect();
-        Self { tallies, begun: 0, behind_us: 0, connections: 0, endpoints: Vec::new() }
+        let endpoints = Vec::new();
+        Self { tallies, begun: 0, behind_us: 0, connections: 0, stall_us: 0, endpoints }
     }
 
     fn tally(&mut self, operation: Operation) -> &mut Tally {
@@ -276,6 +236,26 @@ impl Recorder {
             tally.record_in_flight(whole_us(failed.age_ns));
         }
         tally.second(second).errors += 1;
+        *tally.failures.entry((second, failed.class)).or_default() += 1;
+    }
+
+    /// Counts a request that was outstanding at the beginning of each of these seconds.
+    pub fn in_flight(&mut self, operation: Operation, beginnings: Range<usize>) {
+        let tally = self.tally(operation);
+        for second in beginnings {
+            tally.second(second).in_flight += 1;
+        }
+    }
+
+    /// Counts how long a worker waited for a success, over all its tries, inside the window.
+    pub fn stalled(&mut self, ns: u64) {
+        self.stall_us = self.stall_us.max(whole_us(ns));
+    }
+
+    /// The longest time that a worker waited for a success, in microseconds.
+    #[must_use]
+    pub fn stall_us(&self) -> u64 {
+        self.stall_us
     }
 
     /// Counts a pause of a worker after a failure, inside the window.
@@ -344,6 +324,7 @@ impl Recorder {
         self.begun += other.begun;
         self.behind_us = self.behind_us.max(other.behind_us);
         self.connections += other.connections;
+        self.stall_us = self.stall_us.max(other.stall_us);
         for (number, tally) in other.endpoints.iter().enumerate() {
             self.endpoint(number).merge(tally);
         }
@@ -369,6 +350,8 @@ impl Recorder {
                     errors: cell.errors,
                     max_us: cell.max_us,
                     sum_us: cell.sum_us,
+                    in_flight: cell.in_flight,
+                    failures: tally.failures_in(second),
                     bands: (0..).zip(cell.bands).filter(|&(_, count)| count > 0).collect(),
                 })
             })

@@ -61,5 +61,7 @@ pub struct SecondRecord {
     pub(crate) errors: u64,
     pub(crate) max_us: u64,
     pub(crate) sum_us: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) failures: BTreeMap<String, u64>,
     pub(crate) bands: Vec<(usize, u32)>,
 }

@@ -12,6 +12,7 @@ use crate::sys::{Waker, now_ns};
 use crate::versions::VersionIds;
 use crate::workload::WorkerId;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -75,7 +76,7 @@ impl Window {
     pub fn moment(&self, at_ns: u64) -> Option<Moment> {
         let opened_ns = self.opened_ns.load(Ordering::Relaxed);
         let inside = at_ns >= opened_ns && at_ns < self.closed_ns.load(Ordering::Relaxed);
-        inside.then(|| Moment { second: ((at_ns - opened_ns) / 1_000_000_000) as usize, opened_ns })
+        inside.then(|| Moment::of(at_ns, opened_ns))
     }
 }
 
@@ -86,6 +87,24 @@ pub struct Moment {
     pub second: usize,
     /// When the window was opened.
     pub opened_ns: u64,
+}
+
+impl Moment {
+    /// The moment of a time in or at the end of a window.
+    #[must_use]
+    pub fn of(at_ns: u64, opened_ns: u64) -> Self {
+        Self { second: (at_ns.saturating_sub(opened_ns) / 1_000_000_000) as usize, opened_ns }
+    }
+
+    /// The seconds of the window that began between a time before and this moment.
+    #[must_use]
+    pub fn begun_since(&self, started_ns: u64) -> Range<usize> {
+        let first = match started_ns.checked_sub(self.opened_ns) {
+            None | Some(0) => 0,
+            Some(into_ns) => ((into_ns - 1) / 1_000_000_000) as usize + 1,
+        };
+        first..self.second + 1
+    }
 }
 
 /// State of one I/O thread, aligned to avoid false sharing.
@@ -361,5 +380,21 @@ mod tests {
             (window.moment(opened_ns), window.closed(), window.close()),
             (None, None, false)
         );
+    }
+
+    #[test]
+    fn a_request_was_outstanding_at_the_seconds_that_began_meanwhile() {
+        const S: u64 = 1_000_000_000;
+        let opened_ns = 7 * S;
+        for (started_ns, ended_ns, seconds) in [
+            (5 * S, 7 * S + 1, 0..1),
+            (7 * S, 7 * S + 1, 0..1),
+            (7 * S + S / 2, 9 * S + 1, 1..3),
+            (8 * S, 8 * S + 1, 1..2),
+            (8 * S + 1, 8 * S + 2, 2..2),
+        ] {
+            let moment = Moment::of(ended_ns, opened_ns);
+            assert_eq!(moment.begun_since(started_ns), seconds, "{started_ns} to {ended_ns}");
+        }
     }
 }

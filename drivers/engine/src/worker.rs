@@ -94,6 +94,8 @@ pub struct Worker {
     first_byte_ns: u64,
     deadline_ns: u64,
     failures: u32,
+    /// The (intended) start of the first try since its last success; `None` before there is one.
+    waits_since_ns: Option<u64>,
     /// Start and operation of a pause after a failure.
     pause: Option<(u64, Operation)>,
 }
@@ -128,6 +130,7 @@ impl Worker {
             first_byte_ns: 0,
             deadline_ns: u64::MAX,
             failures: 0,
+            waits_since_ns: None,
             pause: None,
         }
     }
@@ -326,6 +329,9 @@ impl Worker {
         }
         self.started_ns = self.started_ns.min(start);
         let begins = self.flow.started_ns.is_none() && !self.is_helper();
+        if begins {
+            self.waits_since_ns.get_or_insert(self.started_ns);
+        }
         if begins && request.operation.part().is_some() {
             self.flow.started_ns = Some(self.started_ns);
         }

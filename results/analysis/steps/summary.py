@@ -53,6 +53,7 @@ from weighbridge.suites import (
     DEFAULT_DRIVER,
     Api,
     DriverName,
+    Fault,
     Layer,
     Operation,
     Workload,
@@ -88,6 +89,8 @@ class Row(Figures):
     operation: Operation
     object_size_bytes: NonNegativeFloat | None
     """The size of an object, or of the part that a request is about, or its expected mean."""
+    fault: Fault | None = None
+    """What died in each of its steps; None: nothing."""
     sent: str = ""
     """What the engine sends over the API, in words; empty for other drivers."""
     workers: int
@@ -266,6 +269,7 @@ def _row(
         "operation": operation,
         "object_size_bytes": workload.request_bytes(operation),
         "sent": workload.sent(operation, first.api) if first.driver == DEFAULT_DRIVER else "",
+        "fault": workload.fault,
         "workers": first.workers,
         "repeats": len(shown),
         "notes": notes,

@@ -39,7 +39,7 @@ The rules, from queueing theory and benchmarking practice:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Final
 
@@ -102,11 +102,12 @@ def judge(
     bounds: Bounds,
     *,
     rate_per_s: float | None = None,
-    overload: bool = False,
+    may_fail: bool = False,
 ) -> Verdict:
     """Whether a measurement may be ranked. `rate_per_s`: the workload's; None: a closed loop.
 
-    `overload`: the rate may be beyond capacity, and what is not served is only noted.
+    `may_fail`: what is not served is part of the result and only noted, as at a rate that may be
+    beyond capacity, or while something is broken.
     Its own notes are not repeated. Raises InvalidMeasurement if a histogram cannot be read.
     """
     faults: list[str] = []
@@ -124,7 +125,7 @@ def judge(
             unserved.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
         else:
             notes.append(text)
-    not_served = notes if overload else faults
+    not_served = notes if may_fail else faults
     not_served += unserved
     for tally in measurement.tallies:
         if tally.latency is not None:
@@ -190,6 +191,11 @@ def error_words(tallies: tuple[Tally, ...]) -> str:
     for tally in tallies:
         for name, count in tally.errors.items():
             classes[name] = classes.get(name, 0) + count
+    return class_words(classes)
+
+
+def class_words(classes: Mapping[str, int]) -> str:
+    """Counts by class in words, most frequent first: `http-503: 12, timeout: 3`."""
     return ", ".join(
         f"{name}: {count}"
         for name, count in sorted(classes.items(), key=lambda item: (-item[1], item[0]))

@@ -20,13 +20,16 @@ from weighbridge.results.analysis.steps.censoring import (
     highest_ms,
     order_statistic_interval,
 )
+from weighbridge.results.analysis.steps.outages import figures, times_of
 from weighbridge.results.analysis.steps.steadiness import Steadiness, steadiness
 from weighbridge.results.analysis.steps.steady_repeats import window_grain, window_move
 from weighbridge.results.analysis.steps.use import StepUse, full_nics, step_use
 from weighbridge.results.analysis.steps.validity import enough_samples, least_samples
 from weighbridge.results.interval import percentile
+from weighbridge.results.metric import OF_ANY
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, Figures
+from weighbridge.results.outage_figures import OutageFigures
 from weighbridge.results.record import (
     Histogram,
     Measurement,
@@ -37,6 +40,7 @@ from weighbridge.results.record import (
     Tally,
     rank_of,
 )
+from weighbridge.results.record.outage import Outage, read_outages
 from weighbridge.suites import Operation, Workload
 
 MOVED: Final = 1.05
@@ -102,10 +106,16 @@ def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, JudgedStep
     Unreadable telemetry is a gap of its step. Raises InvalidMeasurement with file:line on an
     unreadable line of `steps.jsonl`, and UsageError if the file is unreadable.
     """
-    workloads = workloads_of(plan)
+    workloads, outages = workloads_of(plan), read_outages(store.folder)
     found: dict[StepKey, JudgedStep] = {}
     for number, step in enumerate(store.each_step(), start=1):
-        found[step.key] = read_visit(store, step, workloads, place=f"steps.jsonl:{number}")
+        found[step.key] = read_visit(
+            store,
+            step,
+            workloads,
+            place=f"steps.jsonl:{number}",
+            outage=outages.get(step.key),
+        )
     return found
 
 
@@ -116,9 +126,10 @@ def read_visit(
     *,
     closed_loop: bool | None = None,
     place: str = "steps.jsonl",
+    outage: Outage | None = None,
 ) -> JudgedStep:
     """One step with what the hosts used. `workloads` are the suite's by name; they say whether it
-    is a closed loop, unless the caller knows.
+    is a closed loop, unless the caller knows. `outage` is what died in it.
     """
     use, gaps = _read_use(store, step)
     return visit(
@@ -128,6 +139,7 @@ def read_visit(
         workload=workloads.get(step.key.workload),
         place=place,
         gaps=gaps,
+        outage=outage,
     )
 
 
@@ -161,29 +173,36 @@ def visit(
     workload: Workload | None = None,
     place: str = "steps.jsonl",
     gaps: tuple[str, ...] = (),
+    outage: Outage | None = None,
 ) -> JudgedStep:
     """What is kept of a step. `closed_loop`: its workload has no rate (a step of a search has).
 
     `workload`: the suite's; without one nothing is known of goodput.
     `place`: where the step was read from, for notes. `gaps`: what could not be read with it.
+    `outage`: what died in it, if its workload has a fault; its rate is then not expected to be
+    steady, and is not judged.
     """
     measurement = step.measurement
     closed_loop = closed_loop and step.key.rate_per_s is None
     if measurement is None:
         return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
     done = measurement.done
-    readers = [_Reader(tally, measurement, done, use, workload) for tally in measurement.tallies]
+    readers = [
+        _Reader(tally, measurement, done, use, workload, outage) for tally in measurement.tallies
+    ]
     faults = [
         f"{place}: latencies of {one.tally.operation}: {one.fault}" for one in readers if one.fault
     ]
     if use is not None:
         faults += [one.words for one in full_nics(use.resources)]
-    found = (
-        Steadiness(steady=None)
-        if faults or not step.valid
-        else steadiness(measurement, closed_loop=closed_loop)
-    )
-    move = None if faults else window_move(measurement, closed_loop=closed_loop)
+    broken = workload is not None and workload.fault is not None
+    if broken:
+        found = Steadiness(steady=True)
+    elif faults or not step.valid:
+        found = Steadiness(steady=None)
+    else:
+        found = steadiness(measurement, closed_loop=closed_loop)
+    move = None if faults or broken else window_move(measurement, closed_loop=closed_loop)
     grain = window_grain(measurement) if closed_loop and move is not None else 0.0
     valid = step.valid and not faults
     notes = (*faults, *found.notes, *step.notes, *gaps)
@@ -216,6 +235,8 @@ def _figures(reader: _Reader) -> dict[str, MetricFigure]:
     """Everything known of each metric."""
     found: dict[str, MetricFigure] = {}
     for metric in METRICS.values():
+        if reader.broken and not (metric.of_outage or metric.key in OF_ANY):
+            continue
         read = metric.read(reader)
         one = read if isinstance(read, MetricFigure) or read is None else MetricFigure(value=read)
         if one is not None and one.known:
@@ -237,12 +258,19 @@ class _Reader:
         done: int,
         use: StepUse | None,
         workload: Workload | None,
+        outage: Outage | None,
     ) -> None:
         self.tally = tally
         self.window_s = measurement.window_s
         self.done = done
         self.gateway_cpu_s = None if use is None else use.gateway_cpu_s
         self.storage_cpu_s = None if use is None else use.storage_cpu_s
+        self.stall_us = measurement.stall_us
+        self.outage: OutageFigures | None = None
+        self.broken = workload is not None and workload.fault is not None
+        if workload is not None and workload.fault is not None:
+            times = times_of(workload.fault, outage)
+            self.outage = figures(measurement.seconds, measurement.window_s, tally.operation, times)
         self.fault = ""
         self._latency: Histogram | None = None
         self._in_flight: Histogram | None = None

@@ -234,17 +234,22 @@ def breaches(
     steps count too.
 
     For failures it is the share of all operations of a step over all trials; for p90 the median
-    over the trials.
+    over the trials, for stalls the longest. Where something dies, failures are bounded only if the
+    tuning says so.
     """
     found: list[str] = []
     share = run.tuning.constraints.error_share
-    bound = run.suite.bounds.error_share if share is None else share
-    p90_s = run.tuning.constraints.p90
+    p90_s, stall_s = run.tuning.constraints.p90, run.tuning.constraints.stall
+    broken = {one.name for one in run.suite.workloads if one.fault is not None}
     for workload, workers in steps(run):
         keys = dict.fromkeys(step_of(run, trial, workload, workers) for trial in trials)
         points = [visits[key].points for key in keys if key in visits]
         at = f"{workload} at {counted(workers, 'worker')}"
-        found += _failures(at, [point for each in points for point in each.values()], bound)
+        every = [point for each in points for point in each.values()]
+        if share is not None or workload not in broken:
+            found += _failures(at, every, run.suite.bounds.error_share if share is None else share)
+        if stall_s is not None:
+            found += _stalled(at, every, stall_s)
         if p90_s is not None:
             for operation in dict.fromkeys(name for each in points for name in each):
                 found += _slow(
@@ -261,6 +266,13 @@ def _failures(at: str, points: Sequence[Point], bound: float) -> list[str]:
         return []
     share = failed / (failed + done)
     return [f"{at}: {share:.2%} of operations failed, beyond the bound of {bound:.2%}"]
+
+
+def _stalled(at: str, points: Sequence[Point], bound_s: float) -> list[str]:
+    longest_s = max((point.value("stall") or 0.0 for point in points), default=0.0)
+    if longest_s <= bound_s:
+        return []
+    return [f"longest stall of {at}: {longest_s:.3g} s, beyond the bound of {bound_s:g} s"]
 
 
 def _slow(what: str, points: Sequence[Point], bound_ms: float) -> list[str]:

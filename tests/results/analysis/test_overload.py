@@ -68,14 +68,14 @@ def test_without_overload_nothing_is_said_of_goodput() -> None:
 def test_what_is_not_served_makes_a_step_of_overload_no_less_valid() -> None:
     measured = fake_measurement(errors={"http-503": 4_000}).model_copy(update={"begun": 100})
     usual = judge(measured, Bounds(), rate_per_s=1000)
-    beyond = judge(measured, Bounds(), rate_per_s=1000, overload=True)
+    beyond = judge(measured, Bounds(), rate_per_s=1000, may_fail=True)
     assert (usual.valid, beyond.valid) == (False, True)
     assert set(usual.faults) <= set(beyond.notes)
 
 
 def test_a_saturated_driver_makes_a_step_of_overload_invalid() -> None:
     busy = fake_measurement(driver_share=0.9, errors={"http-503": 4_000})
-    assert not judge(busy, Bounds(), rate_per_s=1000, overload=True).valid
+    assert not judge(busy, Bounds(), rate_per_s=1000, may_fail=True).valid
 
 
 def curves_of(

@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from fake_outages import outage_run
 from fake_run import WORKLOADS, fake_run
 from made_cuts import record_made_cuts
 from made_rows import csv_of
@@ -40,10 +41,11 @@ def tables(
     data: RunData, tuned_run: RunStore, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, DataTable]:
     tuned = RunData(tuned_run.folder)
+    broken = RunData(outage_run(tmp_path_factory.mktemp("broken")).folder)
     cut = tmp_path_factory.mktemp("cut") / data.store.folder.name
     shutil.copytree(data.store.folder, cut)
     record_made_cuts(cut, cuts=2)
-    of = {**dict.fromkeys(OF_TUNINGS, tuned), "durability": RunData(cut)}
+    of = {**dict.fromkeys(OF_TUNINGS, tuned), "durability": RunData(cut), "outages": broken}
     return {name: make([of.get(name, data)]) for name, make in TABLES.items()}
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_outages import outage_run
 from fake_run import WORKLOADS, fake_run
 from made_cuts import record_made_cuts
 from weighbridge.common.errors import InvalidMeasurement, UsageError
@@ -51,11 +52,11 @@ def one(sql: str, runs: tuple[RunData, ...]) -> object:
 
 @pytest.mark.parametrize("name", list(VIEWS))
 def test_every_view_has_the_columns_that_are_described(
-    two: tuple[RunData, ...], tuned_run: RunStore, name: str
+    two: tuple[RunData, ...], tuned_run: RunStore, name: str, tmp_path: Path
 ) -> None:
-    answer = ask(
-        f"select * from {name}", (*two, RunData(tuned_run.folder)) if name in OF_TUNINGS else two
-    )
+    more = [RunData(tuned_run.folder)] if name in OF_TUNINGS else []
+    more += [RunData(outage_run(tmp_path).folder)] if name == "outages" else []
+    answer = ask(f"select * from {name}", (*two, *more))
     assert answer.columns == tuple(field.name for field in VIEWS[name].schema.fields)
     assert answer.lines
     described = schema_words()

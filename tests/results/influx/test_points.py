@@ -10,6 +10,7 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.influx.points import FIELDS, TAGS, RunPoints
+from weighbridge.results.outage_metrics import OUTAGE_METRICS
 from weighbridge.results.overload_metrics import GOODPUT, SHARES
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.store import RunStore
@@ -60,7 +61,7 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(
         name: set(TAGS[name]) for name in TAGS if name != "weighbridge_live"
     }
     # The fake drivers report no first bytes and too few samples for a p99.9 in bins, no workload is
-    # offered beyond capacity, and the fake machine reports no other programs.
+    # offered beyond capacity or has a fault, and the fake machine reports no other programs.
     overload = {one.column for one in (GOODPUT, *SHARES)}
     first_bytes = {
         "first_byte_ms",
@@ -70,7 +71,8 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(
         "first_byte_p99_ms",
         "first_byte_p99_at_least",
     }
-    untold = {*first_bytes, *overload, "p99_9_low_ms", "p99_9_high_ms", "others_share"}
+    faults = {one.column for one in OUTAGE_METRICS}
+    untold = {*first_bytes, *overload, *faults, "p99_9_low_ms", "p99_9_high_ms", "others_share"}
     assert {name: fields for name, (_, fields) in seen.items()} == {
         name: {*FIELDS[name]} - untold for name in seen
     }

@@ -13,7 +13,7 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor.keeping import kept_objects, memory_of
 from weighbridge.conductor.plan import make_plan
 from weighbridge.drivers.protocol import Prepared
-from weighbridge.gateways.gateway import KeptBytes
+from weighbridge.gateways.disk_space import KeptBytes
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.loader import (

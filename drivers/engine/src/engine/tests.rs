@@ -9,7 +9,11 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 fn target() -> null::Server {
-    let config = null::Config::parse(&json!({"seed": 3}).to_string()).expect("a config");
+    target_with(&json!({"seed": 3}))
+}
+
+fn target_with(config: &serde_json::Value) -> null::Server {
+    let config = null::Config::parse(&config.to_string()).expect("a config");
     let server = null::Server::start(&config).expect("a free port");
     for container in 0..2 {
         let mut stream = TcpStream::connect(server.address()).expect("it listens");
@@ -140,6 +144,35 @@ fn requests_that_end_while_the_window_is_being_closed_count_as_outstanding() {
     }
     // Each of the eight has a request outstanding, but for the moment between two.
     assert!((640..=800).contains(&outstanding), "{outstanding} of 800");
+}
+
+#[test]
+fn a_stall_lasts_over_all_tries_until_one_succeeds() {
+    let server =
+        target_with(&json!({"seed": 3, "delay_ms": 100.0, "fail_share": 0.7, "fail_status": 503}));
+    let engine = engine(&server, &json!({"write": 1.0}), 100, 1);
+    engine.open_window();
+    for worker in 0..2 {
+        engine.add_worker(worker, 2, 0).expect("a new worker");
+    }
+    while engine.progress().expect("alive").done < 8 {
+        std::thread::yield_now();
+    }
+    engine.close_window();
+    let snapshot = serde_json::to_value(engine.snapshot()).expect("JSON");
+    assert!(snapshot["stall_us"].as_u64() >= Some(200_000), "{}", snapshot["stall_us"]);
+    let seconds = snapshot["seconds"].as_array().expect("seconds");
+    let of = |key: &str| -> Vec<u64> {
+        seconds.iter().map(|one| one[key].as_u64().expect("a count")).collect()
+    };
+    assert!(of("errors").iter().sum::<u64>() > 0);
+    for second in seconds {
+        assert_eq!(second["failures"]["http-503"].as_u64().unwrap_or(0), second["errors"]);
+    }
+    // Workers pause 10 ms after failures; else each has a request outstanding.
+    let later = &of("in_flight")[1..];
+    assert!(!later.is_empty() && later.iter().all(|&count| count <= 2), "{later:?}");
+    assert!(later.iter().sum::<u64>() > 0, "{later:?}");
 }
 
 #[test]

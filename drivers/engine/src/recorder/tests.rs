@@ -105,3 +105,29 @@ fn failures_alone_have_no_latency() {
     assert!(tallies[0].in_flight.is_none() && tallies[0].in_flight_max_us.is_none());
     assert_eq!(tallies[0].errors["reset"], 1);
 }
+
+#[test]
+fn failures_and_requests_in_flight_are_counted_by_second_and_the_longest_stall_is_kept() {
+    let (mut a, mut b) = (Recorder::new([Operation::Read]), Recorder::new([Operation::Read]));
+    a.failure(Operation::Read, 1, &failed(Failure::Timeout, 1000));
+    a.failure(Operation::Read, 1, &failed(Failure::Http(503), 1000));
+    b.failure(Operation::Read, 1, &failed(Failure::Http(503), 1000));
+    b.failure(Operation::Read, 2, &failed(Failure::Http(500), 1000));
+    a.in_flight(Operation::Read, 0..3);
+    b.in_flight(Operation::Read, 2..3);
+    b.in_flight(Operation::Read, 2..2);
+    a.stalled(3_000_000);
+    b.stalled(2_000_000);
+    a.merge(&b);
+    let (_, seconds) = a.records();
+    let failures: Vec<_> = seconds.iter().map(|second| second.failures.clone()).collect();
+    let classes = |some: &[(&str, u64)]| {
+        some.iter().map(|&(name, count)| (name.to_string(), count)).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(
+        failures,
+        [classes(&[]), classes(&[("http-503", 2), ("timeout", 1)]), classes(&[("http-500", 1)])]
+    );
+    assert_eq!(seconds.iter().map(|second| second.in_flight).collect::<Vec<_>>(), [1, 1, 2]);
+    assert_eq!(a.stall_us(), 3000);
+}

@@ -15,24 +15,29 @@ impl Worker {
         if !self.is_recorded() {
             return;
         }
-        let busy = self.is_busy();
-        let mut outstanding = |operation, started_ns: u64| {
+        let (busy, end) = (self.is_busy(), Moment::of(closed_ns, opened_ns));
+        self.waited(recorder, opened_ns, closed_ns);
+        let outstanding = |recorder: &mut Recorder, operation, started_ns: u64| {
             if started_ns < closed_ns {
                 let before_ns = opened_ns.saturating_sub(started_ns);
                 recorder.outstanding(operation, closed_ns - started_ns, before_ns);
             }
         };
         if let Some(part) = self.request.as_ref().filter(|_| busy).and_then(counted_part) {
-            outstanding(part, self.started_ns);
+            outstanding(recorder, part, self.started_ns);
         }
+        let mut complete = |operation, started_ns: u64| {
+            outstanding(recorder, operation, started_ns);
+            recorder.in_flight(operation, end.begun_since(started_ns));
+        };
         let Source::Step(step) = &self.source else { return };
         match (&self.request, self.pause) {
             (Some(request), _) if busy => {
-                outstanding(request.operation, self.flow.started_ns.unwrap_or(self.started_ns));
+                complete(request.operation, self.flow.started_ns.unwrap_or(self.started_ns));
             }
             (None, None) if self.flow.started_ns.is_some() => {
                 // It waits for parts of its upload that its helpers send.
-                outstanding(Operation::WriteMultipart, self.flow.started_ns.unwrap_or(closed_ns));
+                complete(Operation::WriteMultipart, self.flow.started_ns.unwrap_or(closed_ns));
             }
             (_, Some((since_ns, operation))) if !busy => {
                 recorder.paused(operation, closed_ns.saturating_sub(since_ns.max(opened_ns)));
@@ -59,6 +64,13 @@ impl Worker {
         }
     }
 
+    /// Records how long it had waited for a success by a time of a window.
+    pub(super) fn waited(&self, recorder: &mut Recorder, opened_ns: u64, until_ns: u64) {
+        if let Some(since_ns) = self.waits_since_ns {
+            recorder.stalled(until_ns.saturating_sub(since_ns.max(opened_ns)));
+        }
+    }
+
     /// Records a request that ended outside of the window: between its closing and the census it
     /// counts as outstanding.
     pub(super) fn late(&self, context: &mut Context<'_>, operation: Operation) {
@@ -73,6 +85,9 @@ impl Worker {
                 closed_ns - self.started_ns,
                 opened_ns.saturating_sub(self.started_ns),
             );
+            self.waited(context.recorder, opened_ns, closed_ns);
+            let end = Moment::of(closed_ns, opened_ns);
+            context.recorder.in_flight(operation, end.begun_since(self.started_ns));
         }
     }
 }

@@ -100,7 +100,10 @@ impl Worker {
         self.request = None;
         self.source.succeeded();
         self.started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
-        if let Some(Moment { second, opened_ns }) = self.moment(context, now) {
+        if let Some(moment) = self.moment(context, now) {
+            let Moment { second, opened_ns } = moment;
+            context.recorder.in_flight(request.operation, moment.begun_since(self.started_ns));
+            self.waited(context.recorder, opened_ns, now);
             let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
             let first_byte_ns = request.operation.has_body().then(|| since_ns(self.first_byte_ns));
             let before_ns = opened_ns.saturating_sub(self.started_ns);
@@ -112,6 +115,7 @@ impl Worker {
         } else {
             self.late(context, request.operation);
         }
+        self.waits_since_ns = None;
         self.flow.reset();
         self.finished(context);
         self.phase = Phase::Idle;
@@ -164,7 +168,8 @@ impl Worker {
     ) -> NextStep {
         self.phase = Phase::Idle;
         self.failures += 1;
-        if let Some(Moment { second, opened_ns }) = moment {
+        if let Some(moment) = moment {
+            let Moment { second, opened_ns } = moment;
             let failed = |started_ns: u64| Failed {
                 class,
                 age_ns: now.saturating_sub(started_ns),
@@ -175,6 +180,7 @@ impl Worker {
             }
             let started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
             context.recorder.failure(request.operation, second, &failed(started_ns));
+            context.recorder.in_flight(request.operation, moment.begun_since(started_ns));
         } else {
             self.started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
             self.late(context, request.operation);

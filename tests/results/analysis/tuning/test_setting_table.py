@@ -237,6 +237,17 @@ def test_a_setting_with_too_long_a_p90_is_not_allowed() -> None:
     assert entry(rounds(TrialMaker(slow.run, scatter=0.01), (FEW, 1.2))).verdict == "better"
 
 
+def test_a_setting_with_one_too_long_stall_is_not_allowed() -> None:
+    slow = TrialMaker(tuning_run(constraints=Constraints(stall=5.0)), scatter=0.01)
+    rounds(slow, (FEW, 1.5), stall_s=4.9)
+    assert entry(slow).verdict == "better"
+    slow.visit(FEW, 1.5, round=4, stall_s=20.2)
+    found = entry(slow)
+    assert found.verdict == "not allowed"
+    text = "longest stall of small-read at 16 workers: 20.2 s, beyond the bound of 5 s"
+    assert text in found.notes
+
+
 def test_no_trials_or_only_the_baselines_give_no_entries() -> None:
     maker = TrialMaker(tuning_run())
     assert book(maker).entries == ()

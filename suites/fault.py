@@ -1,0 +1,94 @@
+"""A fault in a step: what dies or falls silent, when, and when it comes back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, model_validator
+
+from weighbridge.common.parts import ROLES
+from weighbridge.common.quantities import Seconds
+from weighbridge.common.record import Record
+
+FaultWay = Literal["kill", "silence", "unplug"]
+"""`kill`: processes end at once (SIGKILL), and their kernel closes their sockets and refuses new
+connections. `silence`: a host's power is cut; nobody hears of it but by waiting. `unplug`: its link
+is down, and its daemons go on.
+"""
+BEFORE_S: Final = 5.0
+"""The least time before the fault, from which the rate before it is taken."""
+AFTER_S: Final = 5.0
+"""The least time from the last change to the end of the window."""
+
+What = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?$")]
+
+
+class Fault(Record):
+    """A daemon or a host dies while load runs, and may come back.
+
+    Times count from the start of the window. Exactly one of `kill`, `silence` and `unplug` says
+    what: a role, which each layout resolves, or a host, or of `kill` a service of a host
+    (`store-3/osd.2`).
+    """
+
+    at: Annotated[Seconds, Field(ge=BEFORE_S)]
+    kill: What | None = None
+    silence: What | None = None
+    unplug: What | None = None
+    back: Seconds | None = None
+    """None: not within the window; it is started again before the next step."""
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Fault:
+        if sum(one is not None for one in self._ways.values()) != 1:
+            raise ValueError(
+                f"say one of `kill`, `silence` and `unplug`: {', '.join(ROLES)}, a host, or for "
+                "kill also HOST/SERVICE"
+            )
+        if self.kill is None and ("/" in self.what or self.what.endswith("-daemon")):
+            raise ValueError(
+                f"{self.way}: {self.what} is a daemon, and its host would answer for it: name "
+                "storage-host or a host, or say `kill`"
+            )
+        if self.back is not None and self.back < self.at + 1:
+            raise ValueError(f"back: {self.back:g}s is not after the fault at {self.at:g}s")
+        return self
+
+    @property
+    def _ways(self) -> dict[FaultWay, str | None]:
+        return {"kill": self.kill, "silence": self.silence, "unplug": self.unplug}
+
+    @property
+    def way(self) -> FaultWay:
+        """How it happens."""
+        return next(way for way, what in self._ways.items() if what is not None)
+
+    @property
+    def what(self) -> str:
+        """What it happens to."""
+        return next(what for what in self._ways.values() if what is not None)
+
+    @property
+    def words(self) -> str:
+        """`kill storage-host at 30 s, back at 90 s`."""
+        back = "not back" if self.back is None else f"back at {self.back:g} s"
+        return f"{self.way} {self.what} at {self.at:g} s, {back}"
+
+    @property
+    def last_s(self) -> float:
+        """When it changes something for the last time, in seconds."""
+        return self.at if self.back is None else self.back
+
+
+def unfit_fault(fault: Fault, runtime_s: float, *, overload: bool, only_deletes: bool) -> str:
+    """Why a workload cannot have this fault; empty if it can."""
+    if fault.last_s + AFTER_S > runtime_s:
+        return (
+            f"fault: {fault.words}, but the window ends at {runtime_s:g} s: it must last "
+            f"{AFTER_S:g} s longer at least, or nothing is seen of it"
+        )
+    if overload:
+        return "fault: not together with `overload`: what fails would have two reasons"
+    if only_deletes:
+        return "fault: a workload that only deletes ends when no objects are left"
+    return ""

@@ -1,0 +1,108 @@
+"""Outages of a run: as recorded, compared, in the report, the charts and the exports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fake_outages import BACK, KEY, fake_outage, outage_run
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results import derive
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.export.outage_tables import outages_table
+from weighbridge.results.record.outage import Seen, read_outages, record_outage
+from weighbridge.results.record.store import RunStore
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    return outage_run(tmp_path_factory.mktemp("runs"))
+
+
+def test_a_store_notices_when_it_first_says_something_else() -> None:
+    assert fake_outage().noticed_s == pytest.approx(20.5)
+    late = (
+        Seen(at_s=1, whole=True, words="whole"),
+        Seen(at_s=BACK + 1, whole=False, words="not"),
+    )
+    assert fake_outage(seen=late).noticed_s is None, "only when it was back"
+    assert fake_outage(seen=()).noticed_s is None
+
+
+def test_a_store_is_complete_once_it_stays_so() -> None:
+    assert fake_outage().clean_s == pytest.approx(30)
+    assert fake_outage(back=None).clean_s is None
+    assert fake_outage(seen=fake_outage().seen[:4]).clean_s is None
+
+
+def test_the_last_line_of_a_step_counts_and_a_broken_one_is_refused(tmp_path: Path) -> None:
+    assert read_outages(tmp_path) == {}
+    record_outage(tmp_path, fake_outage())
+    record_outage(tmp_path, fake_outage(host="store-3"))
+    assert read_outages(tmp_path)[KEY].host == "store-3"
+    with (tmp_path / "degrade.jsonl").open("a") as file:
+        file.write('{"key": 1}\n')
+    with pytest.raises(InvalidMeasurement, match=r"degrade.jsonl:3"):
+        read_outages(tmp_path)
+
+
+def test_layouts_are_compared_by_their_stalls_and_nothing_else(run: RunStore) -> None:
+    data = RunData(run.folder)
+    assert data.rows == ()
+    found = data.outages
+    (kind,) = found.kinds
+    assert kind.headline == (
+        f"Longest stall of a worker: {kind.rows[0].spread('stall').words} s on rgw-beast, "  # type: ignore[union-attr]
+        f"{kind.rows[1].spread('stall').words} s on swift"  # type: ignore[union-attr]
+    )
+    ceph, swift = kind.rows
+    assert ceph.what == ("store-2 silent",)
+    assert ceph.noticed_s is not None
+    assert (ceph.noticed_by, ceph.noticed_s.middle) == ("the store", pytest.approx(20.5))
+    assert ceph.clean_s is not None
+    assert (swift.noticed_s, swift.clean_s) == (None, None)
+    assert ceph.errors == {"timeout": 2 * 5 * 20}
+    assert found.comparison is not None
+    cells = {one.metric: one.verdict for one in found.comparison.effects if one.workers is not None}
+    assert cells["stall"] == "better", "swift's is shorter than that of the first layout"
+    assert set(cells) <= {"stall", "detect", "recover"}
+    text = next(one for one in found.sentences if one.startswith("Rgw-beast’s longest stall"))
+    assert "longest stall of 4 KiB reads at 8 workers is 1" in text
+    assert "s vs 2.0 s; n = 5" in text
+
+
+def test_what_is_only_reached_after_the_return_is_a_lower_bound(run: RunStore) -> None:
+    rows = RunData(run.folder).outages.kinds[0].rows
+    ceph = rows[0].spread("recover")
+    assert ceph is not None
+    assert not ceph.at_least
+    assert ceph.middle == pytest.approx(20, abs=1.1)
+
+
+def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:
+    derived = derive(run.folder, pictures=False)
+    assert derived.comparable
+    page = derived.report.read_text()
+    assert '<section id="outages"' in page
+    assert "While something is broken" in page
+    assert "osd_heartbeat_grace" in page
+    names = [figure.name for figure in derived.gallery.figures]
+    assert names == ["outage-host-silent-read-swift-w8"]
+    figure = derived.gallery.figures[0]
+    assert len(figure.panels) == 4, "op/s and p99 of two layouts"
+    assert figure.csv.startswith("layout,fault_s,back_s,second,ops_s")
+    assert (derived.folder / "outages.csv").read_text().count("\n") == 3
+
+
+def test_the_export_has_medians_with_their_range(run: RunStore) -> None:
+    table = outages_table([RunData(run.folder)])
+    assert table.column("layout") == ("rgw-beast", "swift")
+    ((stall, _), (least, _), (most, _)) = (
+        table.column(name) for name in ("stall_s", "least_stall_s", "most_stall_s")
+    )
+    assert isinstance(stall, float)
+    assert isinstance(least, float)
+    assert isinstance(most, float)
+    assert 20 < least < stall < most < 22
+    assert table.column("what") == (("store-2 silent",), ("store-2 silent",))

@@ -1,0 +1,260 @@
+"""Faults in steps: what dies, what comes back, what is recorded, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stub_run import Run, StubGateway, StubRunning, fake_driver_settings
+from tests.weighbridge.displays import Silent
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.host import Host, Service
+from weighbridge.common.parts import Part
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.plan import make_plan
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.gateway import HostNeed, RunningGateway, Say, Site
+from weighbridge.gateways.tolerance import Ask, Standing, Tolerance
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.record.outage import read_outages
+from weighbridge.results.record.store import RunStore
+from weighbridge.suites import Suite
+from weighbridge.topologies.fake import FakeHosts
+from weighbridge.topologies.hardware import Hardware
+
+HOSTS = ("gateway-1", "store-1", "store-2")
+
+
+def fault_workload(name: str, fault: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "objects": {"size": "4KiB"},
+        "operations": {"read": 1},
+        "workers": [4],
+        "runtime": "100s",
+        "fault": fault,
+    }
+
+
+# The fake driver says at once that a quarter of the window is over, so that all of it is due.
+KILL = fault_workload("host-dies", {"at": "10s", "kill": "storage-host", "back": "20s"})
+SILENCE = fault_workload("host-silent", {"at": "10s", "silence": "storage-host", "back": "20s"})
+UNPLUG = fault_workload("link-down", {"at": "10s", "unplug": "store-2", "back": "20s"})
+NOT_BACK = fault_workload("not-back", {"at": "10s", "kill": "storage-daemon"})
+
+
+class Breakable(StubRunning):
+    """A store of two hosts that says how many of its daemons live."""
+
+    def __init__(self, gateway: BreakableGateway, hosts: Mapping[str, Host]) -> None:
+        super().__init__(gateway, hosts["gateway-1"])
+        self.breakable = gateway
+        self.hosts = hosts
+
+    def daemons(self) -> tuple[Daemon, ...]:
+        return tuple(Daemon(self.hosts[one.host], service(one)) for one in PARTS)
+
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        if self.breakable.stays_dead:
+            raise ServiceFailed("store-1", "osd", "does not come back", log="osd.out", tail=[])
+        for one in PARTS:
+            if one.host in names:
+                self.hosts[one.host].start([service(one)])
+
+    def check(self) -> None:
+        for one in self.daemons():
+            one.check()
+
+    def tolerance(self) -> Tolerance:
+        return Tolerance({"osd_heartbeat_grace": "20"}, self._asking)
+
+    @contextmanager
+    def _asking(self) -> Iterator[Ask]:
+        yield self._standing
+
+    def _standing(self) -> Standing:
+        alive = sum(one.host.alive(one.service.name) for one in self.daemons())
+        return Standing(alive == len(PARTS), f"{alive} of {len(PARTS)} alive")
+
+
+PARTS = (
+    Part("gateway-1", "stub", "gateway-daemon", "the only stub"),
+    Part("store-1", "osd", "storage-daemon"),
+    Part("store-1", "beside"),
+    Part("store-2", "osd", "storage-daemon"),
+)
+
+
+def service(part: Part) -> Service:
+    return Service(part.service, ("sleep", "600"))
+
+
+class BreakableGateway(StubGateway):
+    stays_dead = False
+
+    def needs(self) -> Mapping[str, HostNeed]:
+        return {name: HostNeed(roles=("stub",)) for name in HOSTS}
+
+    def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
+        return PARTS
+
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
+        for one in PARTS:
+            hosts[one.host].start([service(one)])
+        return Breakable(self, hosts)
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    monkeypatch.setattr("weighbridge.conductor.outage.LOOK_S", 0.01)
+
+    def make(*workloads: Mapping[str, Any], **suite: Any) -> Run:
+        run = Run(tmp_path, workloads=list(workloads), **suite)
+        names = {"client-1": {}, **{name: {} for name in HOSTS}}
+        run.hardware = Hardware.model_validate(
+            {"name": "pretended", "kind": "fake", "hosts": names}
+        )
+        run.gateways = {name: BreakableGateway() for name in run.gateways}
+        run.planned = [
+            type(one)(one.layout, gateway, "")
+            for one, gateway in zip(run.planned, run.gateways.values(), strict=True)
+        ]
+        return run
+
+    return make
+
+
+def conduct(run: Run) -> RunStore:
+    store = run.store()
+    Conductor(
+        run.plan(), run.planned, store, Silent(), run.place, settings=fake_driver_settings()
+    ).run()
+    return store
+
+
+def test_what_dies_is_back_for_the_next_step_and_all_of_it_is_recorded(
+    broken: Callable[..., Run],
+) -> None:
+    store = conduct(broken(KILL, SILENCE, NOT_BACK, seed=1))
+    steps = store.steps()
+    assert [(step.valid, step.notes) for step in steps if not step.valid] == []
+    outages = read_outages(store.folder)
+    assert set(outages) == {step.key for step in steps}
+    for key, outage in outages.items():
+        assert outage.host in {"store-1", "store-2"}
+        assert outage.way == ("silence" if key.workload == "host-silent" else "kill")
+        assert outage.settings == {"osd_heartbeat_grace": "20"}
+        if key.workload == "not-back":
+            assert outage.services == ("osd",)
+            assert outage.back is None
+        else:
+            assert outage.services == (("osd", "beside") if outage.host == "store-1" else ("osd",))
+            assert outage.back is not None
+            assert outage.fault.begun_s <= outage.fault.done_s <= outage.back.begun_s
+        assert outage.seen[-1].words == "4 of 4 alive"
+    both = {(key.workload, outage.host) for key, outage in outages.items()}
+    assert len(both) == 3, "both layouts draw the same of as many"
+
+
+def test_a_link_that_is_down_ends_no_daemon(
+    broken: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugged: list[tuple[Collection[str], bool]] = []
+
+    def plug(self: FakeHosts, names: Collection[str], *, on: bool) -> None:
+        plugged.append((names, on))
+
+    monkeypatch.setattr(FakeHosts, "plug", plug)
+    store = conduct(broken(UNPLUG))
+    assert plugged == [(["store-2"], False), (["store-2"], True)] * 2
+    for outage in read_outages(store.folder).values():
+        assert (outage.services, outage.words) == ((), "store-2 unplugged")
+        assert {one.words for one in outage.seen} <= {"4 of 4 alive"}
+
+
+def test_steps_in_which_something_dies_are_in_no_table_but_their_own(
+    broken: Callable[..., Run],
+) -> None:
+    plain = {**KILL, "name": "plain"}
+    del plain["fault"]
+    data = RunData(conduct(broken(plain, KILL)).folder)
+    assert {row.workload for row in data.rows} == {"plain"}
+    assert {row.workload for row in data.outage_rows} == {"host-dies"}
+    (kind,) = data.outages.kinds
+    assert [row.layout for row in kind.rows] == ["rgw-a", "swift-b"]
+    assert all(row.row.steady for row in kind.rows)
+    assert kind.rows[0].row.value("throughput") is None
+    assert (kind.rows[0].row.value("stall") or 0) > 0
+    assert kind.rows[0].settings == {"osd_heartbeat_grace": "20"}
+
+
+def test_a_daemon_that_does_not_come_back_ends_its_step_and_its_deployment(
+    broken: Callable[..., Run],
+) -> None:
+    run = broken(SILENCE)
+    for gateway in run.gateways.values():
+        assert isinstance(gateway, BreakableGateway)
+        gateway.stays_dead = True
+    store = conduct(run)
+    assert [step.measurement for step in store.steps()] == [None, None]
+    assert all("died" in " ".join(step.notes) for step in store.steps())
+    assert read_outages(store.folder) == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ({"at": "10s", "kill": "store-9"}, "it has no service on 'store-9'"),
+        ({"at": "10s", "kill": "gateway-1/stub"}, "gateway-1/stub may not die: it is the only"),
+        ({"at": "10s", "kill": "gateway-daemon"}, "gateway-1/stub may not die: it is the only"),
+        ({"at": "10s", "silence": "gateway-1"}, "gateway-1 may not die: the only stub is there"),
+    ],
+)
+def test_faults_that_no_layout_can_have_are_refused_before_anything_starts(
+    broken: Callable[..., Run], fault: Mapping[str, str], why: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        broken(fault_workload("dies", fault)).plan()
+    lines = caught.value.message.splitlines()
+    way = "silence" if "silence" in fault else "kill"
+    assert [line.split(": ")[:4] for line in lines] == [
+        ["dies", "fault", way, "rgw-a"],
+        ["dies", "fault", way, "swift-b"],
+    ]
+    assert why in lines[0]
+
+
+def test_a_role_that_a_layout_cannot_miss_is_left_out_there_and_said(
+    broken: Callable[..., Run],
+) -> None:
+    run = broken(KILL, fault_workload("gateway-dies", {"at": "10s", "kill": "gateway-daemon"}))
+    second = Part("gateway-1", "another", "gateway-daemon")
+    first = [
+        Part("gateway-1", "stub", "gateway-daemon") if one.service == "stub" else one
+        for one in PARTS
+    ]
+    several: Sequence[Part] = (*first, second)
+    run.planned[1].gateway.parts = lambda sites: tuple(several)  # type: ignore[method-assign]
+    plan = run.plan()
+    names = {
+        layout: [one.name for way in ways for one in way.workloads]
+        for layout, ways in plan.passes.items()
+    }
+    assert names == {"rgw-a": ["host-dies"], "swift-b": ["host-dies", "gateway-dies"]}
+    assert plan.left_out["rgw-a"] == (
+        "gateway-dies: gateway-1/stub may not die: it is the only stub",
+    )
+    only = Suite.model_validate({**run.suite.model_dump(), "workloads": [run.suite.workloads[1]]})
+    with pytest.raises(UsageError, match="rgw-a: no workload is left"):
+        make_plan(only, run.hardware, run.planned)
+
+
+def test_hosts_whose_power_is_not_ours_are_not_silenced(broken: Callable[..., Run]) -> None:
+    run = broken(SILENCE)
+    run.hardware = run.hardware.model_copy(update={"kind": "ssh"})
+    with pytest.raises(UsageError, match="are not this suite's to cut"):
+        make_plan(run.suite, run.hardware, run.planned)
