@@ -183,8 +183,6 @@ class RunningGateway(ABC):
     rendered: tuple[Rendered, ...]
     profile_remark: str = ""
     """What to know about a profile of its daemons."""
-    takes_names: bool = False
-    """Whether it can have names in its listings without objects: `put_names`."""
     uneven: tuple[str, ...] = ()
     """Why its storage hosts share reads unevenly, a sentence each: reads are then provisional."""
 
@@ -350,6 +348,11 @@ class Gateway(ABC):
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """Operations of suites that it is known not to do over an API, each with what it does."""
         return {}
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether it can have names in its listings without objects: `RunningGateway.put_names`."""
+        return False
 
     @property
     def own_ca(self) -> bool:

@@ -22,7 +22,6 @@ from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.kept import kept_bytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.rgw.names import put_names
-from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
@@ -49,7 +48,6 @@ class RunningRgw(RunningGateway):
         self._osds = state.osds
         self._gateways = tuple(state.radosgws)
         self._objectstore = state.cluster.settings.osd.objectstore
-        self.takes_names = RELEASES[state.cluster.release].counts_anew
         self.endpoints = tuple(endpoints)
         self._below = below
         self.uneven = uneven(state.primaries)

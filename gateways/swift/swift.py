@@ -141,6 +141,11 @@ class Swift(Gateway):
         """See Gateway."""
         return self.cluster.tls_host is not None
 
+    @property
+    def takes_names(self) -> bool:
+        """See Gateway."""
+        return True
+
     def spreads(self) -> bool:
         """Whether clients use all its daemons, by `endpoints`."""
         return self.settings.endpoints is not None

@@ -16,6 +16,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging
 from weighbridge.conductor.balance import blocks
+from weighbridge.conductor.names_only import with_objects
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.drivers.kind import KINDS
 from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
@@ -357,6 +358,9 @@ def make_plan(
             "\n".join(unverified), advice="Choose --driver locust, or those layouts without TLS."
         )
     passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
+    for one in planned:
+        if not one.gateway.takes_names:
+            passes[one.layout.name] = with_objects(passes[one.layout.name])
     passes |= {name: _control(suite, passes[name]) for name in controls}
     steps = suite.repeats * sum(
         len(workload.workers)
