@@ -164,7 +164,7 @@ def _share_said(kind: KindLatencies) -> str:
         key=lambda one: one.middle_us(50),
     )
     if not known:
-        return "too few samples"
+        return "too few samples" if any(one.ranked for one in kind.layouts) else "nothing is ranked"
     first = f"half within {show_ms(known[0].middle_us(50) / 1000)} ms"
     if len(kind.layouts) == 1:
         return first

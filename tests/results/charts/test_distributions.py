@@ -318,4 +318,5 @@ def test_captions_say_how_many_repeats_count(chart: Callable[..., Figure | None]
     assert "Bold: the geometric mean" in several.caption
     assert "One repeat" not in none.caption
     assert "Bold" not in none.caption
+    assert [panel.finding for panel in none.panels] == ["nothing is ranked"]
     assert "Dotted: not ranked, because invalid, not steady or in grave doubt." in none.caption
