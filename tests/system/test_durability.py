@@ -21,7 +21,7 @@ from weighbridge.topologies.loader import (
     shipped_layouts,
 )
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 STORES = "[store-1, store-2, store-3]"
 # On one host, so that a start takes seconds; and without the sixteen seconds for which an OSD that
