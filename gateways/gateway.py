@@ -164,8 +164,6 @@ class RunningGateway(ABC):
     rendered: tuple[Rendered, ...]
     profile_remark: str = ""
     """What to know about a profile of its daemons."""
-    takes_names: bool = False
-    """Whether it can have names in its listings without objects: `put_names`."""
     uneven: tuple[str, ...] = ()
     """Why its storage hosts share reads unevenly, a sentence each: reads are then provisional."""
 
@@ -354,6 +352,11 @@ class Gateway(ABC):
     def survives_not(self) -> str:
         """Why it cannot be started again after a power cut; empty if it can."""
         return f"a gateway of kind {self.kind} cannot be started again after a power cut"
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether it can have names in its listings without objects: `RunningGateway.put_names`."""
+        return False
 
     @property
     def own_ca(self) -> bool:

@@ -17,6 +17,7 @@ Grade = Literal["grave", "mild"]
 
 What = Literal[
     "hosts differ",
+    "hosts below promise",
     "hosts not attested",
     "machine busy",
     "machine not known",

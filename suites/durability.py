@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.quantities import Bytes, Seconds, parse_share
 from weighbridge.common.record import Record
 
@@ -22,6 +23,8 @@ class Durability(Record):
     cuts: Annotated[int, Field(ge=1, le=1000)] = 20
     """Moments of one load at which power is cut. The more, the rarer a loss they find."""
     sizes: Annotated[tuple[Bytes, ...], Field(min_length=1, max_length=8)] = (4096, 2**20)
+    api: tuple[ObjectApi, ...] | None = None
+    """APIs that objects are written over, at once; None: all that a layout has."""
     multipart: bool = True
     """Also write objects in parts: of 5 MiB over S3, as static large objects over Swift."""
     workers: Annotated[int, Field(ge=1, le=256)] = 8

@@ -127,6 +127,11 @@ class Rgw(Gateway):
         return release.s3_lacks_operations
 
     @property
+    def takes_names(self) -> bool:
+        """If its release counts them: see `CephRelease.counts_anew`."""
+        return RELEASES[self.release].counts_anew
+
+    @property
     def own_ca(self) -> bool:
         """See Gateway."""
         return self.cluster.tls_host is not None

@@ -23,7 +23,6 @@ from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.kept import kept_bytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.rgw.names import put_names
-from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.standing import tolerance
 from weighbridge.gateways.rgw.start_again import revive, start_again
 from weighbridge.gateways.tls_handshake import negotiated
@@ -53,7 +52,6 @@ class RunningRgw(RunningGateway):
         self._osds = state.osds
         self._gateways = tuple(state.radosgws)
         self._objectstore = state.cluster.settings.osd.objectstore
-        self.takes_names = RELEASES[state.cluster.release].counts_anew
         self.endpoints = tuple(endpoints)
         self._below = below
         self.uneven = uneven(state.primaries)

@@ -56,7 +56,6 @@ _DF_LINE: Final = re.compile(r"\s*(\d{1,19})\s+(\d{1,19})\s+(\d{1,19})\s*")
 class RunningSwift(RunningGateway):
     """Verified proxy and storage servers."""
 
-    takes_names = True
     profile_remark = (
         "Swift is Python: perf shows its interpreter's frames as one, not Swift's functions"
     )

@@ -26,7 +26,7 @@ ReasonStatus = Literal["not valid", "not comparable", "not durable", "provisiona
 Cell = tuple[str, Kind, int]
 """Layout, kind of requests, worker count."""
 
-_BETWEEN: Final = ("hosts differ", "hosts not attested", "few repeats")
+_BETWEEN: Final = ("hosts differ", "hosts below promise", "hosts not attested", "few repeats")
 """Doubts about pairs of layouts, which no row has."""
 _ORDER: Final[tuple[ReasonStatus, ...]] = (
     "not comparable",

@@ -20,7 +20,7 @@ MOST_REPEATS: Final = 30
 """More repeats are not advised: a difference that needs them is too small to be worth it."""
 LONG_SUITE: Final = "gateways-lab"
 """A suite with windows long enough to be judged one by one."""
-_QUIET: Final = ("hosts differ", "machine busy")
+_QUIET: Final = ("hosts differ", "hosts below promise", "machine busy")
 _SHORT: Final = ("steadiness not known", "repeats left out", "few repeats")
 """Doubts that longer windows remove, if there were enough repeats."""
 

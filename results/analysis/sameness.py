@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import combinations, permutations
 from statistics import median
 from typing import Annotated, Final
 
@@ -142,17 +142,17 @@ def compare(attested: Sequence[Attested]) -> tuple[ComparedFigure, ...]:
 
 def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
     """Doubts about pairs of layouts: a grave one if their hosts' figures differ beyond the bound,
-    by the worst figure; a mild one if only one of two `layouts` was attested.
+    by the worst figure; else a mild one if those of only one of them miss a promise beyond the
+    bound, and if only one of two `layouts` was attested.
 
     The median over a layout's deployments counts, so that one odd deployment does not make hosts
     differ.
     """
     worst: dict[tuple[str, str], tuple[float, str]] = {}
-    for one in compare(attested):
-        by_layout: dict[str, list[float]] = {}
-        for found in one.found:
-            by_layout.setdefault(found.layout, []).append(found.value)
-        middles = sorted((median(values), layout) for layout, values in by_layout.items())
+    compared = compare(attested)
+    for one in compared:
+        values = _by_layout(one, lambda found: found.value)
+        middles = sorted((value, layout) for layout, value in values.items())
         for (low, slow), (high, fast) in combinations(middles, 2):
             apart = 1 - low / high
             if apart > max(
@@ -171,12 +171,51 @@ def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tu
         PairDoubt(layouts=pair, doubt=Doubt(what="hosts differ", grade="grave", words=words))
         for pair, (_, words) in worst.items()
     )
+    apart_pairs = {frozenset(pair) for pair in worst}
+    short_ones = (
+        PairDoubt(layouts=pair, doubt=doubt)
+        for pair, doubt in _one_short(compared).items()
+        if frozenset(pair) not in apart_pairs
+    )
     known = {one.layout for one in attested}
     halves = (pair for pair in combinations(layouts, 2) if len(known.intersection(pair)) == 1)
     return (
         *apart_ones,
+        *short_ones,
         *(PairDoubt(layouts=pair, doubt=_unknown(_lacking(known, pair))) for pair in halves),
     )
+
+
+def _by_layout(one: ComparedFigure, of: Callable[[Attested], float]) -> dict[str, float]:
+    """For each layout the median over its deployments."""
+    found: dict[str, list[float]] = {}
+    for each in one.found:
+        found.setdefault(each.layout, []).append(of(each))
+    return {layout: median(values) for layout, values in found.items()}
+
+
+def _one_short(compared: Iterable[ComparedFigure]) -> dict[tuple[str, str], Doubt]:
+    """For pairs of layouts of which only the first has hosts that miss a promise beyond the bound:
+    the doubt, by the worst figure.
+
+    Two that miss it are as equal as their figures are, whatever was promised.
+    """
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    for one in compared:
+        bound = BOUNDS[one.kind]
+        lacks = _by_layout(one, _lack)
+        for pair in permutations(lacks, 2):
+            short, full = (lacks[layout] for layout in pair)
+            if short > bound >= full and short > worst.get(pair, (0.0, ""))[0]:
+                words = (
+                    f"{_about(one)} gave {_percent(short)} less than promised under {pair[0]} "
+                    f"(bound {_percent(bound)}), and not under {pair[1]}"
+                )
+                worst[pair] = (short, words)
+    return {
+        pair: Doubt(what="hosts below promise", grade="mild", words=words)
+        for pair, (_, words) in worst.items()
+    }
 
 
 def _unknown(lacking: Sequence[str]) -> Doubt:

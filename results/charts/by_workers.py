@@ -55,7 +55,7 @@ from weighbridge.results.interval import show_latency
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
-_CROSSED: Final = "× invalid or not measured."
+_CROSSED: Final = "× invalid, in grave doubt or not measured."
 _CEILINGS: Final = (
     " Dashed: the ceilings of disks, network and store for clients; ↑ far above the scale."
 )

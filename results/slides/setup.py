@@ -145,10 +145,11 @@ def _sameness(evidence: Evidence) -> str:
     known = {one.layout for one in evidence.attested}
     if not known:
         return "not attested"
-    if differing := host_doubts(
-        [one for one in evidence.attested if one.layout in evidence.layouts]
-    ):
+    found = host_doubts([one for one in evidence.attested if one.layout in evidence.layouts])
+    if differing := [one for one in found if one.doubt.what == "hosts differ"]:
         return f"attested capacity differs beyond its bound, as for {listed(differing[0].layouts)}"
+    if found:
+        return f"attested capacity is below its promise for {found[0].layouts[0]}"
     lacking = [name for name in evidence.layouts if name not in known]
     return (
         f"not attested for {listed(lacking)}" if lacking else "attested capacity is within bounds"

@@ -27,6 +27,7 @@ def test_every_shipped_suite_is_valid() -> None:
     shipped = loader.shipped()
     lab = {"small-objects-lab", "large-objects-lab", "layers-lab", "gateways-lab", "overload"}
     lab |= {"keeping-lab", "listing-lab", "signing-lab", "encryption-lab", "versions-lab"}
+    lab |= {"durability-lab"}
     lab |= {"degrade-lab"}
     assert set(shipped) == {
         *("quick", "small-objects", "large-objects", "modern-s3", "swift-requests"),

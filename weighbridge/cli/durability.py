@@ -8,10 +8,14 @@ be told of any.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from weighbridge.cli.options import hardware, introduce, listed, seconds, shown
+
+if TYPE_CHECKING:
+    from weighbridge.common.endpoint import ObjectApi
 
 
 @click.command("durability")
@@ -51,9 +55,8 @@ def command(
         EXIT_TARGET,
         DriverError,
         TargetError,
-        UsageError,
     )
-    from weighbridge.conductor.durability import DurabilityPass, chosen_apis, missing, unfit
+    from weighbridge.conductor.durability import DurabilityPass, missing, refuse_unfit
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.environment import place, require
     from weighbridge.results.analysis.durability import durability_of
@@ -65,18 +68,17 @@ def command(
     from weighbridge.suites import Durability
 
     screen = console()
-    apis = chosen_apis(api)
     hosts = selection.hardware_named(hardware)
     planned = {
         one.layout.name: one
         for one in (selection.layout_named(name, hosts) for name in dict.fromkeys(layouts))
     }
-    faults = [why for one in planned.values() if (why := unfit(one, hosts, apis))]
-    if faults:
-        raise UsageError("\n".join(faults))
+    wanted = Durability(
+        cuts=cuts, load=load or 30.0, workers=workers, control=control, api=chosen(api)
+    )
+    refuse_unfit(wanted, list(planned.values()), hosts)
     where = place()
     require(hosts, where)
-    wanted = Durability(cuts=cuts, load=load or 30.0, workers=workers, control=control)
 
     def say(text: str) -> None:
         print_line(screen, text, "dim")
@@ -95,7 +97,6 @@ def command(
                 where,
                 say,
                 wanted=wanted,
-                apis=apis,
                 seed=seed,
                 folder=out,
                 control=is_control,
@@ -112,3 +113,19 @@ def command(
     if any(one.judgement == "lost" for one in found):
         return EXIT_DIFFERENCE
     return EXIT_FINE if any(one.judgement == "kept" for one in found) else EXIT_INVALID
+
+
+def chosen(given: tuple[str, ...] | None) -> tuple[ObjectApi, ...] | None:
+    """The APIs of these names; None: all. Raises UsageError."""
+    from typing import get_args
+
+    from weighbridge.common.endpoint import ObjectApi
+    from weighbridge.common.errors import UsageError
+
+    known: tuple[ObjectApi, ...] = get_args(ObjectApi)
+    unknown = sorted(set(given or ()) - set(known))
+    if unknown:
+        raise UsageError(
+            f"there is no API {', '.join(unknown)}", advice=f"APIs are {', '.join(known)}."
+        )
+    return None if given is None else tuple(one for one in known if one in given)

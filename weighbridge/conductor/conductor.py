@@ -12,7 +12,7 @@ from weighbridge.conductor import aging
 from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
 from weighbridge.conductor.clearing import buckets_of, clear, clearing
-from weighbridge.conductor.durability import DurabilityPass, apis_of, missing
+from weighbridge.conductor.durability import DurabilityPass, missing
 from weighbridge.conductor.further import next_block
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
 from weighbridge.conductor.pass_runner import PassRunner
@@ -132,7 +132,6 @@ class Conductor:
                 self._place,
                 self._display.say,
                 wanted=wanted,
-                apis=apis_of(self._suite),
                 seed=self._suite.seed,
                 folder=self._store.folder,
                 control=control,

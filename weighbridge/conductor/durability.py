@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
-from weighbridge.common.endpoint import Endpoint, ObjectApi
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError, UsageError, VerificationFailed
 from weighbridge.drivers.survival import (
     Expected,
@@ -34,13 +34,12 @@ from weighbridge.results.record.durability import (
     read_cuts,
     record_cut,
 )
-from weighbridge.suites import Durability, Suite
+from weighbridge.suites import Durability
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
 
-OBJECT_APIS: Final[tuple[ObjectApi, ...]] = get_args(ObjectApi)
 CONTROL_CUTS: Final = 2
 """Of a control: it has to lose something once."""
 CONTROL_LOAD_S: Final = 10.0
@@ -67,46 +66,27 @@ class _Mark:
     after_s: float
 
 
-def unfit(planned: Planned, hardware: Hardware, apis: Sequence[ObjectApi]) -> str:
+def unfit(planned: Planned, hardware: Hardware, wanted: Durability) -> str:
     """Why the power of a layout cannot be cut; empty if it can."""
     name = planned.layout.name
     if planned.gateway.already_runs:
         return f"{name}: the power of a gateway that already runs is not this suite's to cut"
     if not hardware.of.cuts_power:
-        return (
-            f"{name}: a machine's power is not this suite's to cut; it needs hardware of kind lab"
-        )
+        return f"{name}: a machine's power is not this suite's to cut: choose lab hosts"
     if why := planned.gateway.survives_not():
         return f"{name}: {why}"
-    if not set(apis) & set(planned.gateway.apis()):
-        return f"{name}: has none of the APIs {', '.join(apis)}"
+    if wanted.api is not None and not set(wanted.api) & set(planned.gateway.apis()):
+        return f"{name}: has none of the APIs {', '.join(wanted.api)}"
     return ""
 
 
-def refuse_unfit(suite: Suite, planned: Sequence[Planned], hardware: Hardware) -> None:
-    """Raise UsageError where a suite asks for power cuts that cannot be."""
-    if suite.durability is None:
+def refuse_unfit(wanted: Durability | None, planned: Sequence[Planned], hardware: Hardware) -> None:
+    """Raise UsageError with every layout whose power cannot be cut as it is wanted."""
+    if wanted is None:
         return
-    faults = [why for one in planned if (why := unfit(one, hardware, apis_of(suite)))]
+    faults = [why for one in planned if (why := unfit(one, hardware, wanted))]
     if faults:
-        raise UsageError(
-            "\n".join(faults), advice="Leave `durability` out of the suite, or those layouts."
-        )
-
-
-def chosen_apis(given: Sequence[str] | None) -> tuple[ObjectApi, ...]:
-    """The APIs of these names, or all. Raises UsageError."""
-    unknown = sorted(set(given or ()) - set(OBJECT_APIS))
-    if unknown:
-        raise UsageError(
-            f"there is no API {', '.join(unknown)}", advice=f"APIs are {', '.join(OBJECT_APIS)}."
-        )
-    return tuple(one for one in OBJECT_APIS if given is None or one in given)
-
-
-def apis_of(suite: Suite) -> tuple[ObjectApi, ...]:
-    """The APIs over which objects are written."""
-    return tuple(api for api in OBJECT_APIS if api in suite.api)
+        raise UsageError("\n".join(faults), advice="Leave `durability` or those layouts out.")
 
 
 class DurabilityPass:
@@ -124,7 +104,6 @@ class DurabilityPass:
         say: Say,
         *,
         wanted: Durability,
-        apis: Sequence[ObjectApi],
         seed: int,
         folder: Path,
         control: bool = False,
@@ -134,7 +113,6 @@ class DurabilityPass:
         self._place = place
         self._say = say
         self._wanted = wanted
-        self._apis = apis
         self._folder = folder
         self._control = control
         self._name = planned.layout.name + ("-control" if control else "")
@@ -160,7 +138,10 @@ class DurabilityPass:
             cuts=True,
             nosync=self._control,
         ) as deployment:
-            endpoints = tuple(one for one in deployment.endpoints if one.api in self._apis)
+            apis = self._wanted.api
+            endpoints = tuple(
+                one for one in deployment.endpoints if apis is None or one.api in apis
+            )
             power = deployment.power_cuts()
             order = self._order(endpoints)
             operations, marks = self._load(deployment, power, order)

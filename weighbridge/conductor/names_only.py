@@ -6,12 +6,23 @@ from collections.abc import Sequence
 
 from weighbridge.drivers.engine._native import object_name
 from weighbridge.gateways.gateway import RunningGateway
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import Workload, deleted_indexes
 
 
-def takes_names(gateway: RunningGateway, workload: Workload) -> bool:
-    """Whether the store gets the names of a workload alone."""
-    return workload.listed is not None and workload.listed.names_only and gateway.takes_names
+def with_objects(passes: Sequence[Pass]) -> tuple[Pass, ...]:
+    """The passes on a store that takes no names without objects: with objects."""
+    return tuple(
+        way.model_copy(update={"workloads": tuple(map(_with_objects, way.workloads))})
+        for way in passes
+    )
+
+
+def _with_objects(workload: Workload) -> Workload:
+    if workload.listed is None or not workload.listed.names_only:
+        return workload
+    listed = workload.listed.model_copy(update={"names_only": False})
+    return workload.model_copy(update={"listed": listed})
 
 
 def put_names(

@@ -16,6 +16,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging, durability
 from weighbridge.conductor.balance import blocks
+from weighbridge.conductor.names_only import with_objects
 from weighbridge.conductor.outage import faults_left_out
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.conductor.refusals import refuse_what_layouts_lack
@@ -272,7 +273,7 @@ def make_plan(
         raise UsageError(
             "\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out."
         )
-    durability.refuse_unfit(suite, planned, hardware)
+    durability.refuse_unfit(suite.durability, planned, hardware)
     unverified = [
         f"{driver} cannot be given the CA of {one.layout.name}, so that it cannot verify its TLS"
         for one in planned
@@ -288,6 +289,9 @@ def make_plan(
     passes = {
         one.layout.name: passes_of(own[one.layout.name], one.gateway.layers()) for one in planned
     }
+    for one in planned:
+        if not one.gateway.takes_names:
+            passes[one.layout.name] = with_objects(passes[one.layout.name])
     passes |= {name: _control(suite, passes[name]) for name in controls}
     steps = suite.repeats * sum(
         len(workload.workers)

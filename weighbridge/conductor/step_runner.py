@@ -14,7 +14,7 @@ from weighbridge.common.errors import DriverError, ServiceFailed, TargetError, W
 from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.conductor.keeping import kept_objects, memory_of
-from weighbridge.conductor.names_only import put_names, takes_names
+from weighbridge.conductor.names_only import put_names
 from weighbridge.conductor.outage import maker_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
@@ -128,7 +128,7 @@ class StepRunner:
         `buckets` are the workload's.
         """
         self._display.say(f"preparing {workload.name}")
-        if first is not None and takes_names(deployment.running_gateway, workload):
+        if first is not None and workload.listed is not None and workload.listed.names_only:
             self._put_names(deployment, driver, workload, first[0], buckets)
             return
         counted = first is not None and workload.needs_objects and workload.listed is None

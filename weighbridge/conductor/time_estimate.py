@@ -289,9 +289,10 @@ def _objects(workload: Workload) -> int:
 
 
 def _writing_s(workload: Workload) -> float:
-    objects = _objects(workload)
     if workload.listed is not None and workload.listed.names_only:
-        return objects / NAMES_PER_S
+        # The store is given all names, also to delete some.
+        return workload.objects.count / NAMES_PER_S
+    objects = _objects(workload)
     return objects / PREPARED_PER_S + objects * workload.objects.mean_bytes / PREPARED_BYTES_PER_S
 
 

@@ -103,12 +103,23 @@ pub fn of_etag(value: &[u8]) -> Option<Sum> {
     if text.len() != 32 {
         return None;
     }
-    let mut sum = [0; 16];
+    let (mut sum, mut seen) = ([0; 16], 0);
     for (byte, pair) in sum.iter_mut().zip(text.chunks_exact(2)) {
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+        let (high, low) = (hex_value(pair[0]), hex_value(pair[1]));
+        seen |= high | low;
+        *byte = high << 4 | (low & 15);
     }
-    Some(sum)
+    (seen < 16).then_some(sum)
+}
+
+/// Value of a hexadecimal digit; 16 or more: it is none.
+fn hex_value(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        b'a'..=b'f' => digit - b'a' + 10,
+        b'A'..=b'F' => digit - b'A' + 10,
+        _ => u8::MAX,
+    }
 }
 
 #[cfg(test)]

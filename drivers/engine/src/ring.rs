@@ -168,6 +168,9 @@ pub fn replica(
     request: &Request,
 ) -> u64 {
     use crate::workload::Operation::{Delete, Write};
+    if replicas <= 1 {
+        return 0;
+    }
     let WorkerId { workers, repeat, worker } = *id;
     let drawn = match (request.operation, request.object) {
         (Write | Delete, Object::Written(index)) => {
@@ -178,7 +181,7 @@ pub fn replica(
         }
         _ => hash(&[seed, hash_text(name), 4, workers, repeat, worker, turn]),
     };
-    drawn % replicas.max(1)
+    drawn % replicas
 }
 
 #[cfg(test)]

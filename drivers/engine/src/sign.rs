@@ -325,11 +325,13 @@ fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
 /// 32 bytes in hexadecimal.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> [u8; 64] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let bytes: &[u8; 32] = bytes.try_into().expect("32 bytes");
+    // Computed instead of looked up, so that all digits are made at once.
+    let digit = |value: u8| value + b'0' + u8::from(value > 9) * (b'a' - b'0' - 10);
     let mut text = [0; 64];
     for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
+        pair[0] = digit(byte >> 4);
+        pair[1] = digit(byte & 15);
     }
     text
 }

@@ -54,14 +54,14 @@ def known_kinds(kinds: Sequence[KindLatencies]) -> list[KindLatencies]:
 def latency_caption(kinds: Sequence[KindLatencies], parts: Iterable[str]) -> str:
     """A caption that ends with what is not ranked and what is not known."""
     bare = any(one.known and not one.ranked for kind in kinds for one in kind.layouts)
-    return " ".join(
-        [*parts, *["Dotted: not ranked, because invalid or not steady."] * bare, *gap_words(kinds)]
-    )
+    dotted = ["Dotted: not ranked, because invalid, not steady or in grave doubt."] * bare
+    return " ".join([*parts, *dotted, *gap_words(kinds)])
 
 
-def most_repeats(kinds: Sequence[KindLatencies]) -> int:
-    """The most repeats of a layout that count in figures."""
-    return max((len(one.ranked) for kind in kinds for one in kind.layouts), default=0)
+def repeats_words(kinds: Sequence[KindLatencies], several: str, one: str) -> tuple[str, ...]:
+    """What a caption says of the lines of repeats that count; nothing if none does."""
+    most = max((len(each.ranked) for kind in kinds for each in kind.layouts), default=0)
+    return (several,) if most > 1 else (one,) if most else ()
 
 
 def gap_words(kinds: Sequence[KindLatencies]) -> list[str]:
@@ -158,10 +158,12 @@ def _tail_caption(kinds: Sequence[KindLatencies]) -> str:
                 "How long the fastest share of requests took at most; each further digit 9 has the "
                 "same width."
             ),
-            "Bold: the geometric mean of the repeats’ percentiles; faint: each repeat."
-            if most_repeats(kinds) > 1
-            else "One repeat; band: how far chance may have moved a percentile (95 %), if requests "
-            "were independent.",
+            *repeats_words(
+                kinds,
+                "Bold: the geometric mean of the repeats’ percentiles; faint: each repeat.",
+                "One repeat; band: how far chance may have moved a percentile (95 %), if requests "
+                "were independent.",
+            ),
             (
                 f"Dashed: fewer than {SAMPLES_BEYOND} samples lie beyond. Hollow: the slowest "
                 "request."
@@ -176,7 +178,8 @@ def _tail_said(kind: KindLatencies) -> str:
         (found for one in kind.layouts if (found := highest_known(one)) is not None), default=None
     )
     if percent is None:
-        return "too few samples for any percentile"
+        ranked = any(one.ranked for one in kind.layouts)
+        return "too few samples for any percentile" if ranked else "nothing is ranked"
     known = sorted(
         (one.middle_us(percent), one.layout) for one in kind.layouts if one.reaches(percent)
     )

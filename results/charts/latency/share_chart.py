@@ -25,8 +25,8 @@ from weighbridge.results.charts.latency.distributions import (
     about_cells,
     known_kinds,
     latency_caption,
-    most_repeats,
     repeat_marks,
+    repeats_words,
     table_cells,
 )
 from weighbridge.results.charts.panels import TALL, AxisScale, Figure, Label, Mark, Panel, Trace
@@ -148,10 +148,8 @@ def _share_caption(kinds: Sequence[KindLatencies]) -> str:
     parts = [
         "Share of requests that were done within a latency; a level stretch separates two groups."
     ]
-    parts += (
-        ["Bold: the geometric mean of the repeats; faint: each repeat."]
-        if most_repeats(kinds) > 1
-        else ["One repeat."]
+    parts += repeats_words(
+        kinds, "Bold: the geometric mean of the repeats; faint: each repeat.", "One repeat."
     )
     if any(
         one.ranked and not enough_samples(one.count, 90) for kind in kinds for one in kind.layouts
@@ -166,7 +164,7 @@ def _share_said(kind: KindLatencies) -> str:
         key=lambda one: one.middle_us(50),
     )
     if not known:
-        return "too few samples"
+        return "too few samples" if any(one.ranked for one in kind.layouts) else "nothing is ranked"
     first = f"half within {show_ms(known[0].middle_us(50) / 1000)} ms"
     if len(kind.layouts) == 1:
         return first

@@ -292,3 +292,27 @@ def test_hosts_that_differ_beyond_their_bound_are_a_grave_doubt_about_two_layout
         == "CPU of gateway-1 gave 250 events/s under swift and 1,388 events/s under rgw-beast (82 "
         "% apart, bound 30 %)"
     )
+
+
+def test_hosts_of_which_only_one_misses_its_promise_are_a_mild_doubt() -> None:
+    def pair(*swift: float, rgw: float = 90.0, promised: float | None = 100.0) -> list[Attested]:
+        return [
+            figure(layout, value, what="CPU", kind="cpu", promised=promised, repeat=repeat)
+            for layout, values in {"rgw-beast": (rgw,), "swift": swift}.items()
+            for repeat, value in enumerate(values)
+        ]
+
+    seen = pair(66.0)
+    assert verdict(seen).startswith("The hosts were equal within the bounds")
+    (one,) = host_doubts(seen, ("rgw-beast", "swift"))
+    assert one.about("rgw-beast", "swift")
+    assert (one.doubt.what, one.doubt.grade) == ("hosts below promise", "mild")
+    assert one.doubt.words == (
+        "CPU of store-2 gave 34 % less than promised under swift (bound 30 %), and not under "
+        "rgw-beast"
+    )
+    assert host_doubts(pair(66.0, 80.0, 82.0)) == (), "the median of its deployments is not below"
+    assert host_doubts(pair(66.0, rgw=68.0)) == (), "both are below, and equal"
+    assert host_doubts(pair(71.0)) == (), "within the bound of the promise"
+    assert host_doubts(pair(66.0, promised=None)) == ()
+    assert [one.doubt.grade for one in host_doubts(pair(50.0))] == ["grave"], "one doubt is enough"

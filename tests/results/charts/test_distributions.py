@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -301,3 +302,21 @@ def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_p
     )
     assert any(line[0] == "swift (not known)" for line in figures["percentiles"].panels[0].lines)
     assert "swift" in words(figures["percentiles"])
+
+
+@pytest.mark.parametrize("chart", [percentiles, shares])
+def test_captions_say_how_many_repeats_count(chart: Callable[..., Figure | None]) -> None:
+    good = repeat_of(list(range(1000, 2000)))
+    doubted = good.model_copy(update={"ranked": False, "note": "machine busy"})
+    one, several, none = (
+        chart([kind_with(*repeats)]) for repeats in ([good], [good, good], [doubted, doubted])
+    )
+    assert one is not None
+    assert several is not None
+    assert none is not None
+    assert "One repeat" in one.caption
+    assert "Bold: the geometric mean" in several.caption
+    assert "One repeat" not in none.caption
+    assert "Bold" not in none.caption
+    assert [panel.finding for panel in none.panels] == ["nothing is ranked"]
+    assert "Dotted: not ranked, because invalid, not steady or in grave doubt." in none.caption

@@ -107,6 +107,17 @@ def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> 
     ]
 
 
+def test_all_sections_between_the_table_and_the_hosts_are_in_the_navigation(runs: Path) -> None:
+    listed = SHORT.model_copy(update={"name": "list-all", "operations": {"list-all": 1.0}})
+    store = fake_run(runs, workloads=[listed], repeats=1)
+    page = Page(derive(store.folder, pictures=False).report.read_text())
+    ids = [str(attrs["id"]) for attrs in page.all("section")]
+    there = ids[ids.index("table") : ids.index("hosts")]
+    assert "listing" in there
+    links = [attrs.get("href") for attrs in page.all("a")]
+    assert [f"#{one}" for one in there if f"#{one}" not in links] == []
+
+
 def test_a_run_whose_hosts_were_not_attested_says_so(page: Page) -> None:
     assert "The hosts were not attested." in page.words
 

@@ -8,6 +8,7 @@ from fake_run import StepFaults, fake_run
 from made_rows import changed
 from talks import SHORT, SPOILT, slide, text_of, with_control
 from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.slide import BarChart, SeriesChart
 from weighbridge.results.slides.talk import talk
@@ -109,9 +110,8 @@ def test_an_a_a_control_gives_the_noise_floor_and_is_in_no_chart_and_no_table(
     assert "Noise floor of throughput" in "\n".join(slide(deck, "recap").notes)
 
 
-def test_differing_hosts_are_on_the_set_up_and_the_last_slides(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
-    found = {"rgw-beast": 197e6, "swift": 142e6}
+def attested(store: RunStore, found: dict[str, float], promised: float) -> None:
+    """What a disk gave under each layout."""
     store.attest(
         [
             Attested(
@@ -122,11 +122,23 @@ def test_differing_hosts_are_on_the_set_up_and_the_last_slides(tmp_path: Path) -
                 what="disk wb0 write",
                 value=value,
                 unit="B/s",
-                promised=1e8,
+                promised=promised,
             )
             for layout, value in found.items()
         ]
     )
+
+
+def test_hosts_below_their_promise_are_on_the_set_up_slide(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    attested(store, {"rgw-beast": 91e6, "swift": 88e6}, promised=1e8)
+    title = slide(talk(evidence(store)), "set-up").title
+    assert title.endswith("attested capacity is below its promise for swift")
+
+
+def test_differing_hosts_are_on_the_set_up_and_the_last_slides(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    attested(store, {"rgw-beast": 197e6, "swift": 142e6}, promised=1e8)
     deck = talk(evidence(store))
     compared = "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
     assert compared in text_of(slide(deck, "set-up"))

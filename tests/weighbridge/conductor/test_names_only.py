@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from stub_run import Run, StubRunning
+from stub_run import Run, StubGateway, StubRunning
 from tests.weighbridge.conductor.test_measured_steps import Asked, QuietMachine
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.clearing import buckets_of
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.time_estimate import units
+from weighbridge.conductor.time_estimate import DRIVER_S, NAMES_PER_S, PREPARED_PER_S, units
 from weighbridge.drivers.protocol import Prepare, Step
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
@@ -102,7 +102,7 @@ def test_a_store_that_takes_names_gets_them_and_its_rows_are_in_doubt(
         assert names[0] == "object-0000000000"
         return "rows of a table"
 
-    monkeypatch.setattr(StubRunning, "takes_names", True)
+    monkeypatch.setattr(StubGateway, "takes_names", True)
     monkeypatch.setattr(StubRunning, "put_names", put_names)
     driver = Asked()
     run, store = conduct(tmp_path, monkeypatch, driver)
@@ -119,6 +119,21 @@ def test_a_store_that_takes_names_gets_them_and_its_rows_are_in_doubt(
 
 
 @pytest.mark.usefixtures("one_layout")
+def test_the_time_of_objects_is_expected_of_a_store_that_takes_no_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = {**LISTED, "objects": {"size": "0B", "containers": 1, "per_container": 100_000}}
+
+    def expected_s(folder: str) -> list[float]:
+        plan = Run(tmp_path / folder, cleanup="with-deployment", workloads=[many]).plan()
+        return [one.guess_s - DRIVER_S for one in units(plan) if one.kind == "prepare"]
+
+    assert expected_s("objects") == [100_000 / PREPARED_PER_S, 25_000 / PREPARED_PER_S]
+    monkeypatch.setattr(StubGateway, "takes_names", True)
+    assert expected_s("names") == [100_000 / NAMES_PER_S] * 2, "all names are gone through again"
+
+
+@pytest.mark.usefixtures("one_layout")
 def test_names_that_cannot_be_put_end_their_workload_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +142,7 @@ def test_names_that_cannot_be_put_end_their_workload_with_the_reason(
     ) -> str:
         raise TargetError("the databases list nothing")
 
-    monkeypatch.setattr(StubRunning, "takes_names", True)
+    monkeypatch.setattr(StubGateway, "takes_names", True)
     monkeypatch.setattr(StubRunning, "put_names", put_names)
     _, store = conduct(tmp_path, monkeypatch, Asked())
     steps = {(one.key.workload, one.key.workers): one for one in store.steps()}
