@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from weighbridge.common.record import Record
 
-SignedWay = Literal["signed chunks", "trailers", "presigned writes", "anonymous requests"]
+SignedWay = Literal["signed chunks", "trailers", "anonymous requests"]
 """What not every store takes. Unsigned payloads, signed ones and checksums in headers are taken by
 all.
 """
@@ -73,8 +73,6 @@ class Signing(Record):
         """What of it not every store takes, of writes: objects are prepared in the same way."""
         if self.auth == "none":
             return ("anonymous requests",)
-        if self.auth == "query":
-            return ("presigned writes",)
         chunks: tuple[SignedWay, ...] = ("signed chunks",) if self.payload == "chunks" else ()
         in_trailer = self.checksum is not None and self.payload in ("chunks", "trailer")
         return (*chunks, "trailers") if in_trailer else chunks

@@ -132,7 +132,6 @@ RELEASES: dict[str, CephRelease] = {
         key_type=2,
         frontends=("beast",),
         filestore=False,
-        s3_lacks={"presigned writes": "radosgw 20.2 answers 403 to every presigned PUT"},
     ),
 }
 """Releases of Ceph by the name that layouts use."""

@@ -37,8 +37,9 @@ from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 _VAULT: Final = "rgw_crypt_sse_s3_vault_addr"
 _NO_VAULT: Final = (
-    "SSE-S3 of radosgw takes its keys from a HashiCorp Vault only (else 400 InvalidRequest), which "
-    f"this suite does not set up: name your own in the layout's options ({_VAULT})"
+    "SSE-S3 of radosgw takes its keys from a HashiCorp Vault or OpenBao only (else 400 "
+    "InvalidRequest), which this suite does not set up: name your own in the layout's options "
+    f"({_VAULT} and others, see docs/keeping.md)"
 )
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
 

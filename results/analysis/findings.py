@@ -19,6 +19,7 @@ from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.power_mark import PowerMark, with_losses
+from weighbridge.results.analysis.reasons import alike_as_one
 from weighbridge.results.analysis.sentence import distinguished, percent
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
@@ -305,15 +306,12 @@ def _nothing(findings: Sequence[Finding]) -> str:
 
 def _graves(findings: Sequence[Finding]) -> str:
     """The gravest reason, to end a clause with, and how many more there are."""
-    found = list(
-        dict.fromkeys(
-            doubt for one in findings if one.ratio is None for doubt in graves(one.doubts)
-        )
-    )
+    doubts = (doubt for one in findings if one.ratio is None for doubt in graves(one.doubts))
+    found = alike_as_one(doubt_words([one]) for one in doubts)
     if not found:
         return ""
     more = f"; and {len(found) - 1} more" if len(found) > 1 else ""
-    return f", since {doubt_words(found[:1])}{more}"
+    return f", since {found[0]}{more}"
 
 
 def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:

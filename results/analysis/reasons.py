@@ -81,6 +81,14 @@ def reasons(rows: Sequence[Row], comparison: Comparison) -> tuple[Reason, ...]:
     return tuple(made)
 
 
+def alike_as_one(texts: Iterable[str]) -> tuple[str, ...]:
+    """The texts, each once; those that differ in their numbers alone are one."""
+    groups: dict[str, list[str]] = {}
+    for text in texts:
+        groups.setdefault(_NUMBER.sub("\0", text), []).append(text)
+    return tuple(_ranged(pattern, alike) for pattern, alike in groups.items())
+
+
 def marks(row: Row, found: Sequence[Reason]) -> str:
     """The marks of the reasons that affect a row: `a c`."""
     return " ".join(one.mark for one in found if _cell(row) in one.cells)

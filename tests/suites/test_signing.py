@@ -92,7 +92,7 @@ def test_it_is_known_what_not_every_store_takes() -> None:
     assert needs(payload="chunks") == ("signed chunks",)
     assert needs(payload="chunks", checksum="crc32") == ("signed chunks", "trailers")
     assert needs(payload="trailer", checksum="crc32") == ("trailers",)
-    assert needs(auth="query") == ("presigned writes",)
+    assert needs(auth="query") == ()
     assert needs(auth="none") == ("anonymous requests",)
     assert signing_needs("sdk-default", tls=True) == ("trailers",)
     assert signing_needs("sdk-default", tls=False) == ()

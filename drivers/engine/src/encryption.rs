@@ -60,7 +60,8 @@ impl Asked {
         Self { encryption, fields }
     }
 
-    /// Those of one request: the key goes with whatever reads or writes content, also in parts.
+    /// Those of one request: the key goes with whatever reads or writes content, also in parts, and
+    /// with the end of an upload: radosgw 20 refuses it without (400).
     #[must_use]
     pub fn fields_of(&self, request: &Request) -> &[Field] {
         let begins = matches!(request.operation, Operation::Write | Operation::Overwrite)
@@ -68,7 +69,7 @@ impl Asked {
         let has_key = begins
             || request.operation.reads()
             || request.operation == Operation::Head
-            || matches!(request.part, Part::Piece { .. });
+            || matches!(request.part, Part::Piece { .. } | Part::Finish);
         let asks = match self.encryption {
             Encryption::None => false,
             Encryption::SseC => has_key,
@@ -93,7 +94,7 @@ mod tests {
             (Operation::Head, Part::Whole, 3, 0),
             (Operation::WriteMultipart, Part::Begin, 3, 1),
             (Operation::WriteMultipart, piece, 3, 0),
-            (Operation::WriteMultipart, Part::Finish, 0, 0),
+            (Operation::WriteMultipart, Part::Finish, 3, 0),
             (Operation::Delete, Part::Whole, 0, 0),
             (Operation::List, Part::Whole, 0, 0),
         ] {

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from made_rows import made_row
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.reasons import marks, reasons
+from weighbridge.results.analysis.reasons import alike_as_one, marks, reasons
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt
 
@@ -93,3 +93,9 @@ def test_an_invalid_row_has_a_reason() -> None:
         [row("a", 1, valid=False, notes=("not valid", "3 % failed")), row("b", 1)], NONE
     )
     assert (found.status, found.words, found.where) == ("not valid", "3 % failed", "all of a")
+
+
+def test_texts_that_differ_in_their_numbers_alone_are_one_text_with_their_range() -> None:
+    used = "machine busy: other programs used {} % of this machine’s CPUs"
+    texts = [used.format(64), "hosts differ: CPU of store-1", used.format(9), used.format(64)]
+    assert alike_as_one(texts) == (used.format("9 to 64"), "hosts differ: CPU of store-1")
