@@ -94,6 +94,8 @@ def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:
     assert names == ["outage-host-silent-read-swift-w8"]
     figure = derived.gallery.figures[0]
     assert len(figure.panels) == 4, "op/s and p99 of two layouts"
+    (line,) = [mark for mark in figure.panels[1].marks if mark.kind == "line"]
+    assert [trace.x[0] for trace in line.traces] == [0.5, 35.5], "no line through dead seconds"
     assert figure.csv.startswith("layout,fault_s,back_s,second,ops_s")
     assert (derived.folder / "outages.csv").read_text().count("\n") == 3
 

@@ -22,6 +22,7 @@ SILENT = Workload(
     runtime=60.0,
     fault=Fault.model_validate({"at": "15s", "silence": "storage-host", "back": "40s"}),
 )
+NOTHING = {"count": 0, "max_us": 0, "bands": (), "errors": 2, "failures": {"timeout": 2}}
 STALLS_S = {"rgw-beast": 21.0, "swift": 2.0}
 KEY = StepKey(layout="rgw-beast", api="swift", workload="host-silent", workers=8, repeat=0)
 
@@ -57,9 +58,7 @@ def outage_run(runs: Path) -> RunStore:
         stall_s = STALLS_S[step.key.layout] * math.exp(draw.gauss(0, 0.02))
         dead = range(int(AT), int(AT + STALLS_S[step.key.layout] - 1))
         seconds = tuple(
-            one.model_copy(update={"count": 0, "errors": 2, "failures": {"timeout": 2}})
-            if one.second in dead
-            else one
+            one.model_copy(update=NOTHING) if one.second in dead else one
             for one in measured.seconds
         )
         update = {"stall_us": round(stall_s * 1e6), "seconds": seconds}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
-from weighbridge.results.analysis.outages import OutageKind, OutageRow
+from weighbridge.results.analysis.outages import CurveSecond, OutageKind, OutageRow
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Trace
 from weighbridge.results.figures import show_figure, upper
@@ -64,8 +65,6 @@ def _panels(row: OutageRow, x: AxisScale, rate: AxisScale, p99: AxisScale) -> tu
         for one in row.seconds
         if one.errors_s
     )
-    slow = [(at, one.p99_ms) for at, one in zip(xs, row.seconds, strict=True) if one.p99_ms]
-    tails = Trace(layout=row.layout, x=tuple(at for at, _ in slow), y=tuple(ms for _, ms in slow))
     lines = tuple(
         (
             row.layout,
@@ -96,13 +95,30 @@ def _panels(row: OutageRow, x: AxisScale, rate: AxisScale, p99: AxisScale) -> tu
             title="p99, ms",
             x=x,
             y=p99,
-            marks=(*_moments(row, p99), Mark(kind="line", traces=(tails,))),
+            marks=(*_moments(row, p99), Mark(kind="line", traces=_tails(row))),
             head=_HEAD,
             lines=lines,
             alt_text=f"p99 of each second of {row.layout}",
             **size,
         ),
     )
+
+
+def _tails(row: OutageRow) -> tuple[Trace, ...]:
+    """p99 over time; no line goes through seconds without an answer."""
+    runs = [list(run) for known, run in groupby(row.seconds, _has_p99) if known]
+    return tuple(
+        Trace(
+            layout=row.layout,
+            x=tuple(one.second + 0.5 for one in run),
+            y=tuple(one.p99_ms or 0.0 for one in run),
+        )
+        for run in runs
+    )
+
+
+def _has_p99(one: CurveSecond) -> bool:
+    return bool(one.p99_ms)
 
 
 def _moments(row: OutageRow, y: AxisScale) -> tuple[Mark, Mark]:
