@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="Folder for durability.jsonl and logs; one that has some of it is completed.",
+    help="Folder for durability.jsonl and logs; one that has some of it, made with the same "
+    "settings, is completed.",
 )
 def command(
     layouts: tuple[str, ...],
@@ -57,6 +58,7 @@ def command(
         TargetError,
     )
     from weighbridge.conductor.durability import DurabilityPass, missing, refuse_unfit
+    from weighbridge.conductor.durability_order import DurabilityOrder
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.environment import place, require
     from weighbridge.results.analysis.durability import durability_of
@@ -88,8 +90,15 @@ def command(
         selection.check(list(planned.values()), hosts, where, say)
     (out / "logs").mkdir(parents=True, exist_ok=True)
     failed = False
+    order = DurabilityOrder(
+        wanted=wanted,
+        seed=seed,
+        hardware=hosts.name,
+        layouts={name: one.layout for name, one in planned.items()},
+    )
     with interruptible(), lock_run_folder(out), alone(hosts, where) as register:
         register(str(out))
+        order.record(out)
         for name, is_control in missing(out, planned, wanted):
             one = DurabilityPass(
                 planned[name],

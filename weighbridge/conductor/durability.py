@@ -230,6 +230,7 @@ class DurabilityPass:
             objects, examples, notes = found.objects, found.examples, found.notes
             for text in notes:
                 self._say(f"{self._name}: cut {mark.number}: {text}")
+        _refuse_failed(deployment, power)
         cut = PowerCut(
             layout=self._planned.layout.name,
             release=self._planned.layout.release,
@@ -269,6 +270,15 @@ class DurabilityPass:
             raise
         except TargetError as error:
             return error.message.splitlines()[0]
+
+
+def _refuse_failed(deployment: Deployment, power: PowerCuts) -> None:
+    """Raise TargetError if hosts or disks failed since they were restored: what was found then says
+    nothing of the store.
+    """
+    if gone := [name for name, host in deployment.hosts.items() if not host.is_up()]:
+        raise TargetError(f"{', '.join(gone)}: gone before everything was read after a power cut")
+    power.cut()
 
 
 def words(cut: PowerCut) -> str:
