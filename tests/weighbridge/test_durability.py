@@ -156,6 +156,15 @@ def test_what_cannot_be_cut_is_refused_before_anything_starts(
     assert not (tmp_path / "out").exists()
 
 
+def test_of_two_layouts_of_one_name_none_is_left_out_in_silence(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "other.yaml").write_text(LAYOUT)
+    done = ran(environment, *tried(tmp_path, str(tmp_path / "other.yaml")))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "two layouts are named bare" in done.stderr
+
+
 def test_a_store_that_cannot_be_started_again_is_refused(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

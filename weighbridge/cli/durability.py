@@ -60,6 +60,7 @@ def command(
     from weighbridge.conductor.durability import DurabilityPass, missing, refuse_unfit
     from weighbridge.conductor.durability_order import DurabilityOrder
     from weighbridge.conductor.interruption import interruptible
+    from weighbridge.conductor.plan import refuse_same_names
     from weighbridge.environment import place, require
     from weighbridge.results.analysis.durability import durability_of
     from weighbridge.results.record.durability import read_cuts
@@ -71,10 +72,9 @@ def command(
 
     screen = console()
     hosts = selection.hardware_named(hardware)
-    planned = {
-        one.layout.name: one
-        for one in (selection.layout_named(name, hosts) for name in dict.fromkeys(layouts))
-    }
+    found_layouts = [selection.layout_named(name, hosts) for name in dict.fromkeys(layouts)]
+    refuse_same_names(found_layouts)
+    planned = {one.layout.name: one for one in found_layouts}
     wanted = Durability(
         cuts=cuts, load=load or 30.0, workers=workers, control=control, api=chosen(api)
     )

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import TargetError
-from weighbridge.conductor.durability import DurabilityPass
+from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.conductor.durability import DurabilityPass, why
 from weighbridge.results.record.durability import read_cuts
 from weighbridge.suites import Durability
 from weighbridge.topologies import fake
@@ -61,3 +61,22 @@ def test_a_store_is_not_said_to_have_lost_anything_when_a_host_is_gone(
     with pytest.raises(TargetError, match="gateway-1: gone before everything was read"):
         one.run()
     assert read_cuts(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            CommandFailed(
+                "store-1", ["sh", "-ec", "mkdir a\nmount b"], 32, "first\nno such disk\n"
+            ),
+            "store-1: a command ended with 32: no such disk",
+        ),
+        (CommandFailed("store-1", ["sh"], None, ""), "store-1: a command took too long"),
+        (TargetError("osd.0 did not come up\nlast lines"), "osd.0 did not come up"),
+    ],
+)
+def test_why_a_store_does_not_serve_is_what_a_command_said_and_not_its_script(
+    error: TargetError, said: str
+) -> None:
+    assert why(error) == said
