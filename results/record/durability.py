@@ -95,9 +95,21 @@ class FoundObjects(Record):
 
     @model_validator(mode="after")
     def _within(self) -> Self:
-        read = self.lost + self.torn + self.wrong + self.stale
-        if read > self.acknowledged + self.unacknowledged or self.undead > self.deleted:
-            raise ValueError("more objects were found damaged than were acknowledged")
+        """Each object has one finding by its read, and one by its listing, at most."""
+        known = self.acknowledged + self.deleted
+        written = self.lost + self.torn + self.stale
+        read = written + self.wrong + self.undead + self.unreadable
+        fits = (
+            written <= self.acknowledged
+            and self.undead <= self.deleted
+            and self.unreadable <= known
+            and read <= known + self.unacknowledged
+            and self.in_flight <= known
+        )
+        if not fits or self.listed_lost > self.lost or self.listed_deleted > self.deleted:
+            raise ValueError("more objects were found than had been acknowledged")
+        if written + self.not_listed > self.acknowledged:
+            raise ValueError("an object that is not listed was read as acknowledged")
         return self
 
 
@@ -112,6 +124,12 @@ class CutDisk(Record):
     """Blocks of 4 KiB that were written and not flushed at the cut."""
     kept_blocks: Count
     """Of these, those that the disk had written by itself, by chance."""
+
+    @model_validator(mode="after")
+    def _kept_some(self) -> Self:
+        if self.kept_blocks > self.unflushed_blocks:
+            raise ValueError("more blocks were kept than had not been flushed")
+        return self
 
 
 class Example(Record):

@@ -79,7 +79,7 @@ def _drawn(draw: random.Random, layout: str, number: int, cuts: int, *, control:
                 "way": way,
                 "acknowledged": acknowledged,
                 "deleted": acknowledged // 10,
-                "in_flight": 4,
+                "in_flight": min(4, acknowledged),
                 "lost": round(acknowledged * 0.9) if control else draw.randint(1, 3) * loses,
                 "torn": draw.randint(0, 1) * loses,
                 "not_listed": draw.randint(0, acknowledged // 3) if swift and not control else 0,

@@ -94,6 +94,28 @@ def test_a_pass_that_was_ended_by_a_signal_is_made_again_and_one_that_is_whole_i
     assert file.read_text().splitlines() == lines
 
 
+def test_cuts_that_were_made_with_other_settings_are_not_completed_nor_shown_as_these(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    assert ran(environment, *tried(tmp_path, "--no-control")).returncode == 1
+    file = tmp_path / "out" / "durability.jsonl"
+    before = file.read_text()
+    done = ran(environment, *tried(tmp_path, "--no-control", "--seed", "7", "--workers", "3"))
+    assert done.returncode == 2, done.stdout + done.stderr
+    said = " ".join(done.stderr.split())
+    assert "its cuts were made with other settings: workers, seed" in said
+    words = tried(tmp_path, "--no-control")
+    (tmp_path / "bare.yaml").write_text(LAYOUT + "settings: {port: 8081}\n")
+    done = ran(environment, *words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "the layout bare" in " ".join(done.stderr.split())
+    (tmp_path / "out" / "durability.json").unlink()
+    done = ran(environment, *tried(tmp_path, "--no-control"))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "no durability.json that says how they were made" in " ".join(done.stderr.split())
+    assert file.read_text() == before
+
+
 def test_a_suite_with_power_cuts_marks_what_a_layout_that_lost_has_written(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -132,6 +154,15 @@ def test_what_cannot_be_cut_is_refused_before_anything_starts(
     assert done.returncode == 2, done.stdout + done.stderr
     assert said in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_of_two_layouts_of_one_name_none_is_left_out_in_silence(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "other.yaml").write_text(LAYOUT)
+    done = ran(environment, *tried(tmp_path, str(tmp_path / "other.yaml")))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "two layouts are named bare" in done.stderr
 
 
 def test_a_store_that_cannot_be_started_again_is_refused(

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="Folder for durability.jsonl and logs; one that has some of it is completed.",
+    help="Folder for durability.jsonl and logs; one that has some of it, made with the same "
+    "settings, is completed.",
 )
 def command(
     layouts: tuple[str, ...],
@@ -57,7 +58,9 @@ def command(
         TargetError,
     )
     from weighbridge.conductor.durability import DurabilityPass, missing, refuse_unfit
+    from weighbridge.conductor.durability_order import DurabilityOrder
     from weighbridge.conductor.interruption import interruptible
+    from weighbridge.conductor.plan import refuse_same_names
     from weighbridge.environment import place, require
     from weighbridge.results.analysis.durability import durability_of
     from weighbridge.results.record.durability import read_cuts
@@ -69,10 +72,9 @@ def command(
 
     screen = console()
     hosts = selection.hardware_named(hardware)
-    planned = {
-        one.layout.name: one
-        for one in (selection.layout_named(name, hosts) for name in dict.fromkeys(layouts))
-    }
+    found_layouts = [selection.layout_named(name, hosts) for name in dict.fromkeys(layouts)]
+    refuse_same_names(found_layouts)
+    planned = {one.layout.name: one for one in found_layouts}
     wanted = Durability(
         cuts=cuts, load=load or 30.0, workers=workers, control=control, api=chosen(api)
     )
@@ -88,8 +90,15 @@ def command(
         selection.check(list(planned.values()), hosts, where, say)
     (out / "logs").mkdir(parents=True, exist_ok=True)
     failed = False
+    order = DurabilityOrder(
+        wanted=wanted,
+        seed=seed,
+        hardware=hosts.name,
+        layouts={name: one.layout for name, one in planned.items()},
+    )
     with interruptible(), lock_run_folder(out), alone(hosts, where) as register:
         register(str(out))
+        order.record(out)
         for name, is_control in missing(out, planned, wanted):
             one = DurabilityPass(
                 planned[name],

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import TargetError, UsageError, VerificationFailed
+from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
 from weighbridge.drivers.survival import (
     Expected,
     InspectOrder,
@@ -50,6 +50,7 @@ SERVES_WITHIN_S: Final = 180.0
 """How long a store is asked again after a cut until it serves: one that recovers takes a minute."""
 _LOOK_S: Final = 1.0
 _INSPECTED_AT_ONCE: Final = 8
+_LONGEST_WHY: Final = 300
 
 Say = Callable[[str], None]
 
@@ -230,6 +231,7 @@ class DurabilityPass:
             objects, examples, notes = found.objects, found.examples, found.notes
             for text in notes:
                 self._say(f"{self._name}: cut {mark.number}: {text}")
+        _refuse_failed(deployment, power)
         cut = PowerCut(
             layout=self._planned.layout.name,
             release=self._planned.layout.release,
@@ -268,7 +270,24 @@ class DurabilityPass:
         except UsageError:
             raise
         except TargetError as error:
-            return error.message.splitlines()[0]
+            return why(error)
+
+
+def _refuse_failed(deployment: Deployment, power: PowerCuts) -> None:
+    """Raise TargetError if hosts or disks failed since they were restored: what was found then says
+    nothing of the store.
+    """
+    if gone := [name for name, host in deployment.hosts.items() if not host.is_up()]:
+        raise TargetError(f"{', '.join(gone)}: gone before everything was read after a power cut")
+    power.cut()
+
+
+def why(error: TargetError) -> str:
+    """An error in a line: of a command the last of its output, since its script says little."""
+    if not isinstance(error, CommandFailed):
+        return error.message.splitlines()[0]
+    how = "a command took too long" if error.code is None else f"a command ended with {error.code}"
+    return ": ".join((error.host, how, *error.output.strip().splitlines()[-1:]))[:_LONGEST_WHY]
 
 
 def words(cut: PowerCut) -> str:

@@ -230,6 +230,17 @@ def _without(suite: Suite, workloads: Collection[str]) -> Suite:
     return suite.model_copy(update={"workloads": kept})
 
 
+def refuse_same_names(planned: Sequence[Planned]) -> None:
+    """Raise UsageError if two layouts have one name."""
+    names = [one.layout.name for one in planned]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(
+            f"two layouts are named {', '.join(twice)}",
+            advice="Results could not be told apart: rename one of them.",
+        )
+
+
 def make_plan(
     suite: Suite,
     hardware: Hardware,
@@ -248,13 +259,8 @@ def make_plan(
     one, else from the suite's seed. A run of one repeat keeps the given order. Raises UsageError if
     a layout lacks an API, a driver cannot do a workload or verify TLS, or there are too many steps.
     """
+    refuse_same_names(planned)
     names = [one.layout.name for one in planned]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(
-            f"two layouts are named {', '.join(twice)}",
-            advice="Results could not be told apart: rename one of them.",
-        )
     lacking = [
         f"{one.layout.name} does not have the {api} API"
         for one in planned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 from scipy.stats import binomtest
 
 from compared_rows import row
@@ -17,7 +18,7 @@ from weighbridge.results.analysis.durability import (
 from weighbridge.results.analysis.find.answers import Found, FoundKind, FoundRate, rate_lines
 from weighbridge.results.analysis.overload import GoodputCurve, OfferedPoint
 from weighbridge.results.record import LatencyBound
-from weighbridge.results.record.durability import FINDINGS, Finding, PowerCut
+from weighbridge.results.record.durability import FINDINGS, CutDisk, Finding, PowerCut
 from weighbridge.suites import OPERATIONS, TRAITS
 
 
@@ -220,3 +221,27 @@ def test_rates_within_a_bound_and_beyond_capacity_have_the_marks_of_what_they_wr
     point = OfferedPoint(offered_per_s=100.0, row=row("rgw-beast", operation="write", power=mark))
     curve = GoodputCurve(layout="rgw-beast", points=(point,))
     assert curve.sentence.endswith(f"; power cuts: {told}")
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"unreadable": 111},
+        {"in_flight": 111},
+        {"lost": 60, "torn": 41},
+        {"lost": 101, "unacknowledged": 5},
+        {"undead": 11},
+        {"listed_lost": 1},
+        {"listed_deleted": 11},
+        {"lost": 60, "not_listed": 41},
+    ],
+    ids=str,
+)
+def test_counts_that_do_not_add_up_are_no_record(counts: dict[str, int]) -> None:
+    with pytest.raises(ValidationError):
+        made_cut(**counts)
+
+
+def test_a_disk_cannot_have_kept_more_than_it_had_not_flushed() -> None:
+    with pytest.raises(ValidationError, match="more blocks were kept"):
+        CutDisk(name="store-1/", writes=1, flushes=0, unflushed_blocks=2, kept_blocks=3)
