@@ -1,0 +1,79 @@
+"""Real daemons die in a step while its load goes on, and come back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weighbridge.environment import place
+from weighbridge.results.record.outage import Outage, read_outages
+from weighbridge.results.record.store import RunStore
+from weighbridge.topologies.lab import leftovers
+
+pytestmark = [pytest.mark.system, pytest.mark.long]
+
+SUITE = """
+name: trial
+about: Something dies
+api: [swift]
+repeats: 1
+cache: none
+workloads:
+  - name: broken
+    objects: {size: 4kB, containers: 1, per_container: 20}
+    operations: {read: 90, write: 10}
+    workers: [4]
+    warmup: 1s
+    runtime: 40s
+    fault: {at: 8s, FAULT, back: 20s}
+"""
+
+
+def outage(folder: Path, layout: str, fault: str) -> Outage:
+    """The outage of one step of a run, which is valid as far as the machine lets it be."""
+    path = folder / "trial.yaml"
+    path.write_text(SUITE.replace("FAULT", fault))
+    words = ("--layouts", layout, "--hardware", "lab-cpu", "--no-attest", "--no-charts")
+    done = subprocess.run(
+        [sys.executable, "-m", "weighbridge", "compare", "--suite", path, *words, "--out", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert done.returncode in (0, 4), done.stdout + done.stderr
+    (run,) = folder.glob("*-trial-*")
+    (step,) = RunStore.open(run).latest().values()
+    assert step.measurement is not None, step
+    (found,) = read_outages(run).values()
+    assert found.key == step.key
+    assert 8 <= found.fault.begun_s < found.fault.done_s
+    assert found.back is not None
+    assert 20 <= found.back.begun_s < found.back.done_s
+    assert "While something was broken" in (run / "derived" / "report.html").read_text()
+    assert not leftovers.find(state=place().state)
+    return found
+
+
+def test_one_radosgw_of_two_dies_behind_haproxy_which_notices_it_and_has_it_back(
+    tmp_path: Path,
+) -> None:
+    found = outage(tmp_path, "rgw-haproxy", "kill: gateway-daemon")
+    assert len(found.services) == 1
+    assert "radosgw" in found.services[0]
+    assert found.noticed_s is not None
+    # Its checks: every 2 s, of which three must fail; and the second in which it is asked.
+    assert found.noticed_s < 20
+    assert found.clean_s is not None
+
+
+def test_a_storage_host_of_swift_falls_silent_with_all_its_servers_and_comes_back(
+    tmp_path: Path,
+) -> None:
+    found = outage(tmp_path, "swift", "silence: storage-host")
+    assert found.way == "silence"
+    assert found.host.startswith("store-")
+    assert {"account-server", "container-server", "object-server"} <= set(found.services)
