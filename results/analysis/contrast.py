@@ -42,12 +42,15 @@ ALWAYS: Final = ("throughput", "p90")
 
 def comparable(*rows: Row) -> bool:
     """Whether each of these rows may be ranked and has throughputs to compare."""
-    return all(row.ranked and min(map(_succeeded, row.used), default=False) for row in rows)
+    return all(
+        row.ranked and min((_succeeded(row, point) for point in row.used), default=False)
+        for row in rows
+    )
 
 
-def _succeeded(point: Point) -> bool:
+def _succeeded(row: Row, point: Point) -> bool:
     """Whether anything did: of a step in which something died no throughput is known."""
-    return point.ops_s > 0 or bool(point.count("samples"))
+    return point.ops_s > 0 if row.fault is None else bool(point.count("samples"))
 
 
 def reason(row: Row) -> str:

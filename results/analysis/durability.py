@@ -87,6 +87,13 @@ class CutSeries(Record):
         return sum(map(_loses, self.cuts))
 
     @property
+    def seen_to_lose(self) -> int:
+        """How many served again and had lost something that was acknowledged."""
+        return sum(
+            cut.serves_s is not None and cut.acknowledged > 0 and _loses(cut) for cut in self.cuts
+        )
+
+    @property
     def telling(self) -> int:
         """How many could have lost something."""
         return sum(_loses(cut) or cut.acknowledged + cut.deleted > 0 for cut in self.cuts)
@@ -166,7 +173,9 @@ class LayoutDurability(Record):
             return "nothing had been acknowledged"
         if not control.made:
             return "there was no control"
-        return "" if control.losing else "the control lost nothing"
+        if not control.served:
+            return "the control did not serve again, so that nothing of it was read"
+        return "" if control.seen_to_lose else "the control lost nothing"
 
     @property
     def judgement(self) -> Judgement:
@@ -254,7 +263,7 @@ class LayoutDurability(Record):
             middle, most = (show_figure(one, 2) for one in store.serves_s)
             yield f"It served again after {middle} s (median; {most} s at most)."
         if control.made:
-            among = f"{control.losing} of {counted(control.made, 'cut')}"
+            among = f"{control.seen_to_lose} of {counted(control.made, 'cut')}"
             yield f"Its control, whose syncs do nothing, lost writes in {among}."
 
 

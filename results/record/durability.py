@@ -150,8 +150,12 @@ class PowerCut(Record):
     release: str
     control: bool = False
     """Whether no sync of the store reached a disk during the load: it must lose something."""
-    number: Annotated[int, Field(ge=1)]
+    number: Annotated[int, Field(ge=1, le=1000)]
     """From 1 on, in the order of the cuts."""
+    load: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Which load of the layout gave it: the cuts of one that was interrupted stay, and another load
+    gives all cuts again.
+    """
     at_s: Seconds
     """Seconds of load before the cut."""
     seed: Count
@@ -200,7 +204,7 @@ def read_cuts(folder: Path) -> tuple[PowerCut, ...]:
     Raises InvalidMeasurement with file:line on an unreadable line.
     """
     found = {
-        (cut.layout, cut.control, cut.number): cut
+        (cut.layout, cut.control, cut.load, cut.number): cut
         for cut in read_lines(folder / FILE, PowerCut.model_validate_json)
     }
     return tuple(found.values())

@@ -53,7 +53,7 @@ def outage(folder: Path, layout: str, fault: str) -> Outage:
     assert 8 <= found.fault.begun_s < found.fault.done_s
     assert found.back is not None
     assert 20 <= found.back.begun_s < found.back.done_s
-    assert "While something was broken" in (run / "derived" / "report.html").read_text()
+    assert "While something is broken" in (run / "derived" / "report.html").read_text()
     assert not leftovers.find(state=place().state)
     return found
 

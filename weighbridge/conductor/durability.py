@@ -94,7 +94,7 @@ class DurabilityPass:
     """The cuts of one layout, or those of its control, on a deployment of its own.
 
     Lines of cuts are added to `folder` as each is done, and what the load did to its
-    `logs/survival-LAYOUT...jsonl`.
+    `logs/survival-LAYOUT-LOAD.jsonl`.
     """
 
     def __init__(
@@ -119,7 +119,13 @@ class DurabilityPass:
         self._name = planned.layout.name + ("-control" if control else "")
         self._log = folder / "logs" / f"survival-{self._name}.log"
         self._seed = seed if wanted.seed is None else wanted.seed
-        self._random = random.Random(f"{self._seed} {self._name}")  # noqa: S311 - repeatable, not secret
+        own = [
+            cut.load
+            for cut in read_cuts(folder)
+            if (cut.layout, cut.control) == (planned.layout.name, control)
+        ]
+        self._nth = max(own, default=0) + 1
+        self._random = random.Random(f"{self._seed} {self._name} {self._nth}")  # noqa: S311 - repeatable, not secret
         self._count = min(CONTROL_CUTS, wanted.cuts) if control else wanted.cuts
         self._load_s = min(CONTROL_LOAD_S, wanted.load) if control else wanted.load
 
@@ -146,8 +152,7 @@ class DurabilityPass:
             power = deployment.power_cuts()
             order = self._order(endpoints)
             operations, marks = self._load(deployment, power, order)
-            path = self._folder / "logs" / f"survival-{self._name}.jsonl"
-            path.unlink(missing_ok=True)
+            path = self._folder / "logs" / f"survival-{self._name}-{self._nth}.jsonl"
             record_operations(path, operations)
             cuts = []
             for mark in marks:
@@ -237,6 +242,7 @@ class DurabilityPass:
             release=self._planned.layout.release,
             control=self._control,
             number=mark.number,
+            load=self._nth,
             at_s=round(mark.at_s, 3),
             seed=seed,
             keep=keep,
@@ -313,10 +319,15 @@ def missing(
     folder: Path, layouts: Iterable[str], wanted: Durability
 ) -> tuple[tuple[str, bool], ...]:
     """Which passes a run lacks: a layout's name, and whether it is the control's."""
-    found = Counter((cut.layout, cut.control) for cut in read_cuts(folder))
+    loads = Counter((cut.layout, cut.control, cut.load) for cut in read_cuts(folder))
+    found: dict[tuple[str, bool], int] = {}
+    for (name, control, _), made in loads.items():
+        found[name, control] = max(made, found.get((name, control), 0))
     passes = [
         (name, control, min(CONTROL_CUTS, wanted.cuts) if control else wanted.cuts)
         for name in layouts
         for control in ((True, False) if wanted.control else (False,))
     ]
-    return tuple((name, control) for name, control, count in passes if found[name, control] < count)
+    return tuple(
+        (name, control) for name, control, count in passes if found.get((name, control), 0) < count
+    )
