@@ -5,10 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import CommandFailed
+from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.requirements import exhausted
 from weighbridge.topologies.lab.runc import Runc
@@ -64,3 +67,8 @@ def start_container(bundle: Bundle, runc: Runc, submounts: Sequence[str], lock: 
         advice = exhausted(output)
         raise CommandFailed(bundle.host, ["runc", *run], code, output, advice=advice)
     return int((bundle.folder / "pid").read_text())
+
+
+def python_of_this_process() -> tuple[Path, ...]:
+    """Folders of this Python and this project, for drivers on clients, even below /tmp."""
+    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))

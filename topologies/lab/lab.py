@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from weighbridge.common.errors import MissingPrerequisite, TargetError, UsageError
-from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
 from weighbridge.gateways.together import together
 from weighbridge.topologies.disk_models import described
@@ -24,7 +22,7 @@ from weighbridge.topologies.lab import model_disks, network, runc
 from weighbridge.topologies.lab.bundle import Bundle, RootDisk
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups, Write
 from weighbridge.topologies.lab.claim import STATE, Claim, RootLimit
-from weighbridge.topologies.lab.container import start_container
+from weighbridge.topologies.lab.container import python_of_this_process, start_container
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.ending import BUNDLES, tear_down
 from weighbridge.topologies.lab.host import LabHost, Started
@@ -162,7 +160,7 @@ class LabHosts(Hosts):
                 memory_bytes=one.spec.memory,
                 cpuset=one.spec.cpuset,
                 limit_swap=self._cgroups.accounts_swap(),
-                visible=_python_of_this_process(),
+                visible=python_of_this_process(),
                 tools=self._tools,
             )
             before = disk_use([disk.minor for disk in attached])
@@ -333,6 +331,9 @@ class LabHosts(Hosts):
         """Tear down everything but the logs. See Hosts."""
         if self._closed:
             return
+        for disk in [one for held in self._held.values() for one in held]:
+            disk.close()
+        self._held.clear()
         tear_down(self._claim.claimed, self._runc, self._cgroups)
         if self._model_disks is not None:
             self._model_disks.close()
@@ -395,8 +396,3 @@ def start_lab(
             error.add_note(str(left))
         raise
     return hosts
-
-
-def _python_of_this_process() -> tuple[Path, ...]:
-    """Folders of this Python and this project, for drivers on clients, even below /tmp."""
-    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
