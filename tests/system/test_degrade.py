@@ -27,8 +27,8 @@ workloads:
     operations: {read: 90, write: 10}
     workers: [4]
     warmup: 1s
-    runtime: 40s
-    fault: {at: 8s, FAULT, back: 20s}
+    runtime: 50s
+    fault: {at: 8s, FAULT, back: 32s}
 """
 
 
@@ -52,7 +52,7 @@ def outage(folder: Path, layout: str, fault: str) -> Outage:
     assert found.key == step.key
     assert 8 <= found.fault.begun_s < found.fault.done_s
     assert found.back is not None
-    assert 20 <= found.back.begun_s < found.back.done_s
+    assert 32 <= found.back.begun_s < found.back.done_s
     assert "While something is broken" in (run / "derived" / "report.html").read_text()
     assert not leftovers.find(state=place().state)
     return found
