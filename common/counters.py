@@ -1,13 +1,17 @@
-"""Which of a daemon's counters are worth showing, and how.
+"""Counters that rooms pass on: of daemons, which are worth showing and how, and of disks at a power
+cut.
 
-The probe of a daemon declares them; they are recorded with the counts, so that a run can be read
+The probe of a daemon declares its own; they are recorded with the counts, so that a run can be read
 where the daemon is unknown.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
+from pydantic import model_validator
+
+from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
 
 
@@ -39,3 +43,22 @@ class DaemonCounters(Record):
     working: str = ""
     busy: str = ""
     idle: str = ""
+
+
+class CutDisk(Record):
+    """A disk at a cut: what it had been given since the load began, and what the cut took."""
+
+    name: str
+    """Host and device, such as `store-1/dev/wb0`; `store-1/` is the host's own root."""
+    writes: Count
+    flushes: Count
+    unflushed_blocks: Count
+    """Blocks of 4 KiB that were written and not flushed at the cut."""
+    kept_blocks: Count
+    """Of these, those that the disk had written by itself, by chance."""
+
+    @model_validator(mode="after")
+    def _kept_some(self) -> Self:
+        if self.kept_blocks > self.unflushed_blocks:
+            raise ValueError("more blocks were kept than had not been flushed")
+        return self

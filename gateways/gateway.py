@@ -349,7 +349,7 @@ class Gateway(ABC):
         """Operations of suites that it is known not to do over an API, each with what it does."""
         return {}
 
-    def survives_not(self) -> str:
+    def cannot_restart(self) -> str:
         """Why it cannot be started again after a power cut; empty if it can."""
         return f"a gateway of kind {self.kind} cannot be started again after a power cut"
 

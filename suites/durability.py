@@ -14,7 +14,7 @@ LARGEST_BYTES: Final = 64 * 2**20
 
 
 class Durability(Record):
-    """A deployment of its own for each layout, whose storage hosts lose power under load.
+    """A deployment of its own for each layout: all hosts but the clients lose power under load.
 
     The load runs once and gives all cuts. Rates of such a deployment are not measured: its disks
     are files of a program that remembers every write.

@@ -15,12 +15,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from weighbridge.common.counters import CutDisk
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
-from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
+from weighbridge.topologies.power_cuts import PowerCuts
 
 # The kernel ends a process with the conductor that started it: no process is left over.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -214,11 +215,11 @@ class _FakePowerCuts(PowerCuts):
     def cut(self) -> None:
         self._hosts.power_off(self._names)
 
-    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[DiskAtCut, ...]:
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[CutDisk, ...]:
         self.cut()
         self._hosts.power_on(self._names)
         return tuple(
-            DiskAtCut(f"{name}/", writes=mark, flushes=mark, unflushed_blocks=0, kept_blocks=0)
+            CutDisk(name=f"{name}/", writes=mark, flushes=mark, unflushed_blocks=0, kept_blocks=0)
             for name in self._names
         )
 

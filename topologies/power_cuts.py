@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class DiskAtCut:
-    """What a disk had been given since the recording began, and what a cut took from it."""
-
-    name: str
-    """Host and device, such as `store-1/dev/wb0`; `store-1/`: the host's own root."""
-    writes: int
-    flushes: int
-    unflushed_blocks: int
-    """Blocks of 4 KiB that were written and not flushed."""
-    kept_blocks: int
-    """Of these, those that were kept by chance."""
+from weighbridge.common.counters import CutDisk
 
 
 class PowerCuts(ABC):
@@ -43,7 +30,7 @@ class PowerCuts(ABC):
         """Cut the power of all hosts but the clients. Raises TargetError."""
 
     @abstractmethod
-    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[DiskAtCut, ...]:
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[CutDisk, ...]:
         """Power on with disks as at a mark: what was flushed, and of the rest each block with
         the chance `keep`. No service runs. Raises TargetError.
         """

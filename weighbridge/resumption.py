@@ -21,7 +21,6 @@ from weighbridge.common.document import DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.conductor.conductor import BUDGET, RESUMED
-from weighbridge.conductor.durability import missing
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.step_runner import complete_steps
@@ -70,14 +69,8 @@ class ResumableRun:
             and self.complete.issuperset(
                 key for visit in self.plan.visits for key in self.plan.keys(visit)
             )
-            and not self._cuts_missing
+            and not self.plan.cuts_missing(self.store.folder)
         )
-
-    @property
-    def _cuts_missing(self) -> bool:
-        wanted = self.plan.suite.durability
-        names = [one.name for one in self.plan.layouts if one.name not in self.plan.twins]
-        return wanted is not None and bool(missing(self.store.folder, names, wanted))
 
     def with_further(self, within_s: float) -> ResumableRun:
         """The same, with further repeats in this time until every difference is clear."""
@@ -247,6 +240,13 @@ def spent_s(store: RunStore) -> float:
         for session in sessions
         for sooner, later in pairwise(session)
     )
+
+
+def uncut(plan: Plan, store: RunStore) -> tuple[str, ...]:
+    """Layouts whose power was not cut as often as asked, although there was time for it."""
+    if ended_by_budget(store):
+        return ()
+    return tuple(dict.fromkeys(name for name, _ in plan.cuts_missing(store.folder)))
 
 
 def ended_by_budget(store: RunStore) -> bool:

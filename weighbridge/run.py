@@ -334,6 +334,8 @@ def _conduct(
     if spoilt:
         steps = "1 step" if spoilt == 1 else f"{spoilt} steps"
         failures.append(f"in {steps} a part of the gateway failed")
+    if uncut := resumption.uncut(plan, store):
+        failures.append(f"not all power cuts of {', '.join(uncut)} were made")
     if failures:
         doing.say(f"{', '.join(failures)}; to try again: weighbridge resume {store.folder}")
 

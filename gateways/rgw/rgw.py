@@ -137,7 +137,7 @@ class Rgw(Gateway):
         """See Gateway."""
         return self.cluster.tls_host is not None
 
-    def survives_not(self) -> str:
+    def cannot_restart(self) -> str:
         """See Gateway."""
         if self.settings.osd.objectstore == "memstore":
             return "MemStore keeps objects in memory alone: nothing of them survives a power cut"

@@ -22,7 +22,7 @@ from weighbridge.gateways.ports import DEADLINE_S, await_ports
 from weighbridge.gateways.swift import scopes
 from weighbridge.gateways.swift.files import Secrets, files, put
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
-from weighbridge.gateways.swift.swift_roster import SwiftRoster
+from weighbridge.gateways.swift.swift_roster import SwiftRoster, is_proxy
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify
 
@@ -121,7 +121,7 @@ class SwiftChange:
     def _stop(self) -> None:
         """Stop fronts and proxies first, so that no request finds half of the servers gone."""
         fronts = [one for one in self.affected if self._is_front(one)]
-        proxies = [one for one in self.affected if _is_proxy(one)]
+        proxies = [one for one in self.affected if is_proxy(one.service.name)]
         others = [one for one in self.affected if one not in fronts and one not in proxies]
         for some in (fronts, proxies, others):
             daemon.stop(some)
@@ -165,7 +165,7 @@ class SwiftChange:
 
     def _authority(self, one: Daemon) -> str:
         """The CA file for a server that speaks TLS; else empty."""
-        return CA_FILE if self.cluster.settings.proxy.tls and _is_proxy(one) else ""
+        return CA_FILE if self.cluster.settings.proxy.tls and is_proxy(one.service.name) else ""
 
     def _ports(self, one: Daemon) -> tuple[int, ...]:
         server = one.service.name.removesuffix("-server")
@@ -180,7 +180,7 @@ class SwiftChange:
         if fronts:
             daemon.start(fronts)
             await_ports(self.state.client, fronts, self.say)
-        if fronts or any(_is_proxy(one) for one in behind):
+        if fronts or any(is_proxy(one.service.name) for one in behind):
             self.front.await_backends(host)
 
     def _confirm(self) -> None:
@@ -266,10 +266,6 @@ def _processes(host: Host, paths: Sequence[str]) -> Mapping[str, _Read]:
 
 def _key(one: Daemon) -> tuple[str, str]:
     return one.host.name, one.service.name
-
-
-def _is_proxy(one: Daemon) -> bool:
-    return one.service.name.startswith("proxy-server")
 
 
 def _listed(daemons: Sequence[Daemon]) -> list[str]:

@@ -27,7 +27,7 @@ from weighbridge.gateways.swift.below import RESELLER
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
-from weighbridge.gateways.swift.start_again import start_again
+from weighbridge.gateways.swift.start_again import revive, start_again
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
@@ -94,6 +94,10 @@ class RunningSwift(RunningGateway):
     def start_again(self, names: Collection[str], say: Say) -> None:
         """See RunningGateway."""
         start_again(self._state, names, say)
+
+    def revive(self, daemons: Sequence[Daemon]) -> None:
+        """See RunningGateway."""
+        revive(self._state, daemons)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See RunningGateway."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +12,7 @@ from weighbridge.gateways.certificates import trust
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import Say
 from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.swift.swift_roster import SwiftRoster
+from weighbridge.gateways.swift.swift_roster import SwiftRoster, is_proxy
 from weighbridge.gateways.together import together
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ MEMCACHED: Final = "memcached"
 
 
 def start_again(state: SwiftState, names: Collection[str], say: Say) -> None:
-    """Start what ran on hosts of these names, on what their disks have: syslog and memcached,
-    servers and proxies, the front once these answer, background daemons last.
+    """Start what ran on hosts of these names, on what their disks have.
 
     Tokens are gone with their memcached: clients log in again. Raises ServiceFailed or
     CommandFailed.
@@ -32,29 +31,44 @@ def start_again(state: SwiftState, names: Collection[str], say: Say) -> None:
     hosts = {name: host for name, host in state.hosts.items() if name in names}
     trust(hosts, state.secret.certificates)
     roster = SwiftRoster(state.cluster.place, state.cluster.settings, state.hosts)
-    ours = [one for one in state.daemons if one.host.name in names]
-    first = [one for one in ours if one.service.name in {SYSLOG, MEMCACHED}]
+    scripts = {name: mounts(roster, state.hosts[name]) for name in state.cluster.place.storage}
+    _start(state, [one for one in state.daemons if one.host.name in names], scripts, say)
+
+
+def revive(state: SwiftState, daemons: Sequence[Daemon]) -> None:
+    """Start daemons that were killed, on hosts that are up. Raises ServiceFailed or CommandFailed.
+
+    A host's syslog leaves its socket, which refuses servers that start before the next one listens.
+    """
+    for one in daemons:
+        if one.service.name == SYSLOG:
+            one.host.run(["rm", "-f", "/dev/log"])
+    _start(state, daemons, {}, lambda _: None)
+
+
+def _start(
+    state: SwiftState,
+    daemons: Sequence[Daemon],
+    scripts: Mapping[str, Sequence[str]],
+    say: Say,
+) -> None:
+    """Start daemons in the order of a bring-up: syslog and memcached, servers and proxies, the
+    front once these answer, background daemons last. `scripts` are run before servers, by host.
+    """
+    first = [one for one in daemons if one.service.name in {SYSLOG, MEMCACHED}]
     front, place = state.cluster.front(), state.front_host
     programs = () if front is None or place is None else front.daemons(place)
-    fronts = [one for one in ours if one in programs]
-    servers = [one for one in ours if one.service.name.endswith("-server") or _is_proxy(one)]
-    rest = [one for one in ours if one not in (*first, *servers, *fronts)]
+    fronts = [one for one in daemons if one in programs]
+    servers = [
+        one for one in daemons if one.service.name.endswith("-server") or is_proxy(one.service.name)
+    ]
+    rest = [one for one in daemons if one not in (*first, *servers, *fronts)]
     daemon.start(first)
-    stores = state.cluster.place.storage
-    together(
-        [
-            partial(run_prepared, host, mounts(roster, host) if host.name in stores else ())
-            for host in hosts.values()
-            if any(one.host is host for one in first)
-        ]
-    )
+    logging = {one.host.name: one.host for one in first if one.service.name == SYSLOG}
+    together([partial(run_prepared, host, scripts.get(name, ())) for name, host in logging.items()])
     for some in (servers, fronts, rest):
         daemon.start(some)
         await_ports(state.client, [one for one in some if one.port is not None], say)
-
-
-def _is_proxy(one: Daemon) -> bool:
-    return one.service.name.startswith("proxy-server")
 
 
 def mounts(roster: SwiftRoster, host: Host) -> list[str]:

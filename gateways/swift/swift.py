@@ -153,7 +153,7 @@ class Swift(Gateway):
         """See Gateway."""
         return self.cluster.tls_host is not None
 
-    def survives_not(self) -> str:
+    def cannot_restart(self) -> str:
         """See Gateway: all it has is on disks, but tokens."""
         return ""
 

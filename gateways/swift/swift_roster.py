@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from weighbridge.gateways.front import Backend
 from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.settings import SERVERS, SwiftPlacement, SwiftSettings
+
+_PROXY: Final = "proxy-server"
+
+
+def is_proxy(service: str) -> bool:
+    """Whether a service is a proxy server."""
+    return service.startswith(_PROXY)
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class SwiftRoster:
         found = []
         for site in self.caches:
             for index in range(settings.daemons):
-                name = f"proxy-server-{index}" if settings.daemons > 1 else "proxy-server"
+                name = f"{_PROXY}-{index}" if settings.daemons > 1 else _PROXY
                 conf = f"/etc/swift/{name}.conf"
                 found.append(Proxy(name, site.name, site.address, settings.port + index, conf))
         return tuple(found)

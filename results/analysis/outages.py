@@ -27,7 +27,7 @@ from weighbridge.results.analysis.steps.outages import (
 )
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import class_words
-from weighbridge.results.doubt import PairDoubt
+from weighbridge.results.doubt import Doubt, PairDoubt, few, graves
 from weighbridge.results.figures import counted, show_figure, upper
 from weighbridge.results.metrics import MetricKey
 from weighbridge.results.outage_figures import OutageFigures
@@ -119,6 +119,12 @@ class OutageRow(Record):
         return class_words(self.errors) or "none"
 
     @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Why its figures are in doubt, that there are few repeats included."""
+        short = few(self.row.repeats)
+        return (*self.row.doubts, *([] if short is None else [short]))
+
+    @property
     def sentence(self) -> str:
         """What was seen, without a ranking."""
         if not self.row.used:
@@ -136,7 +142,9 @@ class OutageRow(Record):
         if self.clean_s is not None:
             words.append(f"complete {self.clean_s.words} s after the return")
         seen = f"seen in {counted(self.row.repeats, 'repeat')}"
-        return f"{'; '.join(words)}; {seen}{'' if self.row.valid else ', none of them valid'}."
+        doubt = f"; {doubt_brief(self.doubts)}" if self.doubts else ""
+        valid = "" if self.row.valid else ", none of them valid"
+        return f"{'; '.join(words)}; {seen}{valid}{doubt}."
 
     def _words(self, metric: MetricKey, name: str, *, after: bool = True) -> str:
         found = self.spread(metric)
@@ -154,10 +162,15 @@ class OutageKind(Record):
 
     @property
     def headline(self) -> str:
-        """The longest stall on each layout, for a title; no ranking."""
-        known = [(row.layout, row.spread("stall")) for row in self.rows]
-        words = [f"{one.words} s on {layout}" for layout, one in known if one is not None]
-        return f"Longest stall of a worker: {', '.join(words)}" if words else upper(self.about)
+        """The longest stall on each layout, with its doubts, for a title; no ranking."""
+        known = [(row, found) for row in self.rows if (found := row.spread("stall")) is not None]
+        if not known:
+            return upper(self.about)
+        words = ", ".join(f"{found.words} s on {row.layout}" for row, found in known)
+        doubts = [doubt for row, _ in known for doubt in row.doubts]
+        return f"Longest stall of a worker: {words}" + (
+            f" ({doubt_brief(doubts)})" if doubts else ""
+        )
 
 
 class Outages(Record):
@@ -189,6 +202,12 @@ class Outages(Record):
             f"{first}: {words}{why}."
         )
         return (*found, *claims, *([total] if cells else []))
+
+
+def doubt_brief(doubts: Sequence[Doubt]) -> str:
+    """`not comparable: machine busy, few repeats`."""
+    grade = "not comparable" if graves(doubts) else "provisional"
+    return f"{grade}: {', '.join(dict.fromkeys(one.what for one in doubts))}"
 
 
 Read = Callable[[StepKey], Telemetry | None]

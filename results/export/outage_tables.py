@@ -8,6 +8,7 @@ from typing import Final
 
 from weighbridge.results.analysis.outages import OutageKind, OutageRow, Spread
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.doubt import doubt_text
 from weighbridge.results.export.data_table import DataColumn, DataTable, TableSchema, attribute
 from weighbridge.results.metrics import METRICS
 
@@ -86,6 +87,12 @@ OUTAGES: Final[TableSchema[OutageLine]] = TableSchema(
         attribute("sent_away_mb_s", "number", "Until the return.", "one.traffic.away_mb_s", "MB/s"),
         attribute("sent_back_mb_s", "number", "After the return.", "one.traffic.back_mb_s", "MB/s"),
         attribute("errors", "text", "By class, over all repeats.", "one.error_words"),
+        DataColumn(
+            "doubts",
+            "texts",
+            "Doubts, each with its grade, grave (not comparable) or mild (provisional).",
+            lambda line: tuple(map(doubt_text, line.one.doubts)),
+        ),
         attribute("repeats", "integer", "How often it was seen.", "one.row.repeats"),
     ),
 )

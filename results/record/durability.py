@@ -8,10 +8,11 @@ had been acknowledged is read and looked for in listings.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from weighbridge.common.counters import CutDisk
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
 from weighbridge.results.record.reading import read_lines
@@ -37,17 +38,7 @@ Finding = Literal[
     "listed-lost",
     "listed-deleted",
 ]
-FINDINGS: Final[tuple[Finding, ...]] = (
-    "lost",
-    "torn",
-    "wrong",
-    "stale",
-    "undead",
-    "unreadable",
-    "not-listed",
-    "listed-lost",
-    "listed-deleted",
-)
+FINDINGS: Final[tuple[Finding, ...]] = get_args(Finding)
 """In the order in which they are shown; `FoundObjects` says what each is."""
 
 
@@ -110,25 +101,6 @@ class FoundObjects(Record):
             raise ValueError("more objects were found than had been acknowledged")
         if written + self.not_listed > self.acknowledged:
             raise ValueError("an object that is not listed was read as acknowledged")
-        return self
-
-
-class CutDisk(Record):
-    """A disk at a cut: what it had been given since the load began, and what the cut took."""
-
-    name: str
-    """Host and device, such as `store-1/dev/wb0`; `store-1/` is the host's own root."""
-    writes: Count
-    flushes: Count
-    unflushed_blocks: Count
-    """Blocks of 4 KiB that were written and not flushed at the cut."""
-    kept_blocks: Count
-    """Of these, those that the disk had written by itself, by chance."""
-
-    @model_validator(mode="after")
-    def _kept_some(self) -> Self:
-        if self.kept_blocks > self.unflushed_blocks:
-            raise ValueError("more blocks were kept than had not been flushed")
         return self
 
 

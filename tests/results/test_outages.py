@@ -11,9 +11,11 @@ from fake_run import StepFaults, fake_run
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.doubt import Doubt
 from weighbridge.results.export.outage_tables import outages_table
 from weighbridge.results.record.outage import Seen, read_outages, record_outage
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.report.outage_table import outage_lines
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +73,21 @@ def test_layouts_are_compared_by_their_stalls_and_nothing_else(run: RunStore) ->
     text = next(one for one in found.sentences if one.startswith("Rgw-beast’s longest stall"))
     assert "longest stall of 4 KiB reads at 8 workers is 1" in text
     assert "s vs 2.0 s; n = 5" in text
+
+
+def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
+    (kind,) = RunData(run.folder).outages.kinds
+    busy = Doubt(what="machine busy", grade="grave", words="others used 60 % of its CPUs")
+    ceph = kind.rows[0]
+    assert not ceph.doubts
+    row = ceph.row.model_copy(update={"doubts": (busy,)})
+    doubted = kind.model_copy(update={"rows": (ceph.model_copy(update={"row": row}), kind.rows[1])})
+    assert doubted.headline == f"{kind.headline} (not comparable: machine busy)"
+    assert doubted.rows[0].sentence.endswith("; not comparable: machine busy.")
+    assert "not comparable: machine busy" in outage_lines([doubted])[0]
+    once = row.model_copy(update={"repeats": 1, "doubts": ()})
+    few = ceph.model_copy(update={"row": once})
+    assert few.sentence.endswith("; provisional: few repeats.")
 
 
 def test_what_is_only_reached_after_the_return_is_a_lower_bound(run: RunStore) -> None:

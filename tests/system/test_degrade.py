@@ -76,3 +76,11 @@ def test_a_storage_host_of_swift_falls_silent_with_all_its_servers_and_comes_bac
     assert found.way == "silence"
     assert found.host.startswith("store-")
     assert {"account-server", "container-server", "object-server"} <= set(found.services)
+
+
+def test_all_servers_of_a_swift_storage_host_are_killed_and_run_again_with_their_syslog(
+    tmp_path: Path,
+) -> None:
+    found, _ = outage(tmp_path, "swift", "kill: storage-host")
+    assert found.way == "kill"
+    assert {"syslog", "account-server", "container-server", "object-server"} <= set(found.services)

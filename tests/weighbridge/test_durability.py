@@ -143,6 +143,21 @@ def test_a_suite_with_power_cuts_marks_what_a_layout_that_lost_has_written(
     assert made == [(1, 1), (2, 1), (2, 2)]
 
 
+def test_a_run_whose_store_does_not_start_for_its_cuts_says_so_and_is_no_success(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "trial.yaml").write_text(SUITE)
+    (tmp_path / "bare.yaml").write_text(LAYOUT)
+    environment = {**environment, "TOY_STARTS": "1", "TOY_COUNT": str(tmp_path / "starts")}
+    done = ran(
+        environment,
+        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", tmp_path / "bare.yaml"),
+        *("--hardware", "loopback", "--no-charts", "--out", tmp_path / "runs"),
+    )
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "not all power cuts of bare were made" in " ".join(done.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from weighbridge.common.counters import CutDisk
 from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError
 from weighbridge.common.host import ModelDiskCounters
 from weighbridge.common.quantities import Count
@@ -82,15 +83,8 @@ class Mark(Record):
     """In the order in which they were wanted."""
 
 
-class RestoredDisk(DiskAtMark):
-    """A disk after a power cut at a mark."""
-
-    kept_blocks: Count
-    """Of the blocks that had not been flushed, those of which a version is on the disk."""
-
-
 class _Restored(Record):
-    disks: tuple[RestoredDisk, ...]
+    disks: tuple[CutDisk, ...]
 
 
 Answer = TypeVar("Answer", bound=Record)
@@ -221,7 +215,7 @@ class ModelDisks:
         """
         self._ask({"order": "cut"}, "cut")
 
-    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[RestoredDisk, ...]:
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[CutDisk, ...]:
         """Let disks be, after `cut`, as if their power was cut at a mark. Each block that was not
         flushed then is kept with a chance of `keep`, in any of its versions; `seed` decides which.
 

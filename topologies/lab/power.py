@@ -6,11 +6,12 @@ import os
 from functools import partial
 from pathlib import Path
 
+from weighbridge.common.counters import CutDisk
 from weighbridge.common.errors import TargetError
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.lab import ending
-from weighbridge.topologies.lab.model_disks import ModelDisks, RestoredDisk
-from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
+from weighbridge.topologies.lab.model_disks import ModelDisks
+from weighbridge.topologies.power_cuts import PowerCuts
 
 
 class LabPowerCuts(PowerCuts):
@@ -47,7 +48,7 @@ class LabPowerCuts(PowerCuts):
             if left := ending.until_none(attached):
                 raise TargetError(f"{', '.join(map(str, left))} still attached after a power cut")
 
-    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[DiskAtCut, ...]:
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[CutDisk, ...]:
         """See PowerCuts."""
         self.cut()
         found = self._disks.restore(mark, keep=keep, seed=seed)
@@ -55,14 +56,9 @@ class LabPowerCuts(PowerCuts):
         self._hosts.power_on(self._names)
         return tuple(map(self._shown, found))
 
-    def _shown(self, disk: RestoredDisk) -> DiskAtCut:
+    def _shown(self, disk: CutDisk) -> CutDisk:
         """With the name by which users know it; the last disk of a host is its root."""
         host, index = disk.name.removeprefix(f"{self._hosts.deployment}.").rsplit(".", 1)
         own = self._hosts.hosts[host].disks
-        return DiskAtCut(
-            name=f"{host}{own[int(index)]}" if int(index) < len(own) else f"{host}/",
-            writes=disk.writes,
-            flushes=disk.flushes,
-            unflushed_blocks=disk.unflushed_blocks,
-            kept_blocks=disk.kept_blocks,
-        )
+        name = f"{host}{own[int(index)]}" if int(index) < len(own) else f"{host}/"
+        return disk.model_copy(update={"name": name})

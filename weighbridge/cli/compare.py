@@ -7,7 +7,7 @@ if a gateway could not be started, after all of it is torn down.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,13 +139,14 @@ def command(
     own: Mapping[str, object],
 ) -> int:
     """Run a suite on each layout in turn on identical hosts: which is faster, and by how much?"""
-    from weighbridge import selection
+    from weighbridge import resumption, selection
     from weighbridge.budget import fit, sentences
     from weighbridge.conductor.finding import finding, left_out
     from weighbridge.conductor.opening import settings_of
     from weighbridge.conductor.plan import control_of, make_plan
     from weighbridge.environment import place
     from weighbridge.results.record.profile import choose
+    from weighbridge.results.record.store import RunStore
     from weighbridge.results_output import show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
@@ -223,11 +224,14 @@ def command(
         capabilities=capabilities,
     )
     show_results(derived, screen, pictures=pictures)
-    return exit_code(steps, comparable=derived.comparable)
+    uncut = resumption.uncut(plan, RunStore.open(derived.folder.parent))
+    return exit_code(steps, comparable=derived.comparable, uncut=uncut)
 
 
-def exit_code(steps: Iterable[StepResult], *, comparable: bool) -> int:
-    """3 if a step was not measured or its gateway died, 4 if nothing may be ranked, else 0."""
-    if any(not step.complete for step in steps):
+def exit_code(steps: Iterable[StepResult], *, comparable: bool, uncut: Sequence[str] = ()) -> int:
+    """3 if a step was not measured, its gateway died, or power cuts of layouts `uncut` are missing,
+    4 if nothing may be ranked, else 0.
+    """
+    if uncut or any(not step.complete for step in steps):
         return EXIT_TARGET
     return EXIT_FINE if comparable else EXIT_INVALID

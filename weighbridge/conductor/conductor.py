@@ -12,7 +12,7 @@ from weighbridge.conductor import aging
 from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
 from weighbridge.conductor.clearing import buckets_of, clear, clearing
-from weighbridge.conductor.durability import DurabilityPass, missing
+from weighbridge.conductor.durability import DurabilityPass
 from weighbridge.conductor.further import next_block
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
 from weighbridge.conductor.pass_runner import PassRunner
@@ -124,8 +124,7 @@ class Conductor:
         wanted = self._suite.durability
         if wanted is None:
             return
-        names = [name for name in self._planned if name not in self._plan.twins]
-        for name, control in missing(self._store.folder, names, wanted):
+        for name, control in self._plan.cuts_missing(self._store.folder):
             durability = DurabilityPass(
                 self._planned[name],
                 self._plan.hardware,

@@ -28,7 +28,6 @@ from weighbridge.drivers.survival import (
 from weighbridge.gateways import verify
 from weighbridge.results.record.durability import (
     FINDINGS,
-    CutDisk,
     Example,
     PowerCut,
     read_cuts,
@@ -38,7 +37,7 @@ from weighbridge.suites import Durability
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
-from weighbridge.topologies.power_cuts import DiskAtCut, PowerCuts
+from weighbridge.topologies.power_cuts import PowerCuts
 
 CONTROL_CUTS: Final = 2
 """Of a control: it has to lose something once."""
@@ -74,7 +73,7 @@ def unfit(planned: Planned, hardware: Hardware, wanted: Durability) -> str:
         return f"{name}: the power of a gateway that already runs is not this suite's to cut"
     if not hardware.of.cuts_power:
         return f"{name}: a machine's power is not this suite's to cut: choose lab hosts"
-    if why := planned.gateway.survives_not():
+    if why := planned.gateway.cannot_restart():
         return f"{name}: {why}"
     if wanted.api is not None and not set(wanted.api) & set(planned.gateway.apis()):
         return f"{name}: has none of the APIs {', '.join(wanted.api)}"
@@ -221,21 +220,18 @@ class DurabilityPass:
         disks = power.restore(mark.number, keep=keep, seed=seed)
         why_not = self._why_not_serving(deployment, order.endpoints)
         took_s = time.monotonic() - began_s
-        objects = unreadable(expected, why_not)
         examples: tuple[Example, ...] = ()
         notes: tuple[str, ...] = ()
-        if not why_not:
-            found = inspect(
-                deployment.client,
-                InspectOrder(
-                    endpoints=order.endpoints, seed=order.seed, threads=_INSPECTED_AT_ONCE
-                ),
-                expected,
-                self._log,
+        if why_not:
+            objects = unreadable(expected, why_not)
+        else:
+            asked = InspectOrder(
+                endpoints=order.endpoints, seed=order.seed, threads=_INSPECTED_AT_ONCE
             )
+            found = inspect(deployment.client, asked, expected, self._log)
             objects, examples, notes = found.objects, found.examples, found.notes
-            for text in notes:
-                self._say(f"{self._name}: cut {mark.number}: {text}")
+        for text in notes:
+            self._say(f"{self._name}: cut {mark.number}: {text}")
         _refuse_failed(deployment, power)
         cut = PowerCut(
             layout=self._planned.layout.name,
@@ -249,7 +245,7 @@ class DurabilityPass:
             serves_s=None if why_not else round(took_s, 3),
             why_not=why_not,
             objects=objects,
-            disks=tuple(map(_shown, disks)),
+            disks=disks,
             examples=examples,
             notes=notes,
         )
@@ -303,16 +299,6 @@ def words(cut: PowerCut) -> str:
     found = [f"{count:,} {name}" for name in FINDINGS if (count := cut.count(name))]
     kept = f"serves after {cut.serves_s:.1f} s; of {cut.acknowledged:,} acknowledged objects"
     return f"{kept} {', '.join(found)}" if found else f"{kept} none is lost"
-
-
-def _shown(disk: DiskAtCut) -> CutDisk:
-    return CutDisk(
-        name=disk.name,
-        writes=disk.writes,
-        flushes=disk.flushes,
-        unflushed_blocks=disk.unflushed_blocks,
-        kept_blocks=disk.kept_blocks,
-    )
 
 
 def missing(

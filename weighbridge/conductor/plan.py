@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final
 
@@ -140,6 +141,14 @@ class Plan(Record):
         return tuple(
             key for key in self.keys(visit) if key.layer is None and key.workload not in faulted
         )
+
+    def cuts_missing(self, folder: Path) -> tuple[tuple[str, bool], ...]:
+        """Which passes of power cuts a run folder lacks: a layout's name, and whether it is the
+        control's. Raises InvalidMeasurement.
+        """
+        wanted = self.suite.durability
+        names = [one.name for one in self.layouts if one.name not in self.twins]
+        return () if wanted is None else durability.missing(folder, names, wanted)
 
     def grown(self) -> Plan | None:
         """The plan with the next of the further blocks; None if there are no more."""

@@ -89,10 +89,9 @@ impl Signer {
         }
     }
 
-    /// Appends the headers that sign a request: what `told` says of the payload, `x-amz-date`,
-    /// `x-amz-security-token` where there is one, and `Authorization`. `host` is the value of the
-    /// `Host` header. `path` and `query` are canonical already: percent-encoded, the query's keys
-    /// sorted. `unix_s` is the time of day.
+    /// Appends the headers that sign a request: what `told` says of the payload, `x-amz-date`, the
+    /// token if there is one, and `Authorization`. `host` is the value of the `Host` header, `path`
+    /// and `query` are canonical: percent-encoded, keys sorted. `unix_s` is the time of day.
     #[allow(clippy::too_many_arguments)] // the parts of one request
     pub fn put_headers(
         &mut self,
@@ -336,8 +335,7 @@ pub fn hex(bytes: &[u8]) -> [u8; 64] {
     text
 }
 
-/// The headers that sign one request, for comparison with other signers; see
-/// [`Signer::put_headers`].
+/// The headers of one signed request, for comparison; see [`Signer::put_headers`].
 #[must_use]
 pub fn signed_headers(
     keys: [&str; 3],

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -94,5 +95,16 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+def refuse_to_start() -> None:
+    """End where $TOY_STARTS has said how often it starts; $TOY_COUNT is the file that counts."""
+    if "TOY_STARTS" in os.environ:
+        count = Path(os.environ["TOY_COUNT"])
+        before = count.read_text() if count.exists() else ""
+        count.write_text(f"{before}.")
+        if len(before) >= int(os.environ["TOY_STARTS"]):
+            sys.exit("it was to start no more")
+
+
 if __name__ == "__main__":
+    refuse_to_start()
     ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()

@@ -110,7 +110,7 @@ class Toy(Gateway):
     def apis(self) -> tuple[ObjectApi, ...]:
         return ("swift",)
 
-    def survives_not(self) -> str:
+    def cannot_restart(self) -> str:
         return ""
 
     def needs(self) -> Mapping[str, HostNeed]:

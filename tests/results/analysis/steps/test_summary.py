@@ -8,6 +8,7 @@ import pytest
 
 from made_rows import changed, csv_of, made_row
 from made_up import fake_measurement
+from summary_columns import COLUMNS
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.doubt import Doubt
@@ -238,21 +239,7 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
 ) -> None:
     text = csv_of(summarize(run.plan(), run.steps()))
     lines = list(csv.DictReader(io.StringIO(text)))
-    assert text.splitlines()[0] == (
-        "run,layout,twin_of,api,driver,layer,workload,operation,object_size_bytes,sent,workers,repeats,"
-        "throughput_ops_s,bandwidth_mb_s,p50_ms,p90_ms,p99_ms,p99_9_ms,max_ms,first_byte_p50_ms,first_byte_ms,"
-        "first_byte_p99_ms,mean_ms,samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,goodput_ops_s,"
-        "refused_percent,late_percent,timed_out_percent,failed_otherwise_percent,not_sent_percent,stall_s,detect_s,"
-        "recover_s,rate_before_ops_s,unanswered_s,missed_s,away_p99_ms,away_max_ms,lowest_back_percent,"
-        "throughput_over_repeats_low_ops_s,throughput_over_repeats_high_ops_s,p90_over_repeats_low_ms,"
-        "p90_over_repeats_high_ms,p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,"
-        "max_over_repeats_high_ms,first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,"
-        "goodput_over_repeats_low_ops_s,goodput_over_repeats_high_ops_s,stall_over_repeats_low_s,"
-        "stall_over_repeats_high_s,detect_over_repeats_low_s,detect_over_repeats_high_s,recover_over_repeats_low_s,"
-        "recover_over_repeats_high_s,p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,p99_9_low_ms,"
-        "p99_9_high_ms,max_low_ms,max_high_ms,saturated,limited_by,valid,steady,ranked,lower_bounds,provisional,doubts,"
-        "power_cuts,notes"
-    )
+    assert text.splitlines()[0] == COLUMNS
     absent = next(
         line
         for line in lines
