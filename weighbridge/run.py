@@ -82,6 +82,28 @@ class Doing:
         return replace(self, settings={**self.settings, **made})
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What a run came to, with the last result of each step."""
+
+    derived: Derived
+    steps: tuple[StepResult, ...]
+    uncut: tuple[str, ...] = ()
+    """Layouts whose power was not cut as often as asked."""
+    measured: bool = True
+    """Whether anything was left to do."""
+
+    @classmethod
+    def of(cls, store: RunStore, plan: Plan, *, measured: bool = True) -> Ran:
+        """That of a run's folder, with its report derived."""
+        return cls(
+            derive(store.folder, pictures=False),
+            tuple(store.latest().values()),
+            resumption.uncut(plan, store),
+            measured,
+        )
+
+
 def run(
     plan: Plan,
     layouts: Sequence[Planned],
@@ -93,9 +115,8 @@ def run(
     begun: Callable[[RunStore], None] | None = None,
     profile: Chosen | None = None,
     capabilities: bool = False,
-) -> tuple[Derived, tuple[StepResult, ...]]:
-    """Run a plan in a new folder below `out` and derive its report; returns that, and the last
-    result of each step.
+) -> Ran:
+    """Run a plan in a new folder below `out` and derive its report.
 
     `text` is the plan as it was given; `begun` is called with the folder before anything is
     measured; `profile` is the step to profile; with `capabilities`, each layout is asked what it is
@@ -133,14 +154,13 @@ def run(
                 begun,
                 further=further,
             )
-    return derive(store.folder, pictures=False), tuple(store.latest().values())
+    return Ran.of(store, plan)
 
 
 def resume(
     folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None
-) -> tuple[Derived, tuple[StepResult, ...], bool]:
-    """Resume a run at the first missing step and derive its report; returns what `run` does, and
-    whether anything was left to do.
+) -> Ran:
+    """Resume a run at the first missing step and derive its report.
 
     `despite` names facts that may have changed since it began; `budget_s` is the time for the rest,
     instead of the run's own. Raises UsageError before anything is started if it cannot be resumed;
@@ -155,7 +175,7 @@ def resume(
         nothing = _nothing_to_do(left, budget_s)
         if nothing:
             doing.say(f"{folder}: {nothing}")
-            return derive(folder, pictures=False), tuple(store.latest().values()), False
+            return Ran.of(store, plan, measured=False)
         doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
         require(plan.hardware, doing.where)
         stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
@@ -189,7 +209,7 @@ def resume(
             None if given_s is None else TimeAllowance(given_s, spent_s=spent_s),
             further=further,
         )
-    return derive(folder, pictures=False), tuple(store.latest().values()), True
+    return Ran.of(store, plan)
 
 
 @contextmanager

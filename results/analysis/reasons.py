@@ -140,13 +140,19 @@ def _status(doubt: Doubt) -> ReasonStatus:
 
 
 def _ranged(pattern: str, texts: Sequence[str]) -> str:
-    """One text for texts that differ in their numbers alone, with the range of each number."""
+    """One text for texts that differ in their numbers alone: with the range of each number, or the
+    largest of those that are limits (`up to 42 %`).
+    """
     found = [
         sorted(set(numbers), key=_value)
         for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)
     ]
-    numbers = [each[0] if len(each) == 1 else f"{each[0]} to {each[-1]}" for each in found]
-    parts = zip_longest(pattern.split("\0"), numbers, fillvalue="")
+    words = pattern.split("\0")
+    numbers = [
+        each[-1] if len(each) == 1 or before.endswith("up to ") else f"{each[0]} to {each[-1]}"
+        for before, each in zip(words, found, strict=False)
+    ]
+    parts = zip_longest(words, numbers, fillvalue="")
     return "".join(part for pair in parts for part in pair)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.power_mark import power_words
+from weighbridge.results.analysis.reasons import alike_as_one
 from weighbridge.results.analysis.steps.bottleneck import NOTHING_SEEN
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.summary import Row
@@ -75,7 +76,7 @@ def strength(one: Effect) -> str:
     """The number of repeats, why nothing is claimed if so, and the noise floor."""
     text = f"n = {one.ratio.repeats if one.ratio is not None else 0}"
     if one.verdict == "provisional":
-        text += f": provisional, {'; '.join(dict.fromkeys(doubt.words for doubt in one.doubts))}"
+        text += f": provisional, {'; '.join(alike_as_one(doubt.words for doubt in one.doubts))}"
     elif one.verdict == "too small to matter":
         text += f": equivalent, the difference is below the {_matter(one)} that matter"
     elif one.verdict == "not significant":

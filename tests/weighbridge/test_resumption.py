@@ -79,10 +79,10 @@ def test_a_run_whose_gateway_did_not_start_prints_how_to_resume_and_resumes(tmp_
     folder = only(run)
     assert RunStore.open(folder).manifest.state == "failed"
     where, said = doing(run)
-    _, steps, went_on = resume(folder, where)
-    assert went_on
-    assert len(steps) == 6
-    assert all(step.valid for step in steps)
+    ran = resume(folder, where)
+    assert ran.measured
+    assert len(ran.steps) == 6
+    assert all(step.valid for step in ran.steps)
     store = RunStore.open(folder)
     assert store.manifest.state == "done"
     assert store.manifest.error == ""
@@ -165,9 +165,9 @@ def test_a_complete_run_starts_nothing_and_makes_its_report_again(
     folder = only(run)
     lines = (folder / "events.jsonl").read_bytes()
     where, said = doing(run)
-    _, steps, went_on = resume(folder, where)
-    assert not went_on
-    assert len(steps) == 6
+    ran = resume(folder, where)
+    assert not ran.measured
+    assert len(ran.steps) == 6
     assert derived == [folder, folder]
     assert "nothing is left to do" in said.getvalue()
     assert (folder / "events.jsonl").read_bytes() == lines
@@ -180,9 +180,9 @@ def test_a_run_that_was_killed_after_its_last_step_is_completed_without_measurin
     run = Run(tmp_path)
     store = killed(run, "ended", 6)
     where, _ = doing(run)
-    _, steps, went_on = resume(store.folder, where, despite=())
-    assert went_on
-    assert len(steps) == 6
+    ran = resume(store.folder, where, despite=())
+    assert ran.measured
+    assert len(ran.steps) == 6
     assert RunStore.open(store.folder).manifest.state == "done"
     assert not [event for event in store.events() if event.kind == "visit"][2:]
 
@@ -271,18 +271,18 @@ def test_time_spent_before_counts_unless_a_resumed_run_gets_a_new_budget(
     with pytest.raises(KeyError):
         begin(run, budget_s=1, begun=go_wrong)()
     folder, (where, said) = only(run), doing(run)
-    _, steps, _ = resume(folder, where)
-    assert {step.key.repeat for step in steps} == {
+    ran = resume(folder, where)
+    assert {step.key.repeat for step in ran.steps} == {
         0
     }  # the first is always measured, and no other fits
     assert "the budget ends the run before repeat 2 of 2" in said.getvalue()
     assert "n = 1: no difference can be claimed" in said.getvalue()
-    _, steps, went_on = resume(folder, where)
-    assert not went_on
+    ran = resume(folder, where)
+    assert not ran.measured
     assert "every step that fits into its budget is measured" in said.getvalue()
-    _, steps, went_on = resume(folder, where, budget_s=3600)
-    assert went_on
-    assert len(steps) == 12
+    ran = resume(folder, where, budget_s=3600)
+    assert ran.measured
+    assert len(ran.steps) == 12
 
 
 @pytest.mark.usefixtures("kinds")
@@ -294,12 +294,12 @@ def test_a_complete_run_gets_further_repeats_with_a_new_budget(
     run = Run(tmp_path, repeats=2)
     begin(run)()
     folder, (where, said) = only(run), doing(run)
-    assert not resume(folder, where)[2]
+    assert not resume(folder, where).measured
     assert "--budget TIME adds further repeats" in said.getvalue()
-    _, steps, went_on = resume(folder, where, budget_s=3600)
-    assert went_on
-    assert {step.key.repeat for step in steps} == {0, 1, 2, 3}
-    assert len(steps) == 4 * 6
+    ran = resume(folder, where, budget_s=3600)
+    assert ran.measured
+    assert {step.key.repeat for step in ran.steps} == {0, 1, 2, 3}
+    assert len(ran.steps) == 4 * 6
     assert RunStore.open(folder).plan().suite.repeats == 4
     # What was measured first is unchanged, and a resumed run is complete.
-    assert not resume(folder, where)[2]
+    assert not resume(folder, where).measured

@@ -7,7 +7,7 @@ if a gateway could not be started, after all of it is torn down.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ from weighbridge.drivers.kind import KINDS
 if TYPE_CHECKING:
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.latency_bound import LatencyBound
-    from weighbridge.results.record.step import StepResult
+    from weighbridge.run import Ran
 
 
 @drivers_own
@@ -139,14 +139,13 @@ def command(
     own: Mapping[str, object],
 ) -> int:
     """Run a suite on each layout in turn on identical hosts: which is faster, and by how much?"""
-    from weighbridge import resumption, selection
+    from weighbridge import selection
     from weighbridge.budget import fit, sentences
     from weighbridge.conductor.finding import finding, left_out
     from weighbridge.conductor.opening import settings_of
     from weighbridge.conductor.plan import control_of, make_plan
     from weighbridge.environment import place
     from weighbridge.results.record.profile import choose
-    from weighbridge.results.record.store import RunStore
     from weighbridge.results_output import show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
@@ -213,7 +212,7 @@ def command(
         for sentence in sentences(budgeted, budget, spread_here(out, chosen.hardware)):
             print_line(screen, sentence)
     doing = Doing(place(), screen, influx, pictures=pictures, own=own)
-    derived, steps = run(
+    ran = run(
         plan,
         planned,
         doing,
@@ -223,15 +222,14 @@ def command(
         profile=step,
         capabilities=capabilities,
     )
-    show_results(derived, screen, pictures=pictures)
-    uncut = resumption.uncut(plan, RunStore.open(derived.folder.parent))
-    return exit_code(steps, comparable=derived.comparable, uncut=uncut)
+    show_results(ran.derived, screen, pictures=pictures)
+    return exit_code(ran)
 
 
-def exit_code(steps: Iterable[StepResult], *, comparable: bool, uncut: Sequence[str] = ()) -> int:
-    """3 if a step was not measured, its gateway died, or power cuts of layouts `uncut` are missing,
-    4 if nothing may be ranked, else 0.
+def exit_code(ran: Ran) -> int:
+    """3 if a step was not measured, its gateway died, or power cuts are missing, 4 if nothing may
+    be ranked, else 0.
     """
-    if uncut or any(not step.complete for step in steps):
+    if ran.uncut or any(not step.complete for step in ran.steps):
         return EXIT_TARGET
-    return EXIT_FINE if comparable else EXIT_INVALID
+    return EXIT_FINE if ran.derived.comparable else EXIT_INVALID

@@ -21,12 +21,21 @@ if TYPE_CHECKING:
 @click.command("durability")
 @click.argument("layouts", nargs=-1, required=True, metavar="LAYOUT...")
 @hardware
-@shown("--cuts", type=click.IntRange(1, 1000), default=20, help="Moments of the load to cut at.")
+@shown("--cuts", type=click.IntRange(1, 1000), default=20, help="Power cuts, all from one load.")
 @click.option("--load", metavar="TIME", callback=seconds, help="How long to write (default: 30s).")
-@shown("--workers", type=click.IntRange(1, 256), default=8, help="Writers at once.")
+@shown("--workers", type=click.IntRange(1, 256), default=8, help="Workers that write.")
 @click.option("--api", callback=listed, metavar="A,B", help="Write over these APIs: s3, swift.")
-@click.option("--control/--no-control", default=True, help="Try syncs that do nothing first.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=2014, help="Decides all chance.")
+@click.option(
+    "--control/--no-control",
+    default=True,
+    help="First run a control whose syncs do nothing: it must lose objects.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=2014,
+    help="Seed of the moments, the operations and the blocks that are kept.",
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

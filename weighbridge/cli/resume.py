@@ -49,7 +49,6 @@ def command(
 
     No step that was measured is measured again; one that could not be measured is tried again.
     """
-    from weighbridge import resumption
     from weighbridge.cli import tune
     from weighbridge.cli.compare import exit_code
     from weighbridge.environment import place
@@ -63,8 +62,6 @@ def command(
     if TuningStore(run).run() is not None:
         return tune.resume(run, doing, despite=split(despite), budget_s=budget)
     doing = replace(doing, influx=influx)
-    derived, steps, _ = resume_run(run, doing, despite=split(despite), budget_s=budget)
-    show_results(derived, doing.screen, pictures=pictures)
-    left = resumption.load_run(run)
-    uncut = resumption.uncut(left.plan, left.store)
-    return exit_code(steps, comparable=derived.comparable, uncut=uncut)
+    ran = resume_run(run, doing, despite=split(despite), budget_s=budget)
+    show_results(ran.derived, doing.screen, pictures=pictures)
+    return exit_code(ran)

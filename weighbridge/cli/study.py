@@ -132,11 +132,11 @@ def command(
 
     print_line(screen, f"{study.study.name}: {study.brief}")
     doing = Doing(place(), screen, influx, own=own)
-    derived, steps = run(
+    ran = run(
         study.plan, study.planned, doing, out=out, text=study.text, attest=attest, begun=begun
     )
-    show_results(derived, screen, pictures=doing.pictures)
-    return exit_code(steps, comparable=derived.comparable)
+    show_results(ran.derived, screen, pictures=doing.pictures)
+    return exit_code(ran)
 
 
 def print_studies(screen: Console) -> None:

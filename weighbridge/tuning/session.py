@@ -309,7 +309,7 @@ def confirm(
         if [(one.name, one.settings) for one in layouts] == [
             (one.layout.name, one.layout.settings) for one in planned
         ]:
-            derived, *_ = run.resume(begun, doing, despite=despite)
+            derived = run.resume(begun, doing, despite=despite).derived
             _draw(derived, doing)
             return
     repeats = prepared.tuning.confirm
@@ -317,10 +317,10 @@ def confirm(
     doing.say(f"confirming {winner.variant.name} vs {baseline}, {repeats} repeats each")
     suite = prepared.suite.changed(repeats=repeats)
     plan = make_plan(suite, prepared.hardware, planned, order_seed=secrets.randbelow(2**32))
-    derived, _ = run.run(
+    ran = run.run(
         plan, planned, doing, out=folder / CONFIRMATION, text=prepared.text, attest=attest
     )
-    _draw(derived, doing)
+    _draw(ran.derived, doing)
 
 
 def _draw(derived: Derived, doing: Doing) -> None:

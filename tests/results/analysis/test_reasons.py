@@ -99,3 +99,5 @@ def test_texts_that_differ_in_their_numbers_alone_are_one_text_with_their_range(
     used = "machine busy: other programs used {} % of this machine’s CPUs"
     texts = [used.format(64), "hosts differ: CPU of store-1", used.format(9), used.format(64)]
     assert alike_as_one(texts) == (used.format("9 to 64"), "hosts differ: CPU of store-1")
+    most = "other programs used up to {} % in {} of 5 repeats"
+    assert alike_as_one([most.format(42, 1), most.format(9, 2)]) == (most.format(42, "1 to 2"),)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -11,19 +13,24 @@ from weighbridge.cli.compare import exit_code
 from weighbridge.command import weighbridge
 from weighbridge.results import derive
 from weighbridge.results.charts.pictures import RenderingError
-from weighbridge.results.derivation import Derived
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.run import Ran
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
 GOOD = StepResult(key=KEY, measurement=fake_measurement(workload="small"), valid=True, order=0)
 LOST = StepResult(key=KEY, measurement=None, valid=False, notes=("the gateway has died",), order=1)
 
 
-def test_a_run_with_a_step_that_was_not_measured_does_not_exit_with_0() -> None:
-    assert exit_code([GOOD], comparable=True) == 0
-    assert exit_code([GOOD, LOST], comparable=True) == 3
-    assert exit_code([GOOD], comparable=False) == 4
+def test_a_run_without_a_step_or_a_power_cut_does_not_exit_with_0() -> None:
+    def code(*steps: StepResult, comparable: bool = True, uncut: tuple[str, ...] = ()) -> int:
+        derived: Any = SimpleNamespace(comparable=comparable)
+        return exit_code(Ran(derived, steps, uncut))
+
+    assert code(GOOD) == 0
+    assert code(GOOD, LOST) == 3
+    assert code(GOOD, uncut=("rgw-a",)) == 3
+    assert code(GOOD, comparable=False) == 4
 
 
 @pytest.mark.parametrize("verb", ["compare", "resume"])
@@ -31,13 +38,13 @@ def test_charts_that_cannot_be_drawn_keep_table_and_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     store = fake_run(tmp_path, workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4)})])
-    derived, steps = derive(store.folder, pictures=False), list(store.steps())
+    ran = Ran(derive(store.folder, pictures=False), store.steps())
 
     def fails(*_: object) -> None:
         raise RenderingError("a process that draws charts ended early")
 
-    monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: (derived, steps))
-    monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (derived, steps, True))
+    monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: ran)
+    monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: ran)
     monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
     arguments = (
         [verb, str(store.folder)] if verb == "resume" else [verb, "--out", str(tmp_path / "runs")]
@@ -65,11 +72,11 @@ def test_a_comparison_without_comparable_cells_exits_with_4_and_a_provisional_on
             ]
         )
 
-    def run(*_: object, **__: object) -> tuple[Derived, list[StepResult]]:
-        return derive(store.folder, pictures=False), list(store.steps())
+    def run(*_: object, **__: object) -> Ran:
+        return Ran(derive(store.folder, pictures=False), store.steps())
 
     monkeypatch.setattr("weighbridge.run.run", run)
-    monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (*run(), False))
+    monkeypatch.setattr("weighbridge.run.resume", run)
     again = CliRunner().invoke(
         weighbridge, ["resume", "--no-charts", str(store.folder)], standalone_mode=False
     )
