@@ -72,13 +72,15 @@ def layout_named(name: str, hardware: Hardware) -> Planned:
     return loader.load_layout(path, hardware, reference)
 
 
-def fault_layout_named(name: str, hardware: Hardware) -> Planned:
-    """The layout of a reference, as workloads with faults need it: with its gateway's
+def layout_for(suite: Suite | None, name: str, hardware: Hardware) -> Planned:
+    """The layout of a reference as a suite needs it: for workloads with faults with its gateway's
     `fault_settings`, except those that the reference sets. Its name stays.
 
     Raises as `layout_named`.
     """
     plain = layout_named(name, hardware)
+    if suite is None or all(one.fault is None for one in suite.workloads):
+        return plain
     path, reference = _layout_file(name)
     kind = type(plain.gateway)
     given = {change.path for change in reference.changes}
@@ -136,15 +138,13 @@ def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selectio
         _tried(partial(suite_files.load, suite_path), refused) if suite_path is not None else None
     )
     hosts = _tried(partial(hardware_named, hardware), refused)
-    broken = chosen is not None and any(one.fault is not None for one in chosen.workloads)
-    named = fault_layout_named if broken else layout_named
     planned = []
     for name in list(layouts) or list(chosen.layouts if chosen else ()):
         # Without hardware, whether a layout fits is not known; whether it exists is.
         one = (
             _tried(partial(_layout_file, name), refused)
             if hosts is None
-            else _tried(partial(named, name, hosts), refused)
+            else _tried(partial(layout_for, chosen, name, hosts), refused)
         )
         planned += [one] if isinstance(one, Planned) else []
     if refused or suite_path is None or chosen is None or hosts is None:

@@ -220,6 +220,8 @@ class Tuning(Record):
             "layers": (),
             "age": None,
             "durability": None,
+            "control": False,
+            "further": None,
             "repeats": self.trials.most,
             "bounds": bounds,
             "layouts": (),

@@ -222,6 +222,7 @@ def test_only_the_steps_of_objectives_are_replayed() -> None:
         (),
     )
     assert suite.bounds.error_share == 0.01
+    assert suite.control is False  # those of quick are of a workload that may not be replayed
 
 
 def test_power_is_cut_in_the_confirmation_alone_and_only_where_nothing_may_be_lost() -> None:

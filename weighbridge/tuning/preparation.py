@@ -129,7 +129,7 @@ def prepare(document: Document, tuning: Tuning, say: Say = _silent) -> PreparedT
     except DocumentError as error:
         faults += error.faults
     try:
-        baseline = selection.layout_named(tuning.layout, hardware)
+        baseline = selection.layout_for(suite, tuning.layout, hardware)
     except DocumentError as error:
         raise DocumentError([*faults, *error.faults]) from error
     except UsageError as error:
