@@ -139,7 +139,8 @@ def test_rgw_and_swift_run_on_real_hosts_by_the_layouts_of_the_lab_and_leave_not
         "rgw-beast": True,
         "swift": True,
     }
-    assert re.fullmatch(r"osd\.\d", *died["rgw-beast"].services)
+    (osd,) = died["rgw-beast"].services
+    assert re.fullmatch(r"osd\.\d", osd)
     assert died["swift"].services == ("object-server",)
     assert all(one.back is not None for one in died.values())
     assert left_over(testbed) == []
