@@ -149,11 +149,15 @@ class Document:
     def change(self, path: Path_, value: object, origin: Fault) -> None:
         """Set a value that does not come from the file; its faults are reported at `origin`.
 
-        Raises DocumentError at `origin` if the path leads through a plain value.
+        Raises DocumentError at `origin` if the path leads through a plain value, or to an item that
+        a list lacks.
         """
         inner = self.data
         for part in path[:-1]:
-            inner = inner.setdefault(part, {}) if isinstance(inner, dict) else None
+            if isinstance(inner, list) and part in range(len(inner)):
+                inner = inner[int(part)]
+            else:
+                inner = inner.setdefault(part, {}) if isinstance(inner, dict) else None
         if not isinstance(inner, dict):
             message = f"{'.'.join(map(str, path))}: there is nothing of that name to change"
             raise DocumentError([replace(origin, message=message)])

@@ -120,6 +120,13 @@ def introduce(hardware: Hardware, screen: Console) -> None:
         print_line(screen, f"{hardware.name}: {hardware.about}", "dim")
 
 
+as_json = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the results as one JSON document (docs/json.md), and all else to stderr.",
+)
+
 influx = click.option(
     "--influx",
     metavar="URL",

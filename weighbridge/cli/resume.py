@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import RUN_FOLDER, drivers_own, influx, pictures, seconds, split
+from weighbridge.cli.options import (
+    RUN_FOLDER,
+    as_json,
+    drivers_own,
+    influx,
+    pictures,
+    seconds,
+    split,
+)
 
 if TYPE_CHECKING:
     from weighbridge.results.influx.server import InfluxServer
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
 )
 @influx
 @pictures
+@as_json
 def command(
     run: Path,
     despite: str,
@@ -43,6 +52,7 @@ def command(
     influx: InfluxServer | None,
     *,
     pictures: bool,
+    as_json: bool,
     own: Mapping[str, object],
 ) -> int:
     """Continue the run in the folder RUN at the first step that is missing, on the same machine.
@@ -58,10 +68,11 @@ def command(
     from weighbridge.run import resume as resume_run
     from weighbridge.screen.terminal import console
 
-    doing = Doing(place(), console(), pictures=pictures, own=own)
+    doing = Doing(place(), console(stderr=as_json), pictures=pictures, own=own)
     if TuningStore(run).run() is not None:
-        return tune.resume(run, doing, despite=split(despite), budget_s=budget)
+        return tune.resume(run, doing, despite=split(despite), budget_s=budget, as_json=as_json)
     doing = replace(doing, influx=influx)
     ran = resume_run(run, doing, despite=split(despite), budget_s=budget)
-    show_results(ran.derived, doing.screen, pictures=pictures)
-    return exit_code(ran)
+    return show_results(
+        ran.derived, doing.screen, exit_code(ran), pictures=pictures, as_json=as_json
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from weighbridge.cli.options import drivers_own, influx, named, out, shown, split
+from weighbridge.cli.options import as_json, drivers_own, influx, named, out, shown, split
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print the plan (variants, steps, least time) and start nothing.",
 )
+@as_json
 def command(
     name: str | None,
     scale: Literal["lab", "full"],
@@ -91,6 +92,7 @@ def command(
     out: Path,
     listed: bool,
     dry_run: bool,
+    as_json: bool,
     own: Mapping[str, object],
 ) -> int | None:
     """Replay a published study: its layouts and workloads; its tables and map of what changed, with
@@ -107,7 +109,7 @@ def command(
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
 
-    screen = console()
+    screen = console(stderr=as_json)
     if listed:
         print_studies(screen)
         return None
@@ -135,8 +137,9 @@ def command(
     ran = run(
         study.plan, study.planned, doing, out=out, text=study.text, attest=attest, begun=begun
     )
-    show_results(ran.derived, screen, pictures=doing.pictures)
-    return exit_code(ran)
+    return show_results(
+        ran.derived, screen, exit_code(ran), pictures=doing.pictures, as_json=as_json
+    )
 
 
 def print_studies(screen: Console) -> None:
