@@ -54,11 +54,10 @@ def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
     refuse(hosts)
     where = place()
     require(hosts, where)
-    screen = console()
+    screen = console(stderr=as_json)
 
     def say(text: str) -> None:
-        if not as_json:
-            print_line(screen, text, "dim")
+        print_line(screen, text, "dim")
 
     say(f"{hosts.name}: {hosts.about}")
     started, now = time.monotonic(), datetime.now(UTC)

@@ -68,7 +68,7 @@ def command(
     from weighbridge.screen.terminal import console, print_line
 
     chosen = _chosen(api, only)
-    screen = console()
+    screen = console(stderr=as_json)
     if listing:
         print_list(chosen, screen)
         return EXIT_FINE
@@ -82,11 +82,9 @@ def command(
     require(hosts, where)
 
     def say(text: str) -> None:
-        if not as_json:
-            print_line(screen, text, "dim")
+        print_line(screen, text, "dim")
 
-    if not as_json:
-        introduce(hosts, screen)
+    introduce(hosts, screen)
     with interruptible():
         selection.check(planned, hosts, where, say)
     if out is not None:
