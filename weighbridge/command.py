@@ -61,6 +61,7 @@ class Verbs(click.Group):
         "baseline": "Measure what the hosts of a hardware file can do, without a gateway.",
         "import-cosbench": "Convert a COSBench workload file to a suite.",
         "images": "List the images of lab hosts and the date of their packages; rebuild them.",
+        "completion": "Print what bash, zsh or fish need to complete verbs, options and names.",
         "doctor": "Report what is missing on this machine and how to get it.",
         "null-target": "Serve both APIs from memory, to calibrate drivers.",
     }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import shown, split
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("baseline")
-@click.argument("hardware", default="auto")
+@click.argument("hardware", default="auto", shell_complete=complete.hardware)
 @shown("--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes to test disks with.")
 @shown(
     "--out",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.line_options import endpoints, overrides
 from weighbridge.cli.options import (
     as_json,
@@ -47,12 +48,14 @@ if TYPE_CHECKING:
 @click.option(
     "--suite",
     metavar="FILE",
+    shell_complete=complete.suites,
     callback=named,
     help="Suite file, or the name of one that ships (default: quick; of endpoints: endpoints).",
 )
 @click.option(
     "--layouts",
     metavar="A,B",
+    shell_complete=complete.layouts,
     callback=named,
     help="Layouts to compare, separated by commas (default: the suite's): "
     "NAME[@RELEASE][:KEY=VALUE]..., or files.",
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 @click.option(
     "--driver",
     metavar="A[,B]",
+    shell_complete=complete.words(*(name for name, kind in KINDS.items() if kind.apis)),
     callback=named,
     help="Load generator, or two that alternate (default: the suite's): "
     + ", ".join(name for name, kind in KINDS.items() if kind.apis)
@@ -69,6 +73,7 @@ if TYPE_CHECKING:
 @click.option(
     "--layers",
     metavar="A,B",
+    shell_complete=complete.words(*LAYERS),
     callback=listed,
     help="Layers to measure as well (default: the suite's): " + ", ".join(LAYERS) + ".",
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import hardware, introduce, named, split
 from weighbridge.common.errors import EXIT_FINE, EXIT_USAGE, UsageError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @hardware
 @click.option(
     "--layouts",
+    shell_complete=complete.layouts,
     metavar="A,B",
     callback=named,
     help="Layouts to check real hosts for (default: those that fit).",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import as_json, hardware, introduce, listed, seconds, shown
 
 if TYPE_CHECKING:
@@ -19,12 +20,20 @@ if TYPE_CHECKING:
 
 
 @click.command("durability")
-@click.argument("layouts", nargs=-1, required=True, metavar="LAYOUT...")
+@click.argument(
+    "layouts", nargs=-1, required=True, metavar="LAYOUT...", shell_complete=complete.layouts
+)
 @hardware
 @shown("--cuts", type=click.IntRange(1, 1000), default=20, help="Power cuts, all from one load.")
 @click.option("--load", metavar="TIME", callback=seconds, help="How long to write (default: 30s).")
 @shown("--workers", type=click.IntRange(1, 256), default=8, help="Workers that write.")
-@click.option("--api", callback=listed, metavar="A,B", help="Write over these APIs: s3, swift.")
+@click.option(
+    "--api",
+    callback=listed,
+    shell_complete=complete.words("s3", "swift"),
+    metavar="A,B",
+    help="Write over these APIs: s3, swift.",
+)
 @click.option(
     "--control/--no-control",
     default=True,

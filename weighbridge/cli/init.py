@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import named
 from weighbridge.common.errors import UsageError
 
@@ -20,6 +21,7 @@ from weighbridge.common.errors import UsageError
     "--of",
     "base",
     metavar="NAME",
+    shell_complete=complete.bases,
     callback=named,
     help="The file that it starts from, or the name of one that ships (default: endpoints, "
     "rgw-beast, lab-cpu).",

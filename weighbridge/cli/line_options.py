@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import named
 from weighbridge.common.errors import UsageError
 
@@ -48,6 +49,7 @@ _OVERRIDES = (
     click.Option(
         ["--mix"],
         metavar="A,B",
+        shell_complete=complete.operations,
         callback=named,
         help="Operations, such as read,write: one workload for each size and operation.",
     ),
@@ -60,6 +62,7 @@ _OVERRIDES = (
     click.Option(
         ["--api"],
         metavar="A,B",
+        shell_complete=complete.words("s3", "swift"),
         callback=named,
         help="APIs to use: s3, swift (default: all of the endpoints, else the suite's).",
     ),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weighbridge.cli import complete
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from weighbridge.results.record.latency_bound import LatencyBound
     from weighbridge.topologies.hardware import Hardware
 
-RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+RUN_FOLDER = complete.RunFolder()
 
 shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
@@ -139,6 +141,7 @@ hardware = click.option(
     "--hardware",
     metavar="FILE",
     callback=named,
+    shell_complete=complete.hardware,
     help="Hardware file, or the name of one that ships (default: auto, made from this machine).",
 )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import as_json, drivers_own, influx, named, out, shown, split
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @drivers_own
 @click.command("study")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete.studies)
 @shown(
     "--scale",
     type=click.Choice(["lab", "full"]),
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--hardware",
     metavar="FILE",
+    shell_complete=complete.hardware,
     help="Hardware file, or the name of one that ships (default: the study's).",
 )
 @click.option(

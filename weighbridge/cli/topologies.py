@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def runs_at(layout: Layout, release: str) -> bool:
 
 
 @click.command("topologies")
-@click.argument("gateway", required=False)
+@click.argument("gateway", required=False, shell_complete=complete.layouts)
 def command(gateway: str | None) -> None:
     """List layouts, releases and parameters, of one GATEWAY (rgw, swift ...) or LAYOUT if named."""
     from rich.markup import escape

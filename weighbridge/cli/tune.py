@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import as_json, drivers_own, out, pictures, seconds, shown, split
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, UsageError
 from weighbridge.common.paths import is_file
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 @drivers_own
 @click.command("tune")
-@click.argument("tuning", required=False)
+@click.argument("tuning", required=False, shell_complete=complete.tunings)
 @click.option(
     "--resume",
     "again",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @click.option(
     "--hardware",
     metavar="FILE",
+    shell_complete=complete.hardware,
     help="Hardware file, or the name of one that ships (default: the tuning's).",
 )
 @click.option(

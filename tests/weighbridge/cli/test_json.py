@@ -1,4 +1,4 @@
-"""Documents that verbs print with `--json`: alone on stdout, valid, and described in docs/json.md."""
+"""Documents that verbs print with `--json`: alone on stdout, valid, and in docs/json.md."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def test_a_plan_is_one_document(run_cli: RunCli, tmp_path: Path) -> None:
     code, out, said = run_cli("compare", *ends, "--dry-run", "--json", "--out", tmp_path)
     found = PlanOutline.model_validate_json(out)
     assert code == 0
-    assert [one.about for one in found.layouts] == ["S3 at http://a.example", "S3 at http://b.example"]
+    assert [one.about for one in found.layouts] == [
+        "S3 at http://a.example",
+        "S3 at http://b.example",
+    ]
     assert found.steps == 2 * sum(len(one.workers) for one in found.workloads)
     assert found.estimated_s > sum(
         2 * len(one.workers) * (one.warmup_s + one.window_s) for one in found.workloads
