@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from itertools import takewhile
 from typing import ClassVar, Final, cast
 
 import click
@@ -78,6 +79,21 @@ class Verbs(click.Group):
             ctx.fail(f"no verb {cmd_name!r}{did_you_mean(cmd_name, list(self.VERBS))}")
         module = importlib.import_module(f"weighbridge.cli.{cmd_name.replace('-', '_')}")
         return cast("click.Command", module.command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; refuse empty values, which would mean defaults or the working folder."""
+        name, verb, rest = super().resolve_command(ctx, args)
+        if verb is not None and not verb.ignore_unknown_options and not ctx.resilient_parsing:
+            before = ""
+            for word in takewhile(lambda one: one != "--", rest):
+                option = before if not word else word.removesuffix("=")
+                if not word or (word.startswith("--") and word.endswith("=")):
+                    what = repr(option) if option.startswith("--") else "an argument"
+                    ctx.fail(f"{what} is empty; leave it out for its default")
+                before = word
+        return name, verb, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, without importing any."""

@@ -64,10 +64,10 @@ class Nobody:
             cwd=self.folder,
             env={
                 "PATH": os.environ["PATH"],
-                "HOME": str(self.folder),
+                **({} if "HOME" in keys else {"HOME": str(self.folder)}),
                 "PYTHONPATH": str(ROOT),
                 "PYTHONDONTWRITEBYTECODE": "1",
-                **keys,
+                **{name: value for name, value in keys.items() if value},
             },
             timeout=300,
             check=False,
@@ -139,7 +139,9 @@ def test_an_endpoint_of_swift_is_measured_over_both_apis_with_keys_from_files_an
         shutil.chown(aws / "credentials", NOBODY, NOBODY)
     ends = ("--s3", f"one={targets[0]}", "--swift", f"one={targets[0]}/auth/v1.0")
     size = ("--sizes", "4k", "--mix", "read", "--profile", "one=theirs")
-    done = nobody("compare", *ends, *size, *SHORT, "--out", "there", ST_USER="weigh:er", ST_KEY=KEY)
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "TMPDIR": "/nonexistent"}
+    keys = {"ST_USER": "weigh:er", "ST_KEY": KEY}
+    done = nobody("compare", *ends, *size, *SHORT, "--out", "there", **keys, **plain)
     assert done.returncode in (0, 4), done.stdout + done.stderr
     (run,) = (nobody.folder / "there").iterdir()
     found = {(one.key.api, one.key.workload) for one in RunStore.open(run).steps()}
@@ -168,3 +170,21 @@ def test_a_profile_without_s3_is_refused_with_the_option_for_flame_graphs(nobody
     done = nobody("compare", "--profile", "small-read:16")
     assert done.returncode == 2
     assert "--perf WORKLOAD:WORKERS" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"HOME": ""},
+        {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"},
+        {"HOME": "/proc/1/root", "PYTHONIOENCODING": "latin-1"},
+        {"HOME": "/nonexistent", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    ],
+)
+def test_a_user_without_a_folder_is_told_in_a_sentence_what_to_set(
+    nobody: Nobody, environment: dict[str, str]
+) -> None:
+    done = nobody("compare", "--s3", "a=http://127.0.0.1:1", **environment)
+    assert done.returncode == 2
+    assert "Set WEIGHBRIDGE_HOME to a folder that this user can write to." in done.stderr
+    assert "Traceback" not in done.stderr

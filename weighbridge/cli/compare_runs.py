@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--despite",
     metavar="FACT,...",
+    callback=named,
     help="Guard facts in which the runs may differ all the same; `all`: any of them.",
 )
 @click.option(

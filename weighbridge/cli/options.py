@@ -33,10 +33,10 @@ def named(_context: click.Context, parameter: click.Parameter, value: str | None
 
 
 def listed(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
+    context: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[str, ...] | None:
-    """Callback of an option that takes a comma-separated list."""
-    return None if value is None else split(value)
+    """Callback of an option that takes a comma-separated list: refuse one without items."""
+    return None if named(context, parameter, value) is None else split(value)
 
 
 def split(text: str | None) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from weighbridge.cli.options import (
     as_json,
     drivers_own,
     influx,
+    named,
     pictures,
     seconds,
     split,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--despite",
     metavar="FACT,...",
-    default="",
+    callback=named,
     help="Continue although these facts have changed since the run began (a refusal names them); "
     "`all`: any of them.",
 )
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 @as_json
 def command(
     run: Path,
-    despite: str,
+    despite: str | None,
     budget: float | None,
     influx: InfluxServer | None,
     *,

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 import click
 
 from weighbridge.cli import complete
-from weighbridge.cli.options import as_json, drivers_own, out, pictures, seconds, shown, split
+from weighbridge.cli.options import (
+    as_json,
+    drivers_own,
+    named,
+    out,
+    pictures,
+    seconds,
+    shown,
+    split,
+)
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, UsageError
 from weighbridge.common.paths import is_file
 
@@ -72,7 +81,7 @@ if TYPE_CHECKING:
 @click.option(
     "--despite",
     metavar="FACT,...",
-    default="",
+    callback=named,
     help="With --resume: continue although these facts have changed.",
 )
 @out
@@ -94,7 +103,7 @@ def command(
     seed: int | None,
     attest: bool,
     pictures: bool,
-    despite: str,
+    despite: str | None,
     out: Path,
     listed: bool,
     dry_run: bool,
