@@ -1,10 +1,11 @@
-"""What verbs that compare runs, or cut power, print with `--json`."""
+"""What verbs that compare runs, cut power, or look at what is there, print with `--json`."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from weighbridge.common.json_document import JsonDocument
+from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.guard import Difference, Guarded
 from weighbridge.results.analysis.across_runs.leads_by_run import LeadsByRun
 from weighbridge.results.analysis.comparison import Comparison
@@ -45,3 +46,59 @@ class DurabilityDocument(JsonDocument):
     layouts: tuple[LayoutDurability, ...]
     failed: tuple[str, ...] = ()
     """Layouts that could not be tried to the end, and why."""
+
+
+class RequirementSeen(Record):
+    """Something that hosts need, and whether it is there."""
+
+    host: str
+    """A real host; empty: this machine."""
+    name: str
+    found: bool
+    optional: bool = False
+    """Whether only some options need it."""
+    why: str
+    remedy: str
+    """How to get it."""
+
+
+class DoctorDocument(JsonDocument):
+    """What `doctor` prints."""
+
+    document: Literal["doctor"] = "doctor"
+    hardware: str
+    requirements: tuple[RequirementSeen, ...]
+    """What this machine, and real hosts, need for the hardware; exit code 2 if anything that is not
+    optional is missing.
+    """
+
+
+class ShippedLayout(Record):
+    """A layout that ships."""
+
+    name: str
+    about: str
+    gateway: str
+    releases: tuple[str, ...]
+    """Its own first, then others that have its settings."""
+
+
+class ParameterOfGateway(Record):
+    """A setting of layouts of one gateway."""
+
+    gateway: str
+    key: str
+    """Dotted, below `settings`."""
+    kind: str
+    default: str
+    about: str
+
+
+class TopologiesDocument(JsonDocument):
+    """What `topologies` prints."""
+
+    document: Literal["topologies"] = "topologies"
+    layouts: tuple[ShippedLayout, ...]
+    """The layouts that ship."""
+    parameters: tuple[ParameterOfGateway, ...]
+    """Every setting of their gateways, with its default."""

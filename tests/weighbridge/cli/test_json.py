@@ -11,7 +11,16 @@ import pytest
 from fake_run import fake_run
 from tests.weighbridge.cli.compared_runs import SMALL, another
 from weighbridge.common.json_document import JsonDocument
-from weighbridge.documents import ComparedRunsDocument, DurabilityDocument, LeadsDocument
+from weighbridge.documents import (
+    ComparedRunsDocument,
+    DoctorDocument,
+    DurabilityDocument,
+    LeadsDocument,
+    ParameterOfGateway,
+    RequirementSeen,
+    ShippedLayout,
+    TopologiesDocument,
+)
 from weighbridge.file_lists import HardwareDocument, SuitesDocument
 from weighbridge.plan_outline import OutlinedLayout, OutlinedWorkload, PlanOutline
 from weighbridge.run_document import RunDocument
@@ -29,8 +38,17 @@ DOCUMENTS: tuple[type[JsonDocument], ...] = (
     RunsDocument,
     SuitesDocument,
     HardwareDocument,
+    TopologiesDocument,
+    DoctorDocument,
 )
-PARTS = (OutlinedLayout, OutlinedWorkload, ListedRun)
+PARTS = (
+    OutlinedLayout,
+    OutlinedWorkload,
+    ListedRun,
+    ShippedLayout,
+    ParameterOfGateway,
+    RequirementSeen,
+)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +92,21 @@ def test_a_plan_is_one_document(run_cli: RunCli, tmp_path: Path) -> None:
     )
     assert "n = 1: no difference can be claimed" in found.claim
     assert "this-machine: " in said
+
+
+def test_layouts_and_requirements_are_documents(run_cli: RunCli) -> None:
+    code, out, _ = run_cli("topologies", "swift", "--json")
+    found = TopologiesDocument.model_validate_json(out)
+    assert code == 0
+    releases = {one.name: one.releases for one in found.layouts}
+    assert releases["swift"] == ("swift-2.30", "swift-2.26", "swift-2.35", "swift-2.38")
+    assert "rgw-beast" not in releases
+    assert {one.gateway for one in found.parameters} == {"swift"}
+    code, out, said = run_cli("doctor", "--hardware", "this-machine", "--json")
+    needed = DoctorDocument.model_validate_json(out)
+    assert (code, needed.exit_code, needed.hardware) == (0, 0, "this-machine")
+    assert [one.name for one in needed.requirements if one.optional] == ["perf"]
+    assert "this machine can run this-machine" in said
 
 
 def test_a_refusal_prints_no_document(run_cli: RunCli) -> None:
