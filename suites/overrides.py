@@ -74,15 +74,14 @@ def override(document: Document, suite: Suite, overrides: Overrides, places: Seq
     """
     if overrides.sizes is not None or overrides.mix is not None:
         _replace_workloads(document, suite, overrides, places)
-    count = len(document.data["workloads"])
-    for option, text, key in (
-        ("--workers", overrides.workers, "workers"),
-        ("--duration", overrides.duration, "runtime"),
-    ):
-        for number in range(count if text is not None else 0):
-            assert text is not None  # noqa: S101 - else the range is empty
-            value = [_plain(one) for _, one in items(text)] if key == "workers" else text
-            document.change(("workloads", number, key), value, _origin(option, text))
+    for number in range(len(document.data["workloads"])):
+        if overrides.workers is not None:
+            counts = [_plain(one) for _, one in items(overrides.workers)]
+            origin = _origin("--workers", overrides.workers)
+            document.change(("workloads", number, "workers"), counts, origin)
+        if overrides.duration is not None:
+            origin = _origin("--duration", overrides.duration)
+            document.change(("workloads", number, "runtime"), overrides.duration, origin)
     if overrides.api is not None:
         apis = [one for _, one in items(overrides.api)]
         document.change(("api",), apis, _origin("--api", overrides.api))

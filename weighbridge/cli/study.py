@@ -104,13 +104,17 @@ def command(
     """
     from weighbridge.cli.compare import exit_code
     from weighbridge.environment import place
+    from weighbridge.plan_outline import outline
     from weighbridge.prepared_study import prepare
     from weighbridge.results.analysis.study.study import FILE, StudyRun
     from weighbridge.results.record.writing import write_atomically
-    from weighbridge.results_output import show_results
+    from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
+    from weighbridge.spread import spread_here
 
+    if listed and as_json:
+        raise click.UsageError("--list prints a table; it has no --json")
     screen = console(stderr=as_json)
     if listed:
         print_studies(screen)
@@ -128,6 +132,8 @@ def command(
     )
     if dry_run:
         print_plan(study, screen)
+        if as_json:
+            print_document(outline(study.plan, spread_here(out, study.plan.hardware)))
         return None
 
     def begun(store: RunStore) -> None:

@@ -122,6 +122,8 @@ def command(
     from weighbridge.tuning import session
     from weighbridge.tuning.preparation import Changes, prepare, read
 
+    if as_json and (listed or dry_run):
+        raise click.UsageError("--json is for the results of a tuning, not for --list or --dry-run")
     screen = console(stderr=as_json)
     if listed:
         print_tunings(screen)

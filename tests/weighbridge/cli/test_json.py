@@ -109,6 +109,23 @@ def test_layouts_and_requirements_are_documents(run_cli: RunCli) -> None:
     assert "this machine can run this-machine" in said
 
 
+def test_the_plan_of_a_study_is_one_document(run_cli: RunCli) -> None:
+    code, out, said = run_cli("study", "ornl-2013", "--dry-run", "--json")
+    found = PlanOutline.model_validate_json(out)
+    assert code == 0
+    assert found.steps > 0
+    assert "ornl-2013" in said
+
+
+@pytest.mark.parametrize(
+    "words", [("study", "--list"), ("tune", "--list"), ("tune", "haproxy", "--dry-run")]
+)
+def test_what_has_no_document_is_refused_with_json(run_cli: RunCli, words: tuple[str, ...]) -> None:
+    code, out, said = run_cli(*words, "--json")
+    assert (code, out) == (2, "")
+    assert "--json" in said
+
+
 def test_a_refusal_prints_no_document(run_cli: RunCli) -> None:
     code, out, said = run_cli("compare", "--s3", "a=nowhere", "--json")
     assert (code, out) == (2, "")
