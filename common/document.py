@@ -149,11 +149,15 @@ class Document:
     def change(self, path: Path_, value: object, origin: Fault) -> None:
         """Set a value that does not come from the file; its faults are reported at `origin`.
 
-        Raises DocumentError at `origin` if the path leads through a plain value.
+        Raises DocumentError at `origin` if the path leads through a plain value, or to an item that
+        a list lacks.
         """
         inner = self.data
         for part in path[:-1]:
-            inner = inner.setdefault(part, {}) if isinstance(inner, dict) else None
+            if isinstance(inner, list) and part in range(len(inner)):
+                inner = inner[int(part)]
+            else:
+                inner = inner.setdefault(part, {}) if isinstance(inner, dict) else None
         if not isinstance(inner, dict):
             message = f"{'.'.join(map(str, path))}: there is nothing of that name to change"
             raise DocumentError([replace(origin, message=message)])
@@ -306,14 +310,15 @@ def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
         found: list[Any] = []
         for one in models:
             if isinstance(part, str) and part in one.model_fields:
-                found += _models_in(one.model_fields[part].annotation)
+                found += models_in(one.model_fields[part].annotation)
             else:
                 found += [one] if getattr(one, "__name__", "") == part else []
         models = found or models
     return sorted({name for one in models for name in one.model_fields})
 
 
-def _models_in(annotation: Any) -> list[Any]:
+def models_in(annotation: Any) -> list[Any]:
+    """The records in this type."""
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [one for argument in typing.get_args(annotation) for one in _models_in(argument)]
+    return [one for argument in typing.get_args(annotation) for one in models_in(argument)]

@@ -1,7 +1,7 @@
 """Quantities as people write them (`1MB`, `64MiB`, `20s`, `10Gbit`); in code, numbers in base
 units.
 
-Sizes: B, kB/KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB are powers of 1024 (IEC
+Sizes: B, kB/KB/k, MB/M, GB/G, TB/T are powers of 1000; KiB, MiB, GiB, TiB are powers of 1024 (IEC
 80000-13). Times: us, ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) per second.
 """
 
@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 _BYTES = {
     "": 1, "b": 1,
     "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12,
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 _SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

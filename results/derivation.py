@@ -12,7 +12,7 @@ from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.endpoint_use import endpoint_use
 from weighbridge.results.analysis.factor_cost import factor_costs
 from weighbridge.results.analysis.find.answers import Found
-from weighbridge.results.analysis.findings import Finding, findings_of
+from weighbridge.results.analysis.findings import Finding, findings_of, headline
 from weighbridge.results.analysis.listing import complete_listings
 from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.reasons import Reason, reasons
@@ -40,6 +40,8 @@ from weighbridge.results.report.study_section import StudySection, study_section
 from weighbridge.results.report.tuning_page import tuning_page
 from weighbridge.suites import FACTORS
 
+ANSWER: Final = "answer.txt"
+"""In `derived/`: the answer, for lists of runs."""
 WINNERS: Final = "winner"
 """Folder of a tuning's choice: one file for each configuration file, ready to paste."""
 
@@ -88,6 +90,13 @@ class Derived(Record):
         return self.folder / "charts"
 
     @property
+    def answer(self) -> str:
+        """What came of it in one sentence; empty if nothing was compared."""
+        if self.tuned is not None:
+            return f"{self.tuned.headline}."
+        return f"{headline(self.findings)}." if self.comparison.subjects else ""
+
+    @property
     def comparable(self) -> bool:
         """Whether anything valid was measured that may be ranked.
 
@@ -112,6 +121,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     """
     data = RunData(run_folder)
     derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)
+    write_atomically(derived.folder / ANSWER, f"{derived.answer}\n")
     if not pictures:
         return derived
     return derived.model_copy(

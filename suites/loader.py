@@ -5,9 +5,12 @@ from __future__ import annotations
 from math import prod
 from pathlib import Path
 
+import yaml
+
 from weighbridge.common.document import Document, DocumentError, Fault
 from weighbridge.suites.factors import FACTORS
 from weighbridge.suites.operations import LARGEST_PUT_BYTES
+from weighbridge.suites.overrides import Overrides, as_options, override
 from weighbridge.suites.shipped_files import ShippedFiles
 from weighbridge.suites.suite import Suite
 
@@ -26,6 +29,24 @@ def load(path: Path) -> Suite:
     Raises DocumentError with all faults, or UsageError if it cannot be read.
     """
     return _checked(Document.read(path))
+
+
+def load_changed(path: Path, overrides: Overrides) -> tuple[Suite, str]:
+    """Read a suite with what a command line sets in place of what it says; returns also its text,
+    which is the file's if nothing is set.
+
+    Raises DocumentError with all faults, or UsageError if it cannot be read.
+    """
+    document = Document.read(path)
+    suite = _checked(document)
+    if not overrides.given:
+        return suite, "\n".join(document.lines) + "\n"
+    override(document, suite, overrides, _positions(document))
+    try:
+        changed = _checked(document)
+    except DocumentError as error:
+        raise DocumentError(as_options(error.faults)) from None
+    return changed, yaml.safe_dump(document.data, sort_keys=False, allow_unicode=True)
 
 
 def parse(file: str, text: str) -> Suite:

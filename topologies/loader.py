@@ -100,6 +100,15 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
     return _checked(document, layout, hardware)
 
 
+def changed_document(document: Document, hardware: Hardware) -> Planned:
+    """Check a layout of which values were changed (`Document.change`).
+
+    Raises DocumentError with all faults at once.
+    """
+    found = _checked(document, document.into(Layout), hardware)
+    return replace(found, text=_text(found.layout))
+
+
 def checked_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
     """Check a layout of a run's plan like one of a file; messages call it `where`.
 

@@ -29,7 +29,7 @@ class LayoutParameter:
 
 def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutParameter]:
     """Every parameter of a settings record, with the parameters of nested records."""
-    texts = _texts(settings)
+    texts = field_texts(settings)
     for name, field in settings.model_fields.items():
         key = f"{under}{name}"
         inner = _record(field.annotation)
@@ -40,7 +40,7 @@ def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutPar
             yield LayoutParameter(key, _kind_of(field), _default(field), text)
 
 
-def _texts(model: type[BaseModel]) -> dict[str, str]:
+def field_texts(model: type[BaseModel]) -> dict[str, str]:
     """The docstrings below the fields of a record and its base classes, by field."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):

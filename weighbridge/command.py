@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from itertools import takewhile
 from typing import ClassVar, Final, cast
 
 import click
@@ -36,12 +37,17 @@ class Verbs(click.Group):
     VERBS: ClassVar[dict[str, str]] = {
         "compare": "Compare layouts side by side with a suite: table, charts and report.",
         "resume": "Continue a run that was interrupted or killed, at the first missing step.",
+        "runs": "List runs: date, suite, layouts, state and answer.",
+        "open": "Open the report of a run in a browser, or print its path.",
         "compare-runs": "Compare two runs: releases, tunings or days; refused if not alike.",
         "study": "Replay a published study: its tables, what changed, its results beside yours.",
         "tune": "Find the settings of a layout that help, and prove that they do.",
         "capabilities": "Ask stores what clients ask today: what works, is refused, or is wrong.",
         "durability": "Cut the power of stores under load: what is left of what they acknowledged.",
         "topologies": "List layouts, releases and parameters.",
+        "init": "Write a commented suite, layout or hardware file to edit.",
+        "suites": "List the suites that ship.",
+        "hardware": "List the hardware files that ship.",
         "render": "Print every configuration file of a layout; starts nothing.",
         "up": "Start a layout, verify it, and leave it running.",
         "status": "Show what is running, its endpoints and its credentials.",
@@ -56,6 +62,7 @@ class Verbs(click.Group):
         "baseline": "Measure what the hosts of a hardware file can do, without a gateway.",
         "import-cosbench": "Convert a COSBench workload file to a suite.",
         "images": "List the images of lab hosts and the date of their packages; rebuild them.",
+        "completion": "Print what bash, zsh or fish need to complete verbs, options and names.",
         "doctor": "Report what is missing on this machine and how to get it.",
         "null-target": "Serve both APIs from memory, to calibrate drivers.",
     }
@@ -72,6 +79,21 @@ class Verbs(click.Group):
             ctx.fail(f"no verb {cmd_name!r}{did_you_mean(cmd_name, list(self.VERBS))}")
         module = importlib.import_module(f"weighbridge.cli.{cmd_name.replace('-', '_')}")
         return cast("click.Command", module.command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; refuse empty values, which would mean defaults or the working folder."""
+        name, verb, rest = super().resolve_command(ctx, args)
+        if verb is not None and not verb.ignore_unknown_options and not ctx.resilient_parsing:
+            before = ""
+            for word in takewhile(lambda one: one != "--", rest):
+                option = before if not word else word.removesuffix("=")
+                if not word or (word.startswith("--") and word.endswith("=")):
+                    what = repr(option) if option.startswith("--") else "an argument"
+                    ctx.fail(f"{what} is empty; leave it out for its default")
+                before = word
+        return name, verb, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, without importing any."""

@@ -37,7 +37,7 @@ def optional_tools() -> tuple[HostRequirement, ...]:
         HostRequirement(
             "perf",
             shutil.which("perf") is not None,
-            "--profile: flame graphs, and the requests to a disk",
+            "--perf: flame graphs, and the requests to a disk",
             "apt install linux-perf",
         ),
     )

@@ -6,25 +6,42 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import click
 from rich.console import Console
 
 from weighbridge.common.errors import WeighbridgeError
+from weighbridge.common.json_document import JsonDocument
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.derivation import Derived
+from weighbridge.run_document import run_document
 from weighbridge.screen.outcome import print_outcome
 from weighbridge.screen.terminal import print_line
 
 
-def show_results(derived: Derived, screen: Console, *, pictures: bool) -> None:
-    """Print the results of a run, and then write its charts if asked to."""
-    print_outcome(derived, screen)
+def show_results(
+    derived: Derived, screen: Console, exit_code: int, *, pictures: bool, as_json: bool = False
+) -> int:
+    """Print the results of a run, and then write its charts if asked to; returns the exit code.
+
+    With `as_json` the results are a document on stdout.
+    """
+    if as_json:
+        print_document(run_document(derived, exit_code))
+    else:
+        print_outcome(derived, screen)
     if pictures:
         say = partial(print_line, screen)
         for reason in derived.gallery.left_out:
             say(reason)
         draw_run(derived, say)
+    return exit_code
+
+
+def print_document(document: JsonDocument) -> None:
+    """Print a document to stdout."""
+    click.echo(document.model_dump_json(indent=1))
 
 
 def draw_run(derived: Derived, say: Say) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -11,10 +12,12 @@ from typing import Final, TypeVar
 from weighbridge.common.document import DocumentError, Fault
 from weighbridge.common.errors import UsageError
 from weighbridge.common.paths import is_file
+from weighbridge.endpoint_line import HARDWARE, NO_ENDPOINTS, SUITE, EndpointLine, endpoint_layouts
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import Say
 from weighbridge.suites import Suite
 from weighbridge.suites import loader as suite_files
+from weighbridge.suites.overrides import NONE, Overrides
 from weighbridge.topologies import auto, loader
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
@@ -22,6 +25,8 @@ from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.preflight import build_images, preflight
 from weighbridge.topologies.reference import Reference, parse, path_of
 
+QUICK: Final = "quick"
+"""The default suite, except for endpoints."""
 AUTO: Final = "auto"
 """The default hardware: lab hosts made from this machine."""
 TEMPLATE: Final = "lab-disks"
@@ -38,7 +43,7 @@ class Selection:
 
     suite: Suite
     suite_text: str
-    """The suite's file."""
+    """The suite's file, or that of what replaces it."""
     hardware: Hardware
     layouts: tuple[Planned, ...]
 
@@ -130,16 +135,37 @@ def fitting(hardware: Hardware) -> tuple[Planned, ...]:
     return tuple(one for one in found.values() if one.layout.release == first[one.layout.gateway])
 
 
-def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selection:
-    """Read all named files. Raises DocumentError or UsageError with the faults of all of them."""
+def select(
+    suite: str | None,
+    layouts: Sequence[str],
+    hardware: str | None,
+    *,
+    line: EndpointLine = NO_ENDPOINTS,
+    overrides: Overrides = NONE,
+) -> Selection:
+    """Read all that is named: files, and endpoints of a line, which come before the layouts.
+
+    `overrides` replace what the suite says. Without names: with endpoints their suite, hardware and
+    APIs, and no other layouts; else `quick`, `auto`, and the suite's layouts. Raises DocumentError
+    or UsageError with the faults of all of them.
+    """
     refused: list[UsageError] = []
-    suite_path = _tried(partial(suite_files.find, suite), refused)
-    chosen = (
-        _tried(partial(suite_files.load, suite_path), refused) if suite_path is not None else None
+    if line.given:
+        hardware = hardware or HARDWARE
+        overrides = replace(overrides, api=overrides.api or ",".join(line.apis))
+    suite_path = _tried(
+        partial(suite_files.find, suite or (SUITE if line.given else QUICK)), refused
     )
+    read = None
+    if suite_path is not None:
+        read = _tried(partial(suite_files.load_changed, suite_path, overrides), refused)
+    chosen, text = read or (None, "")
     hosts = _tried(partial(hardware_named, hardware), refused)
-    planned = []
-    for name in list(layouts) or list(chosen.layouts if chosen else ()):
+    planned: list[Planned] = []
+    if line.given and hosts is not None:
+        planned += _tried(partial(endpoint_layouts, line, hosts, os.environ), refused) or ()
+    usual = () if line.given or chosen is None else chosen.layouts
+    for name in list(layouts) or list(usual):
         # Without hardware, whether a layout fits is not known; whether it exists is.
         one = (
             _tried(partial(_layout_file, name), refused)
@@ -147,9 +173,9 @@ def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selectio
             else _tried(partial(layout_for, chosen, name, hosts), refused)
         )
         planned += [one] if isinstance(one, Planned) else []
-    if refused or suite_path is None or chosen is None or hosts is None:
+    if refused or chosen is None or hosts is None:
         raise together(refused)
-    return Selection(chosen, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned))
+    return Selection(chosen, text, hosts, tuple(planned))
 
 
 def _tried(read: Callable[[], Read], refused: list[UsageError]) -> Read | None:

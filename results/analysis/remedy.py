@@ -20,6 +20,8 @@ MOST_REPEATS: Final = 30
 """More repeats are not advised: a difference that needs them is too small to be worth it."""
 LONG_SUITE: Final = "gateways-lab"
 """A suite with windows long enough to be judged one by one."""
+LONG_WINDOW_S: Final = 20.0
+"""The same for a command line that sets the windows."""
 _QUIET: Final = ("hosts differ", "hosts below promise", "machine busy")
 _SHORT: Final = ("steadiness not known", "repeats left out", "few repeats")
 """Doubts that longer windows remove, if there were enough repeats."""
@@ -63,6 +65,10 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
         # No option of a study lengthens its windows.
         needs.append("longer windows, which a copy of the study's file can have")
         rerun = False
+    elif quiet & set(_SHORT) and _by_line(command):
+        if min(one.runtime for one in plan.suite.workloads) < LONG_WINDOW_S:
+            changes["--duration"] = f"{LONG_WINDOW_S:g}s"
+            needs.append("longer windows")
     elif quiet & set(_SHORT) and plan.suite.name != LONG_SUITE:
         changes["--suite"] = LONG_SUITE
         needs.append("longer windows")
@@ -84,6 +90,11 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
         says=f"{head}. They need {' and '.join(needs)}{'' if rerun else '.'}",
         command=shlex.join(_changed(plan, command, changes)) if rerun else "",
     )
+
+
+def _by_line(command: Sequence[str]) -> bool:
+    """Whether the windows are set by options, not by the choice of a suite."""
+    return any(word.split("=")[0] in ("--s3", "--swift", "--duration") for word in command)
 
 
 def _noisy(one: Effect) -> bool:

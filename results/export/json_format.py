@@ -42,11 +42,11 @@ _TYPES: Final[Mapping[Kind, Mapping[str, Any]]] = MappingProxyType(
 
 def json_file(data: RunData, tables: Sequence[DataTable]) -> ExportFile:
     """A run with these tables as one document."""
-    (about,) = _objects(RUNS.fill([data]))
+    (about,) = json_objects(RUNS.fill([data]))
     document = {
         "schema_version": SCHEMA_VERSION,
         "run": {name: value for name, value in about.items() if name not in _LOCAL},
-        "tables": {table.name: _objects(table) for table in tables},
+        "tables": {table.name: json_objects(table) for table in tables},
     }
     return ExportFile(
         name="run.json",
@@ -94,7 +94,8 @@ def json_cell(cell: Cell) -> object:
     return list(cell) if isinstance(cell, tuple) else cell
 
 
-def _objects(table: DataTable) -> list[dict[str, object]]:
+def json_objects(table: DataTable) -> list[dict[str, Any]]:
+    """The lines of a table as JSON objects."""
     names = [field.name for field in table.fields]
     return [dict(zip(names, map(json_cell, line), strict=True)) for line in table.lines]
 

@@ -93,20 +93,20 @@ def choose(text: str, suite: Suite) -> Chosen:
     name, colon, count = text.rpartition(":")
     if not colon or not count.isdigit():
         raise UsageError(
-            f"--profile {text!r} is not WORKLOAD:WORKERS", advice="Write --profile small-read:16."
+            f"--perf {text!r} is not WORKLOAD:WORKERS", advice="Write --perf small-read:16."
         )
     workload = next((one for one in suite.workloads if one.name == name), None)
     if workload is None:
         known = [one.name for one in suite.workloads]
         advice = f"Its workloads are {', '.join(known)}."
         raise UsageError(
-            f"--profile: {suite.name} has no workload {name!r}{did_you_mean(name, known)}",
+            f"--perf: {suite.name} has no workload {name!r}{did_you_mean(name, known)}",
             advice=advice,
         )
     if int(count) not in workload.workers:
         steps = ", ".join(map(str, workload.workers))
         raise UsageError(
-            f"--profile: {name} has no step with {count} workers",
+            f"--perf: {name} has no step with {count} workers",
             advice=f"Its steps are {steps}.",
         )
     return Chosen(workload=name, workers=int(count))

@@ -30,7 +30,7 @@ def test_every_shipped_suite_is_valid() -> None:
     lab |= {"durability-lab"}
     lab |= {"degrade-lab"}
     assert set(shipped) == {
-        *("quick", "small-objects", "large-objects", "modern-s3", "swift-requests"),
+        *("quick", "endpoints", "small-objects", "large-objects", "modern-s3", "swift-requests"),
         *lab,
     }
     for name, path in shipped.items():

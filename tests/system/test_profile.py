@@ -1,4 +1,4 @@
-"""`compare --profile` on a real Ceph: a flame graph and a disk's table, or the reason why there is
+"""`compare --perf` on a real Ceph: a flame graph and a disk's table, or the reason why there is
 none; nothing is left.
 """
 
@@ -49,7 +49,7 @@ def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
         "lab-cpu",
         "--no-attest",
     ]
-    line += ["--profile", "small-write:4", "--out", str(tmp_path / "runs")]
+    line += ["--perf", "small-write:4", "--out", str(tmp_path / "runs")]
     done = subprocess.run(
         line, capture_output=True, text=True, timeout=300, check=False, env={**os.environ}
     )

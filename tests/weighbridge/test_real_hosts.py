@@ -56,9 +56,9 @@ def test_options_for_real_hosts_are_refused_for_others_and_vice_versa(
 ) -> None:
     code, said = weighbridge("doctor", "--hardware", "lab-cpu", "--install", home=tmp_path)
     assert (code, "are for real hosts" in said) == (USAGE, True)
-    words = ("--hardware", "ssh-example", "--profile", "small-read", "--layouts", "rgw-beast,swift")
+    words = ("--hardware", "ssh-example", "--perf", "small-read", "--layouts", "rgw-beast,swift")
     code, said = weighbridge("compare", *words, home=tmp_path)
-    assert (code, "--profile works on containers of this machine" in said) == (USAGE, True)
+    assert (code, "--perf works on containers of this machine" in said) == (USAGE, True)
 
 
 def test_hosts_that_do_not_answer_are_named_by_every_verb(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import shown, split
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("baseline")
-@click.argument("hardware", default="auto")
+@click.argument("hardware", default="auto", shell_complete=complete.hardware)
 @shown("--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes to test disks with.")
 @shown(
     "--out",
@@ -54,11 +55,10 @@ def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
     refuse(hosts)
     where = place()
     require(hosts, where)
-    screen = console()
+    screen = console(stderr=as_json)
 
     def say(text: str) -> None:
-        if not as_json:
-            print_line(screen, text, "dim")
+        print_line(screen, text, "dim")
 
     say(f"{hosts.name}: {hosts.about}")
     started, now = time.monotonic(), datetime.now(UTC)

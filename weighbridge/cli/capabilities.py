@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import hardware, introduce, listed
 
 if TYPE_CHECKING:
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
 
 
 @click.command("capabilities")
-@click.argument("layouts", nargs=-1, metavar="LAYOUT...")
+@click.argument("layouts", nargs=-1, metavar="LAYOUT...", shell_complete=complete.layouts)
 @hardware
-@click.option("--api", callback=listed, metavar="A,B", help="Ask these APIs alone: s3, swift.")
+@click.option(
+    "--api",
+    callback=listed,
+    shell_complete=complete.words("s3", "swift"),
+    metavar="A,B",
+    help="Ask these APIs alone: s3, swift.",
+)
 @click.option(
     "--only", callback=listed, metavar="A,B", help="Ask these capabilities alone, by key or group."
 )
@@ -68,7 +75,7 @@ def command(
     from weighbridge.screen.terminal import console, print_line
 
     chosen = _chosen(api, only)
-    screen = console()
+    screen = console(stderr=as_json)
     if listing:
         print_list(chosen, screen)
         return EXIT_FINE
@@ -82,11 +89,9 @@ def command(
     require(hosts, where)
 
     def say(text: str) -> None:
-        if not as_json:
-            print_line(screen, text, "dim")
+        print_line(screen, text, "dim")
 
-    if not as_json:
-        introduce(hosts, screen)
+    introduce(hosts, screen)
     with interruptible():
         selection.check(planned, hosts, where, say)
     if out is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import seconds
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("clean")
-@click.argument("layout")
+@click.argument("layout", shell_complete=complete.layouts)
 @click.option(
     "--delete",
     "deleting",

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
+from weighbridge.cli.line_options import endpoints, overrides
 from weighbridge.cli.options import (
+    as_json,
     bound,
     drivers_own,
     hardware,
@@ -31,23 +34,28 @@ from weighbridge.common.layers import LAYERS
 from weighbridge.drivers.kind import KINDS
 
 if TYPE_CHECKING:
+    from weighbridge.endpoint_line import EndpointLine
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.latency_bound import LatencyBound
     from weighbridge.run import Ran
+    from weighbridge.suites.overrides import Overrides
 
 
 @drivers_own
+@endpoints
+@overrides
 @click.command("compare")
-@shown(
+@click.option(
     "--suite",
-    default="quick",
     metavar="FILE",
+    shell_complete=complete.suites,
     callback=named,
-    help="Suite file, or the name of one that ships.",
+    help="Suite file, or the name of one that ships (default: quick; of endpoints: endpoints).",
 )
 @click.option(
     "--layouts",
     metavar="A,B",
+    shell_complete=complete.layouts,
     callback=named,
     help="Layouts to compare, separated by commas (default: the suite's): "
     "NAME[@RELEASE][:KEY=VALUE]..., or files.",
@@ -56,6 +64,7 @@ if TYPE_CHECKING:
 @click.option(
     "--driver",
     metavar="A[,B]",
+    shell_complete=complete.words(*(name for name, kind in KINDS.items() if kind.apis)),
     callback=named,
     help="Load generator, or two that alternate (default: the suite's): "
     + ", ".join(name for name, kind in KINDS.items() if kind.apis)
@@ -64,6 +73,7 @@ if TYPE_CHECKING:
 @click.option(
     "--layers",
     metavar="A,B",
+    shell_complete=complete.words(*LAYERS),
     callback=listed,
     help="Layers to measure as well (default: the suite's): " + ", ".join(LAYERS) + ".",
 )
@@ -105,8 +115,9 @@ if TYPE_CHECKING:
     "unless --repeats or --budget is given).",
 )
 @click.option(
-    "--profile",
+    "--perf",
     metavar="WORKLOAD:WORKERS",
+    callback=named,
     help="Profile this step once on every layout: perf of its daemons (flame graph) and the block "
     "events of one storage disk.",
 )
@@ -119,8 +130,16 @@ if TYPE_CHECKING:
 @influx
 @pictures
 @out
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the plan, how long it takes and what it can claim; start nothing.",
+)
+@as_json
 def command(
-    suite: str,
+    line: EndpointLine,
+    overrides: Overrides,
+    suite: str | None,
     layouts: str | None,
     hardware: str | None,
     driver: str | None,
@@ -131,11 +150,13 @@ def command(
     order_seed: int | None,
     attest: bool,
     find: LatencyBound | None,
-    profile: str | None,
+    perf: str | None,
     capabilities: bool,
     influx: InfluxServer | None,
     pictures: bool,
     out: Path,
+    dry_run: bool,
+    as_json: bool,
     own: Mapping[str, object],
 ) -> int:
     """Run a suite on each layout in turn on identical hosts: which is faster, and by how much?"""
@@ -145,8 +166,9 @@ def command(
     from weighbridge.conductor.opening import settings_of
     from weighbridge.conductor.plan import control_of, make_plan
     from weighbridge.environment import place
+    from weighbridge.plan_outline import outline, print_plan
     from weighbridge.results.record.profile import choose
-    from weighbridge.results_output import show_results
+    from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.spread import spread_here
@@ -158,7 +180,7 @@ def command(
             advice="Give one of them: --budget finds out how many repeats fit, and --repeats "
             "takes as long as it takes.",
         )
-    chosen = selection.select(suite, split(layouts or ""), hardware)
+    chosen = selection.select(suite, split(layouts or ""), hardware, line=line, overrides=overrides)
     changed = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
     unsearched = ""
     if find is not None:
@@ -167,13 +189,13 @@ def command(
     # Refuse what a driver lacks before what it cannot do; `run` makes the settings of all drivers
     # of the plan.
     settings_of(changed.drivers, own, lab=chosen.hardware.of.contained)
-    if profile is not None and chosen.hardware.of.by_ssh:
+    if perf is not None and chosen.hardware.of.by_ssh:
         raise UsageError(
-            "--profile works on containers of this machine; the hosts of "
+            "--perf works on containers of this machine; the hosts of "
             f"{chosen.hardware.name!r} are real",
             advice="Run perf there yourself, or profile the layout on hardware of kind lab.",
         )
-    step = None if profile is None else choose(profile, changed)
+    step = None if perf is None else choose(perf, changed)
     planned, controls = chosen.layouts, {}
     if bool(changed.control) if aa is None else aa:
         control = control_of(planned[0])
@@ -184,7 +206,7 @@ def command(
     if order_seed is not None:
         changed = changed.model_copy(update={"order_seed": order_seed})
     drawn = secrets.randbelow(2**32)
-    screen = console()
+    screen = console(stderr=as_json)
     introduce(chosen.hardware, screen)
     if unsearched:
         print_line(screen, unsearched)
@@ -211,6 +233,14 @@ def command(
         plan = budgeted.plan
         for sentence in sentences(budgeted, budget, spread_here(out, chosen.hardware)):
             print_line(screen, sentence)
+    if dry_run:
+        plan = plan.model_copy(update={"attest": attest})
+        outlined = outline(plan, spread_here(out, chosen.hardware))
+        if as_json:
+            print_document(outlined)
+        else:
+            print_plan(outlined, screen)
+        return EXIT_FINE
     doing = Doing(place(), screen, influx, pictures=pictures, own=own)
     ran = run(
         plan,
@@ -222,8 +252,7 @@ def command(
         profile=step,
         capabilities=capabilities,
     )
-    show_results(ran.derived, screen, pictures=pictures)
-    return exit_code(ran)
+    return show_results(ran.derived, screen, exit_code(ran), pictures=pictures, as_json=as_json)
 
 
 def exit_code(ran: Ran) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import RUN_FOLDER, named, split
+from weighbridge.cli.options import RUN_FOLDER, as_json, named, split
 from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID, UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--despite",
     metavar="FACT,...",
+    callback=named,
     help="Guard facts in which the runs may differ all the same; `all`: any of them.",
 )
 @click.option(
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
 )
+@as_json
 def command(
     a: Path,
     b: Path,
@@ -66,6 +68,7 @@ def command(
     fail_on: str | None,
     leads: bool,
     out: Path | None,
+    as_json: bool,
 ) -> int:
     """Compare run B with run A: what changed, by how much, and how sure that is.
 
@@ -75,6 +78,7 @@ def command(
     driver ... Exits with 0; with --fail-on regression 1 if B is worse; 4 if nothing could be
     compared, or if a throughput or a p90 of A could not be judged in B.
     """
+    from weighbridge.documents import ComparedRunsDocument
     from weighbridge.results.analysis.across_runs.guard import guard, read_compared_run
     from weighbridge.results.analysis.across_runs.runs_comparison import (
         check_history,
@@ -82,6 +86,7 @@ def command(
         lost,
         match,
     )
+    from weighbridge.results_output import print_document
     from weighbridge.screen.comparison_outcome import print_comparison
     from weighbridge.screen.terminal import console, print_line
 
@@ -89,24 +94,40 @@ def command(
     if leads:
         if layouts or history or fail_on:
             raise UsageError("--leads goes with --despite and --out alone")
-        return _show_leads(before, after, facts, out)
+        return _show_leads(before, after, facts, out, as_json=as_json)
     pairs = match(before, after, list(split(layouts)))
     guarded = guard(before, after, pairs, facts)
     earlier = [read_compared_run(folder) for folder in history]
     check_history(before, after, earlier, pairs, facts)
     comparison = compare_runs(before, after, pairs, guarded, earlier)
-    screen = console()
+    screen = console(stderr=as_json)
     print_comparison(before, after, guarded, comparison, screen, earlier=len(earlier))
     if out is not None:
         for path in _write(comparison, guarded, out):
             print_line(screen, str(path))
-    for text in lost(before, after, pairs):
+    gone = lost(before, after, pairs)
+    for text in gone:
         print_line(screen, f"comparable in A and not in B: {text}", "yellow")
-    return _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, screen=screen)
+    code = _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, screen=screen)
+    if as_json:
+        print_document(
+            ComparedRunsDocument(
+                exit_code=code,
+                a=before.manifest.run_id,
+                b=after.manifest.run_id,
+                guarded=guarded,
+                comparison=comparison,
+                lost=gone,
+            )
+        )
+    return code
 
 
-def _show_leads(a: ComparedRun, b: ComparedRun, despite: list[str], out: Path | None) -> int:
+def _show_leads(
+    a: ComparedRun, b: ComparedRun, despite: list[str], out: Path | None, *, as_json: bool
+) -> int:
     """Print who leads in each run; 4 if nothing could be compared in one of them."""
+    from weighbridge.documents import LeadsDocument
     from weighbridge.results.analysis.across_runs.guard import guard
     from weighbridge.results.analysis.across_runs.leads_by_run import (
         HARDWARE_FACTS,
@@ -115,11 +136,12 @@ def _show_leads(a: ComparedRun, b: ComparedRun, despite: list[str], out: Path | 
     )
     from weighbridge.results.analysis.across_runs.runs_comparison import match
     from weighbridge.results.record.writing import make_folder, write_atomically
+    from weighbridge.results_output import print_document
     from weighbridge.screen.terminal import console, print_line
 
     guarded = guard(a, b, match(a, b), [*despite, *HARDWARE_FACTS])
     found = leads_by_run({"A": a, "B": b})
-    screen = console()
+    screen = console(stderr=as_json)
     for side, run in (("A", a), ("B", b)):
         print_line(screen, f"{side}  {run.manifest.run_id} on {run.plan.hardware.name}")
     for one in guarded.unlike:
@@ -131,7 +153,18 @@ def _show_leads(a: ComparedRun, b: ComparedRun, despite: list[str], out: Path | 
         write_atomically(out / "leads.csv", leads_csv(found))
         print_line(screen, str(out / "leads.csv"))
     known = {one.run for each in found for one in each.runs if one.lead is not None}
-    return EXIT_FINE if known == {"A", "B"} else EXIT_INVALID
+    code = EXIT_FINE if known == {"A", "B"} else EXIT_INVALID
+    if as_json:
+        print_document(
+            LeadsDocument(
+                exit_code=code,
+                a=a.manifest.run_id,
+                b=b.manifest.run_id,
+                differences=guarded.unlike,
+                leads=found,
+            )
+        )
+    return code
 
 
 def _exit_code(

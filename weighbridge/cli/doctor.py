@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import hardware, introduce, named, split
+from weighbridge.cli import complete
+from weighbridge.cli.options import as_json, hardware, introduce, named, split
 from weighbridge.common.errors import EXIT_FINE, EXIT_USAGE, UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @hardware
 @click.option(
     "--layouts",
+    shell_complete=complete.layouts,
     metavar="A,B",
     callback=named,
     help="Layouts to check real hosts for (default: those that fit).",
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Install the packages that real hosts lack, without starting anything.",
 )
-def command(hardware: str | None, layouts: str | None, *, install: bool) -> int:
+@as_json
+def command(hardware: str | None, layouts: str | None, *, install: bool, as_json: bool) -> int:
     """Report what this machine, and real hosts, lack for the HARDWARE, and how to get it.
 
     Exits with 2 if anything is missing.
@@ -40,33 +43,38 @@ def command(hardware: str | None, layouts: str | None, *, install: bool) -> int:
 
     hosts = selection.hardware_named(hardware)
     if hosts.of.by_ssh:
-        return check_real_hosts(hosts, split(layouts), install=install)
+        return check_real_hosts(hosts, split(layouts), install=install, as_json=as_json)
     if install or layouts:
         raise UsageError(
             f"--install and --layouts are for real hosts, and hardware {hosts.name!r} has none "
             f"(kind: {hosts.kind})"
         )
-    return check_this_machine(hosts)
+    return check_this_machine(hosts, as_json=as_json)
 
 
-def check_this_machine(hosts: Hardware) -> int:
+def check_this_machine(hosts: Hardware, *, as_json: bool) -> int:
     """Print what this machine has and lacks; returns the exit code."""
     from weighbridge.environment import optional_tools, place, requirements
     from weighbridge.screen.terminal import console
 
-    screen = console()
+    screen = console(stderr=as_json)
     introduce(hosts, screen)
-    found = requirements(hosts, place())
-    _print(screen, found, optional_tools())
+    found, optional = requirements(hosts, place()), optional_tools()
+    _print(screen, found, optional)
     lacking = sum(not one.found for one in found)
     screen.print(
         f"{lacking} of {len(found)} missing" if lacking else f"this machine can run {hosts.name}",
         highlight=False,
     )
-    return EXIT_USAGE if lacking else EXIT_FINE
+    code = EXIT_USAGE if lacking else EXIT_FINE
+    if as_json:
+        _print_document(hosts, code, [("", found, False), ("", optional, True)])
+    return code
 
 
-def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, install: bool) -> int:
+def check_real_hosts(
+    hosts: Hardware, layouts: tuple[str, ...], *, install: bool, as_json: bool
+) -> int:
     """Print what this machine and the real hosts have and lack; returns the exit code.
 
     `install`: install packages first. Raises UsageError for an unknown layout, TargetError if
@@ -77,7 +85,7 @@ def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, install: bool
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.topologies.ssh import requirements
 
-    screen = console()
+    screen = console(stderr=as_json)
     planned = (
         [selection.layout_named(name, hosts) for name in layouts]
         if layouts
@@ -102,7 +110,33 @@ def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, install: bool
     names = ", ".join(one.layout.name for one in planned) or "no layout that ships"
     verdict = f"{lacking} of {len(everything)} missing" if lacking else f"{hosts.name} is ready"
     print_line(screen, f"\n{verdict}; checked for {names}")
-    return EXIT_USAGE if lacking else EXIT_FINE
+    code = EXIT_USAGE if lacking else EXIT_FINE
+    if as_json:
+        seen = [(one.host, one.requirements, False) for one in there]
+        _print_document(hosts, code, [("", here, False), *seen])
+    return code
+
+
+def _print_document(
+    hosts: Hardware, code: int, seen: Iterable[tuple[str, Iterable[HostRequirement], bool]]
+) -> None:
+    """Print what was seen as JSON: hosts, what they need, and whether that is optional."""
+    from weighbridge.documents import DoctorDocument, RequirementSeen
+    from weighbridge.results_output import print_document
+
+    requirements = tuple(
+        RequirementSeen(
+            host=host,
+            name=one.name,
+            found=one.found,
+            optional=optional,
+            why=one.why,
+            remedy=one.remedy,
+        )
+        for host, some, optional in seen
+        for one in some
+    )
+    print_document(DoctorDocument(exit_code=code, hardware=hosts.name, requirements=requirements))
 
 
 def _print(

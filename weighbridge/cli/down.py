@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import ssh_hardware
 from weighbridge.common.errors import TargetError, UsageError
 
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     help="All deployments, and whatever killed runs left; on real hosts the suite's files, too.",
 )
 @click.option(
-    "--hardware", metavar="FILE", help="Tear down on the real hosts of this hardware file."
+    "--hardware",
+    metavar="FILE",
+    shell_complete=complete.hardware,
+    help="Tear down on the real hosts of this hardware file.",
 )
 def command(label: str | None, hardware: str | None, *, everything: bool) -> None:
     """Tear down the deployment LABEL; without one, the only one that is running."""

@@ -12,19 +12,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import hardware, introduce, listed, seconds, shown
+from weighbridge.cli import complete
+from weighbridge.cli.options import as_json, hardware, introduce, listed, seconds, shown
 
 if TYPE_CHECKING:
     from weighbridge.common.endpoint import ObjectApi
 
 
 @click.command("durability")
-@click.argument("layouts", nargs=-1, required=True, metavar="LAYOUT...")
+@click.argument(
+    "layouts", nargs=-1, required=True, metavar="LAYOUT...", shell_complete=complete.layouts
+)
 @hardware
 @shown("--cuts", type=click.IntRange(1, 1000), default=20, help="Power cuts, all from one load.")
 @click.option("--load", metavar="TIME", callback=seconds, help="How long to write (default: 30s).")
 @shown("--workers", type=click.IntRange(1, 256), default=8, help="Workers that write.")
-@click.option("--api", callback=listed, metavar="A,B", help="Write over these APIs: s3, swift.")
+@click.option(
+    "--api",
+    callback=listed,
+    shell_complete=complete.words("s3", "swift"),
+    metavar="A,B",
+    help="Write over these APIs: s3, swift.",
+)
 @click.option(
     "--control/--no-control",
     default=True,
@@ -43,6 +52,7 @@ if TYPE_CHECKING:
     help="Folder for durability.jsonl and logs; one that has some of it, made with the same "
     "settings, is completed.",
 )
+@as_json
 def command(
     layouts: tuple[str, ...],
     hardware: str | None,
@@ -53,6 +63,7 @@ def command(
     control: bool,
     seed: int,
     out: Path,
+    as_json: bool,
 ) -> int:
     """Write to each LAYOUT, cut the power of all its hosts at one instant, start it again on what
     its disks have, and read every object that it had acknowledged.
@@ -70,16 +81,18 @@ def command(
     from weighbridge.conductor.durability_order import DurabilityOrder
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.conductor.plan import refuse_same_names
+    from weighbridge.documents import DurabilityDocument
     from weighbridge.environment import place, require
     from weighbridge.results.analysis.durability import durability_of
     from weighbridge.results.record.durability import read_cuts
     from weighbridge.results.record.run_lock import lock_run_folder
+    from weighbridge.results_output import print_document
     from weighbridge.run import alone
     from weighbridge.screen.durability_outcome import print_durability
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.suites import Durability
 
-    screen = console()
+    screen = console(stderr=as_json)
     hosts = selection.hardware_named(hardware)
     found_layouts = [selection.layout_named(name, hosts) for name in dict.fromkeys(layouts)]
     refuse_same_names(found_layouts)
@@ -98,7 +111,7 @@ def command(
     with interruptible():
         selection.check(list(planned.values()), hosts, where, say)
     (out / "logs").mkdir(parents=True, exist_ok=True)
-    failed = False
+    failed: list[str] = []
     order = DurabilityOrder(
         wanted=wanted,
         seed=seed,
@@ -122,15 +135,20 @@ def command(
             try:
                 one.run()
             except (DriverError, TargetError) as error:
-                failed = True
-                print_line(screen, f"{name}: {error}", "red")
+                failed.append(f"{name}: {error}")
+                print_line(screen, failed[-1], "red")
     found = durability_of(read_cuts(out))
-    print_durability(found, screen)
     if failed:
-        return EXIT_TARGET
-    if any(one.judgement == "lost" for one in found):
-        return EXIT_DIFFERENCE
-    return EXIT_FINE if any(one.judgement == "kept" for one in found) else EXIT_INVALID
+        code = EXIT_TARGET
+    elif any(one.judgement == "lost" for one in found):
+        code = EXIT_DIFFERENCE
+    else:
+        code = EXIT_FINE if any(one.judgement == "kept" for one in found) else EXIT_INVALID
+    if as_json:
+        print_document(DurabilityDocument(exit_code=code, layouts=found, failed=tuple(failed)))
+    else:
+        print_durability(found, screen)
+    return code
 
 
 def chosen(given: tuple[str, ...] | None) -> tuple[ObjectApi, ...] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import ssh_hardware
 from weighbridge.common.errors import UsageError
 
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True})
-@click.option("--hardware", metavar="FILE", help="HOST is a real host of this hardware file.")
+@click.option(
+    "--hardware",
+    metavar="FILE",
+    shell_complete=complete.hardware,
+    help="HOST is a real host of this hardware file.",
+)
 @click.argument("host")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(hardware: str | None, host: str, argv: tuple[str, ...]) -> int:

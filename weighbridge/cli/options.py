@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weighbridge.cli import complete
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from weighbridge.results.record.latency_bound import LatencyBound
     from weighbridge.topologies.hardware import Hardware
 
-RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+RUN_FOLDER = complete.RunFolder()
 
 shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
@@ -31,10 +33,10 @@ def named(_context: click.Context, parameter: click.Parameter, value: str | None
 
 
 def listed(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
+    context: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[str, ...] | None:
-    """Callback of an option that takes a comma-separated list."""
-    return None if value is None else split(value)
+    """Callback of an option that takes a comma-separated list: refuse one without items."""
+    return None if named(context, parameter, value) is None else split(value)
 
 
 def split(text: str | None) -> tuple[str, ...]:
@@ -120,6 +122,13 @@ def introduce(hardware: Hardware, screen: Console) -> None:
         print_line(screen, f"{hardware.name}: {hardware.about}", "dim")
 
 
+as_json = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the results as one JSON document (docs/json.md), and all else to stderr.",
+)
+
 influx = click.option(
     "--influx",
     metavar="URL",
@@ -132,6 +141,7 @@ hardware = click.option(
     "--hardware",
     metavar="FILE",
     callback=named,
+    shell_complete=complete.hardware,
     help="Hardware file, or the name of one that ships (default: auto, made from this machine).",
 )
 

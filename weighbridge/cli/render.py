@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import hardware
 
 
 @click.command("render")
-@click.argument("layout")
+@click.argument("layout", shell_complete=complete.layouts)
 @click.option("--host", metavar="HOST", help="Files of this host only.")
 @hardware
 def command(layout: str, host: str | None, hardware: str | None) -> None:

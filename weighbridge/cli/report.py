@@ -6,24 +6,27 @@ from pathlib import Path
 
 import click
 
-from weighbridge.cli.options import RUN_FOLDER, pictures
+from weighbridge.cli.options import RUN_FOLDER, as_json, pictures
 
 
 @click.command("report")
 @click.argument("run", type=RUN_FOLDER)
 @pictures
-def command(run: Path, *, pictures: bool) -> None:
+@as_json
+def command(run: Path, *, pictures: bool, as_json: bool) -> None:
     """Make summary.csv, charts and report.html of a RUN folder again, and print the table.
 
     What the folder lacks is printed, too.
     """
+    from weighbridge.common.errors import EXIT_FINE
     from weighbridge.results import derive
     from weighbridge.results.record.gaps import gaps
     from weighbridge.results.record.store import RunStore
     from weighbridge.results_output import show_results
     from weighbridge.screen.terminal import console
 
-    show_results(derive(run, pictures=False), console(), pictures=pictures)
+    derived, screen = derive(run, pictures=False), console(stderr=as_json)
+    show_results(derived, screen, EXIT_FINE, pictures=pictures, as_json=as_json)
     store = RunStore.open(run)
     for gap in gaps(store, store.plan(), store.latest().values()):
         click.echo(f"weighbridge: {gap}", err=True)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import RUN_FOLDER, drivers_own, influx, pictures, seconds, split
+from weighbridge.cli.options import (
+    RUN_FOLDER,
+    as_json,
+    drivers_own,
+    influx,
+    named,
+    pictures,
+    seconds,
+    split,
+)
 
 if TYPE_CHECKING:
     from weighbridge.results.influx.server import InfluxServer
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--despite",
     metavar="FACT,...",
-    default="",
+    callback=named,
     help="Continue although these facts have changed since the run began (a refusal names them); "
     "`all`: any of them.",
 )
@@ -36,13 +45,15 @@ if TYPE_CHECKING:
 )
 @influx
 @pictures
+@as_json
 def command(
     run: Path,
-    despite: str,
+    despite: str | None,
     budget: float | None,
     influx: InfluxServer | None,
     *,
     pictures: bool,
+    as_json: bool,
     own: Mapping[str, object],
 ) -> int:
     """Continue the run in the folder RUN at the first step that is missing, on the same machine.
@@ -58,10 +69,11 @@ def command(
     from weighbridge.run import resume as resume_run
     from weighbridge.screen.terminal import console
 
-    doing = Doing(place(), console(), pictures=pictures, own=own)
+    doing = Doing(place(), console(stderr=as_json), pictures=pictures, own=own)
     if TuningStore(run).run() is not None:
-        return tune.resume(run, doing, despite=split(despite), budget_s=budget)
+        return tune.resume(run, doing, despite=split(despite), budget_s=budget, as_json=as_json)
     doing = replace(doing, influx=influx)
     ran = resume_run(run, doing, despite=split(despite), budget_s=budget)
-    show_results(ran.derived, doing.screen, pictures=pictures)
-    return exit_code(ran)
+    return show_results(
+        ran.derived, doing.screen, exit_code(ran), pictures=pictures, as_json=as_json
+    )

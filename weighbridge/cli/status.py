@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import ssh_hardware
 from weighbridge.common.errors import TargetError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--hardware",
     metavar="FILE",
+    shell_complete=complete.hardware,
     help="Show what is running on the real hosts of this hardware file.",
 )
 def command(hardware: str | None) -> None:

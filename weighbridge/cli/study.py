@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from weighbridge.cli.options import drivers_own, influx, named, out, shown, split
+from weighbridge.cli import complete
+from weighbridge.cli.options import as_json, drivers_own, influx, named, out, shown, split
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @drivers_own
 @click.command("study")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete.studies)
 @shown(
     "--scale",
     type=click.Choice(["lab", "full"]),
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--hardware",
     metavar="FILE",
+    shell_complete=complete.hardware,
     help="Hardware file, or the name of one that ships (default: the study's).",
 )
 @click.option(
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print the plan (variants, steps, least time) and start nothing.",
 )
+@as_json
 def command(
     name: str | None,
     scale: Literal["lab", "full"],
@@ -91,6 +94,7 @@ def command(
     out: Path,
     listed: bool,
     dry_run: bool,
+    as_json: bool,
     own: Mapping[str, object],
 ) -> int | None:
     """Replay a published study: its layouts and workloads; its tables and map of what changed, with
@@ -100,14 +104,18 @@ def command(
     """
     from weighbridge.cli.compare import exit_code
     from weighbridge.environment import place
+    from weighbridge.plan_outline import outline
     from weighbridge.prepared_study import prepare
     from weighbridge.results.analysis.study.study import FILE, StudyRun
     from weighbridge.results.record.writing import write_atomically
-    from weighbridge.results_output import show_results
+    from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
+    from weighbridge.spread import spread_here
 
-    screen = console()
+    if listed and as_json:
+        raise click.UsageError("--list prints a table; it has no --json")
+    screen = console(stderr=as_json)
     if listed:
         print_studies(screen)
         return None
@@ -124,6 +132,8 @@ def command(
     )
     if dry_run:
         print_plan(study, screen)
+        if as_json:
+            print_document(outline(study.plan, spread_here(out, study.plan.hardware)))
         return None
 
     def begun(store: RunStore) -> None:
@@ -135,8 +145,9 @@ def command(
     ran = run(
         study.plan, study.planned, doing, out=out, text=study.text, attest=attest, begun=begun
     )
-    show_results(ran.derived, screen, pictures=doing.pictures)
-    return exit_code(ran)
+    return show_results(
+        ran.derived, screen, exit_code(ran), pictures=doing.pictures, as_json=as_json
+    )
 
 
 def print_studies(screen: Console) -> None:

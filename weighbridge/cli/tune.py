@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import drivers_own, out, pictures, seconds, shown, split
+from weighbridge.cli import complete
+from weighbridge.cli.options import (
+    as_json,
+    drivers_own,
+    named,
+    out,
+    pictures,
+    seconds,
+    shown,
+    split,
+)
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, UsageError
 from weighbridge.common.paths import is_file
 
@@ -27,7 +37,7 @@ if TYPE_CHECKING:
 
 @drivers_own
 @click.command("tune")
-@click.argument("tuning", required=False)
+@click.argument("tuning", required=False, shell_complete=complete.tunings)
 @click.option(
     "--resume",
     "again",
@@ -37,6 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--hardware",
     metavar="FILE",
+    shell_complete=complete.hardware,
     help="Hardware file, or the name of one that ships (default: the tuning's).",
 )
 @click.option(
@@ -70,7 +81,7 @@ if TYPE_CHECKING:
 @click.option(
     "--despite",
     metavar="FACT,...",
-    default="",
+    callback=named,
     help="With --resume: continue although these facts have changed.",
 )
 @out
@@ -81,6 +92,7 @@ if TYPE_CHECKING:
     help="Print what would be tried (settings, what is restarted, how long it takes); start "
     "nothing.",
 )
+@as_json
 def command(
     tuning: str | None,
     again: bool,
@@ -91,10 +103,11 @@ def command(
     seed: int | None,
     attest: bool,
     pictures: bool,
-    despite: str,
+    despite: str | None,
     out: Path,
     listed: bool,
     dry_run: bool,
+    as_json: bool,
     own: Mapping[str, object],
 ) -> int | None:
     """Try settings of a layout, compare each with the layout as it is, and report which help, by
@@ -109,7 +122,9 @@ def command(
     from weighbridge.tuning import session
     from weighbridge.tuning.preparation import Changes, prepare, read
 
-    screen = console()
+    if as_json and (listed or dry_run):
+        raise click.UsageError("--json is for the results of a tuning, not for --list or --dry-run")
+    screen = console(stderr=as_json)
     if listed:
         print_tunings(screen)
         return None
@@ -121,7 +136,7 @@ def command(
     if again:
         folder = _folder(tuning, changes, out)
         doing = Doing(place(), screen, pictures=pictures, own=own)
-        return resume(folder, doing, despite=split(despite), budget_s=budget)
+        return resume(folder, doing, despite=split(despite), budget_s=budget, as_json=as_json)
     if is_file(Path(tuning) / "manifest.json"):
         raise UsageError(
             f"{tuning}: is a run", advice=f"To continue it: weighbridge tune {tuning} --resume"
@@ -131,14 +146,23 @@ def command(
         print_settings(prepared, screen, attest=attest)
         return None
     doing = Doing(place(), screen, pictures=pictures, own=own)
-    return _finish(session.tune(prepared, doing, out=out, attest=attest), doing)
+    return _finish(session.tune(prepared, doing, out=out, attest=attest), doing, as_json=as_json)
 
 
-def resume(folder: Path, doing: Doing, *, despite: tuple[str, ...], budget_s: float | None) -> int:
+def resume(
+    folder: Path,
+    doing: Doing,
+    *,
+    despite: tuple[str, ...],
+    budget_s: float | None,
+    as_json: bool = False,
+) -> int:
     """Continue a tuning and print its results; returns the exit code."""
     from weighbridge.tuning import session
 
-    return _finish(session.resume(folder, doing, despite=despite, budget_s=budget_s), doing)
+    return _finish(
+        session.resume(folder, doing, despite=despite, budget_s=budget_s), doing, as_json=as_json
+    )
 
 
 def print_tunings(screen: Console) -> None:
@@ -193,15 +217,17 @@ def print_settings(prepared: PreparedTuning, screen: Console, *, attest: bool) -
         print_line(screen, sentence)
 
 
-def _finish(outcome: TuningOutcome, doing: Doing) -> int:
+def _finish(outcome: TuningOutcome, doing: Doing, *, as_json: bool) -> int:
     """Print the results; returns 4 if nothing may be ranked, else 0."""
     from weighbridge.results_output import show_results
 
-    show_results(outcome.derived, doing.screen, pictures=doing.pictures)
     compared = outcome.table is None or any(
         effect.ratio is not None for one in outcome.table.entries for effect in one.effects
     )
-    return EXIT_FINE if compared else EXIT_INVALID
+    code = EXIT_FINE if compared else EXIT_INVALID
+    return show_results(
+        outcome.derived, doing.screen, code, pictures=doing.pictures, as_json=as_json
+    )
 
 
 def _folder(name: str, changes: Changes, out: Path) -> Path:

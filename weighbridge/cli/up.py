@@ -9,11 +9,12 @@ from functools import partial
 
 import click
 
+from weighbridge.cli import complete
 from weighbridge.cli.options import hardware, introduce
 
 
 @click.command("up")
-@click.argument("layout")
+@click.argument("layout", shell_complete=complete.layouts)
 @hardware
 def command(layout: str, hardware: str | None) -> None:
     """Start LAYOUT (a file, or NAME[@RELEASE][:KEY=VALUE]... of one that ships), verify it, and

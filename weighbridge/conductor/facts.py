@@ -45,7 +45,7 @@ def _version(name: str) -> str:
 
 
 def _read(path: Path) -> str:
-    return path.read_text().strip().replace("\t", " ") if path.exists() else ""
+    return path.read_text("utf-8", "replace").strip().replace("\t", " ") if path.exists() else ""
 
 
 def _os_release() -> str:

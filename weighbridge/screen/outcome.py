@@ -14,7 +14,7 @@ from rich.table import Table
 
 from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
-from weighbridge.results.analysis.findings import Finding, headline
+from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.power_mark import CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
@@ -60,8 +60,8 @@ def print_outcome(derived: Derived, console: Console) -> None:
         _print_rates(derived.found, console)
     for sentence in (*derived.overload, *derived.outages.sentences):
         print_line(console, sentence, "bold")
-    if comparison.subjects:
-        print_line(console, f"{headline(derived.findings)}.", "bold")
+    if derived.answer:
+        print_line(console, derived.answer, "bold")
     if rows:
         _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
     for reason in derived.reasons:

@@ -32,12 +32,12 @@ class InertConsole(Console):
             )
 
 
-def console() -> Console:
-    """A console as wide as the terminal."""
-    found = InertConsole()
+def console(*, stderr: bool = False) -> Console:
+    """A console as wide as the terminal, on stdout, or on stderr beside a document there."""
+    found = InertConsole(stderr=stderr)
     if found.is_terminal or "COLUMNS" in os.environ:
         return found
-    return InertConsole(width=WIDTH_ELSEWHERE)
+    return InertConsole(stderr=stderr, width=WIDTH_ELSEWHERE)
 
 
 def print_line(console: Console, text: str, style: str = "") -> None:

@@ -33,7 +33,7 @@ _LISTED: Final = 12
 
 def print_tuning(result: TuningResult, derived: Derived, console: Console) -> None:
     """Print the table of trials and its sentences."""
-    print_line(console, f"{result.headline}.", "bold")
+    print_line(console, derived.answer, "bold")
     lines = setting_lines(result)
     if lines:
         console.print(_table(result, lines, console.width))

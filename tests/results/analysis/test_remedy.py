@@ -127,3 +127,19 @@ def test_the_command_of_a_resumed_run_is_made_from_its_plan(
         == "weighbridge compare --suite made-up --layouts rgw-beast,swift --hardware lab-made-up "
         "--repeats 5"
     )
+
+
+def test_a_line_with_short_windows_needs_longer_ones_by_its_own_option(
+    plan: ResolvedPlan,
+) -> None:
+    line = ("weighbridge", "compare", "--s3", "a=http://a", "--s3", "b=http://b")
+    short = comparison("provisional", "steadiness not known")
+    for argv in (line, (*line, "--duration", "5s")):
+        found = remedy(short, plan, argv)
+        assert found is not None
+        assert found.command == f"{' '.join(line)} --duration 20s"
+    long = plan.suite.workloads[0].model_copy(update={"runtime": 20.0})
+    suite = plan.suite.model_copy(update={"workloads": (long,)})
+    again = remedy(short, plan.model_copy(update={"suite": suite}), line)
+    assert again is not None
+    assert again.command == ""

@@ -56,7 +56,7 @@ def test_a_store_is_asked_and_nothing_is_left_in_it(store: MemoryStore, tmp_path
     done = ran(tmp_path, *ONLY, "--out", str(tmp_path / "out"), "--json")
     assert done.exception is None, done.exception
     assert done.return_value == 0
-    (layout,) = json.loads(done.output)["layouts"]
+    (layout,) = json.loads(done.stdout)["layouts"]
     assert {key: one["outcome"] for key, one in layout["answers"].items()} == {
         "s3-delete": "works",
         "s3-versions": "works",
@@ -72,7 +72,7 @@ def test_what_is_dangerous_is_asked_of_a_running_gateway_only_on_request(
 ) -> None:
     done = ran(tmp_path, "--only", "swift-formpost", "--dangerous", "--json")
     assert done.return_value == 0
-    assert json.loads(done.output)["layouts"][0]["answers"]["swift-formpost"]["outcome"] == "works"
+    assert json.loads(done.stdout)["layouts"][0]["answers"]["swift-formpost"]["outcome"] == "works"
 
 
 def test_the_table_has_marks_and_the_reasons_of_what_is_wrong(
@@ -100,7 +100,7 @@ def test_a_store_that_dies_is_named_and_the_command_ends_with_3(
     store.server.between = crash
     done = ran(tmp_path, "--only", "s3-delete,s3-copy,swift-put", "--json")
     assert done.return_value == EXIT_TARGET
-    (layout,) = json.loads(done.output)["layouts"]
+    (layout,) = json.loads(done.stdout)["layouts"]
     outcomes = {key: one["outcome"] for key, one in layout["answers"].items()}
     assert outcomes == {"s3-delete": "works", "s3-copy": "unknown", "swift-put": "unknown"}
     assert layout["died"]

@@ -1,0 +1,156 @@
+"""Documents that verbs print with `--json`: alone on stdout, valid, and in docs/json.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fake_run import fake_run
+from tests.weighbridge.cli.compared_runs import SMALL, another
+from weighbridge.common.json_document import JsonDocument
+from weighbridge.documents import (
+    ComparedRunsDocument,
+    DoctorDocument,
+    DurabilityDocument,
+    LeadsDocument,
+    ParameterOfGateway,
+    RequirementSeen,
+    ShippedLayout,
+    TopologiesDocument,
+)
+from weighbridge.file_lists import HardwareDocument, SuitesDocument
+from weighbridge.plan_outline import OutlinedLayout, OutlinedWorkload, PlanOutline
+from weighbridge.run_document import RunDocument
+from weighbridge.run_list import ListedRun, RunsDocument
+from weighbridge.topologies.parameters import field_texts
+
+RunCli = Callable[..., tuple[int, str, str]]
+ROOT = Path(__file__).parents[3]
+DOCUMENTS: tuple[type[JsonDocument], ...] = (
+    RunDocument,
+    PlanOutline,
+    ComparedRunsDocument,
+    LeadsDocument,
+    DurabilityDocument,
+    RunsDocument,
+    SuitesDocument,
+    HardwareDocument,
+    TopologiesDocument,
+    DoctorDocument,
+)
+PARTS = (
+    OutlinedLayout,
+    OutlinedWorkload,
+    ListedRun,
+    ShippedLayout,
+    ParameterOfGateway,
+    RequirementSeen,
+)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two runs of the same thing."""
+    runs = tmp_path_factory.mktemp("runs")
+    return fake_run(runs, workloads=[SMALL], telemetry=False).folder, another(runs, 1)
+
+
+def test_compared_runs_are_one_document_with_all_else_on_stderr(
+    pair: tuple[Path, Path], run_cli: RunCli
+) -> None:
+    code, out, said = run_cli("compare-runs", *pair, "--json")
+    found = ComparedRunsDocument.model_validate_json(out)
+    assert (code, found.exit_code) == (0, 0)
+    assert (found.a, found.b) == tuple(folder.name for folder in pair)
+    assert found.comparison.effects
+    assert "The same in both" in said
+
+
+def test_leads_of_two_runs_are_one_document(pair: tuple[Path, Path], run_cli: RunCli) -> None:
+    code, out, said = run_cli("compare-runs", *pair, "--leads", "--json")
+    found = LeadsDocument.model_validate_json(out)
+    assert (code, found.exit_code) == (0, 0)
+    assert {one.run for each in found.leads for one in each.runs} == {"A", "B"}
+    assert "•" in said
+
+
+def test_a_plan_is_one_document(run_cli: RunCli, tmp_path: Path) -> None:
+    ends = ("--s3", "a=http://a.example", "--s3", "b=http://b.example")
+    code, out, said = run_cli("compare", *ends, "--dry-run", "--json", "--out", tmp_path)
+    found = PlanOutline.model_validate_json(out)
+    assert code == 0
+    assert [one.about for one in found.layouts] == [
+        "S3 at http://a.example",
+        "S3 at http://b.example",
+    ]
+    assert found.steps == 2 * sum(len(one.workers) for one in found.workloads)
+    assert found.estimated_s > sum(
+        2 * len(one.workers) * (one.warmup_s + one.window_s) for one in found.workloads
+    )
+    assert "n = 1: no difference can be claimed" in found.claim
+    assert "this-machine: " in said
+
+
+def test_layouts_and_requirements_are_documents(run_cli: RunCli) -> None:
+    code, out, _ = run_cli("topologies", "swift", "--json")
+    found = TopologiesDocument.model_validate_json(out)
+    assert code == 0
+    releases = {one.name: one.releases for one in found.layouts}
+    assert releases["swift"] == ("swift-2.30", "swift-2.26", "swift-2.35", "swift-2.38")
+    assert "rgw-beast" not in releases
+    assert {one.gateway for one in found.parameters} == {"swift"}
+    code, out, said = run_cli("doctor", "--hardware", "this-machine", "--json")
+    needed = DoctorDocument.model_validate_json(out)
+    assert (code, needed.exit_code, needed.hardware) == (0, 0, "this-machine")
+    assert [one.name for one in needed.requirements if one.optional] == ["perf"]
+    assert "this machine can run this-machine" in said
+
+
+def test_the_plan_of_a_study_is_one_document(run_cli: RunCli) -> None:
+    code, out, said = run_cli("study", "ornl-2013", "--dry-run", "--json")
+    found = PlanOutline.model_validate_json(out)
+    assert code == 0
+    assert found.steps > 0
+    assert "ornl-2013" in said
+
+
+@pytest.mark.parametrize(
+    "words", [("study", "--list"), ("tune", "--list"), ("tune", "haproxy", "--dry-run")]
+)
+def test_what_has_no_document_is_refused_with_json(run_cli: RunCli, words: tuple[str, ...]) -> None:
+    code, out, said = run_cli(*words, "--json")
+    assert (code, out) == (2, "")
+    assert "--json" in said
+
+
+def test_a_refusal_prints_no_document(run_cli: RunCli) -> None:
+    code, out, said = run_cli("compare", "--s3", "a=nowhere", "--json")
+    assert (code, out) == (2, "")
+    assert "give a URL such as" in said
+
+
+def rows() -> Iterator[str]:
+    """The lines of the page's tables."""
+    for model in (*DOCUMENTS, *PARTS):
+        for name, field in model.model_fields.items():
+            if name not in JsonDocument.model_fields and (text := field_texts(model).get(name)):
+                yield f"| `{name}` | {text} |"
+            assert field is not None
+
+
+@pytest.mark.parametrize("model", DOCUMENTS)
+def test_every_document_and_all_of_its_fields_are_described(model: type[JsonDocument]) -> None:
+    page = (ROOT / "docs" / "json.md").read_text()
+    name = model.model_fields["document"].default
+    (section,) = re.findall(rf'(?ms)^## `"{name}"`.*?(?=^## |\Z)', page)
+    for field in model.model_fields:
+        if field not in JsonDocument.model_fields:
+            assert f"| `{field}` |" in section, field
+
+
+def test_the_meanings_of_fields_are_those_of_the_records() -> None:
+    page = (ROOT / "docs" / "json.md").read_text()
+    assert [row for row in rows() if row not in page] == []

@@ -1,0 +1,39 @@
+"""`weighbridge runs`: the runs of a folder, the newest first.
+
+Raises UsageError if there is no such folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weighbridge.cli.options import as_json
+
+
+@click.command("runs")
+@click.argument("folder", default="runs", type=click.Path(file_okay=False, path_type=Path))
+@as_json
+def command(folder: Path, *, as_json: bool) -> None:
+    """List the runs in FOLDER (default: runs): date, suite, layouts, state and answer."""
+    from rich.markup import escape
+
+    from weighbridge.results_output import print_document
+    from weighbridge.run_list import runs_below
+    from weighbridge.screen.terminal import console, new_table, print_line
+
+    found = runs_below(folder)
+    if as_json:
+        print_document(found)
+        return
+    screen = console()
+    table = new_table("run", "begun (UTC)", "suite", "layouts", "state", "answer")
+    table.columns[0].no_wrap = True
+    for one in found.runs:
+        begun = one.created_at[:16].replace("T", " ")
+        cells = (one.folder, begun, one.suite, " ".join(one.layouts), one.state, one.answer)
+        table.add_row(*map(escape, cells))
+    screen.print(table)
+    for text in found.unreadable:
+        print_line(screen, text, "yellow")

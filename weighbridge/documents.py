@@ -1,0 +1,104 @@
+"""What verbs that compare runs, cut power, or look at what is there, print with `--json`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from weighbridge.common.json_document import JsonDocument
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.across_runs.guard import Difference, Guarded
+from weighbridge.results.analysis.across_runs.leads_by_run import LeadsByRun
+from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.durability import LayoutDurability
+
+
+class ComparedRunsDocument(JsonDocument):
+    """What `compare-runs` prints."""
+
+    document: Literal["compared runs"] = "compared runs"
+    a: str
+    """Names of the two runs."""
+    b: str
+    guarded: Guarded
+    """Facts that are the same in both, that are not known, and that differ."""
+    comparison: Comparison
+    """Each effect with its tests, as in comparison.json."""
+    lost: tuple[str, ...]
+    """What was comparable in A and is not in B."""
+
+
+class LeadsDocument(JsonDocument):
+    """What `compare-runs --leads` prints."""
+
+    document: Literal["leads"] = "leads"
+    a: str
+    """Names of the two runs."""
+    b: str
+    differences: tuple[Difference, ...]
+    """Facts in which the runs differ."""
+    leads: tuple[LeadsByRun, ...]
+
+
+class DurabilityDocument(JsonDocument):
+    """What `durability` prints."""
+
+    document: Literal["durability"] = "durability"
+    layouts: tuple[LayoutDurability, ...]
+    failed: tuple[str, ...] = ()
+    """Layouts that could not be tried to the end, and why."""
+
+
+class RequirementSeen(Record):
+    """Something that hosts need, and whether it is there."""
+
+    host: str
+    """A real host; empty: this machine."""
+    name: str
+    found: bool
+    optional: bool = False
+    """Whether only some options need it."""
+    why: str
+    remedy: str
+    """How to get it."""
+
+
+class DoctorDocument(JsonDocument):
+    """What `doctor` prints."""
+
+    document: Literal["doctor"] = "doctor"
+    hardware: str
+    requirements: tuple[RequirementSeen, ...]
+    """What this machine, and real hosts, need for the hardware; exit code 2 if anything that is not
+    optional is missing.
+    """
+
+
+class ShippedLayout(Record):
+    """A layout that ships."""
+
+    name: str
+    about: str
+    gateway: str
+    releases: tuple[str, ...]
+    """Its own first, then others that have its settings."""
+
+
+class ParameterOfGateway(Record):
+    """A setting of layouts of one gateway."""
+
+    gateway: str
+    key: str
+    """Dotted, below `settings`."""
+    kind: str
+    default: str
+    about: str
+
+
+class TopologiesDocument(JsonDocument):
+    """What `topologies` prints."""
+
+    document: Literal["topologies"] = "topologies"
+    layouts: tuple[ShippedLayout, ...]
+    """The layouts that ship."""
+    parameters: tuple[ParameterOfGateway, ...]
+    """Every setting of their gateways, with its default."""

@@ -1,0 +1,147 @@
+"""What a comparison would do, how long that takes, and what it could claim; starts nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from rich.console import Console
+from rich.markup import escape
+
+from weighbridge.budget import claim
+from weighbridge.common.json_document import JsonDocument
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.conductor.plan import Plan
+from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.screen.terminal import new_table, print_line
+from weighbridge.spread import RepeatScatter
+
+
+class OutlinedLayout(Record):
+    """A layout that would be measured."""
+
+    name: str
+    about: str
+    gateway: str
+    release: str
+    control_of: str | None = None
+    """The layout that it is an A/A control of."""
+
+
+class OutlinedWorkload(Record):
+    """A workload of one pass over all layouts."""
+
+    name: str
+    api: str
+    driver: str
+    layer: str | None
+    """The layer below or beside gateways that is loaded; None: the gateways."""
+    operations: dict[str, float]
+    """Weights."""
+    object_size_bytes: NonNegativeFloat
+    """Of drawn sizes the expected mean."""
+    objects: NonNegativeInt
+    """How many are written before its steps."""
+    workers: tuple[PositiveInt, ...]
+    warmup_s: NonNegativeFloat
+    window_s: NonNegativeFloat
+
+
+class PlanOutline(JsonDocument):
+    """What `compare --dry-run` prints."""
+
+    document: Literal["plan"] = "plan"
+    suite: str
+    hardware: str
+    layouts: tuple[OutlinedLayout, ...]
+    workloads: tuple[OutlinedWorkload, ...]
+    repeats: PositiveInt
+    deployments: PositiveInt
+    """How often a layout is started; endpoints that already run are visited so often."""
+    steps: NonNegativeInt
+    """Steps in all; with --find at most."""
+    estimated_s: NonNegativeFloat
+    """Estimated time for all, report included."""
+    claim: str
+    """What it could claim, in a sentence."""
+
+
+def outline(plan: Plan, spread: RepeatScatter) -> PlanOutline:
+    """The outline of a plan; `spread`: how far repeats scatter here."""
+    ways = {(way.driver, way.api, way.layer): way for ways in plan.passes.values() for way in ways}
+    return PlanOutline(
+        suite=plan.suite.name,
+        hardware=plan.hardware.name,
+        layouts=tuple(
+            OutlinedLayout(
+                name=one.name,
+                about=one.about,
+                gateway=one.gateway,
+                release=one.release,
+                control_of=plan.twins.get(one.name),
+            )
+            for one in plan.layouts
+        ),
+        workloads=tuple(
+            OutlinedWorkload(
+                name=one.name,
+                api=way.api,
+                driver=way.driver,
+                layer=way.layer,
+                operations=dict(one.operations),
+                object_size_bytes=one.objects.mean_bytes,
+                objects=one.objects.count if one.needs_objects else 0,
+                workers=one.workers,
+                warmup_s=one.warmup,
+                window_s=one.runtime,
+            )
+            for way in ways.values()
+            for one in way.workloads
+        ),
+        repeats=plan.suite.repeats,
+        deployments=len(plan.visits),
+        steps=plan.steps,
+        estimated_s=TimeEstimate.of(plan).left_s() + REPORTING_S,
+        claim=claim(plan, spread),
+    )
+
+
+def print_plan(found: PlanOutline, screen: Console) -> None:
+    """Print an outline."""
+    table = new_table("layout", "gateway", "release", "what it is")
+    for layout in found.layouts:
+        about = layout.about
+        if layout.control_of is not None:
+            about = f"A/A control of {layout.control_of}"
+        table.add_row(*map(escape, (layout.name, layout.gateway, layout.release, about)))
+    screen.print(table)
+    right = ("size", "objects", "workers", "warm-up", "window")
+    table = new_table("workload", "by", "operations", *right, right=right)
+    for one in found.workloads:
+        operations = ", ".join(one.operations)
+        if len(one.operations) > 1:
+            operations = ", ".join(f"{name} {weight:g}" for name, weight in one.operations.items())
+        table.add_row(
+            escape(one.name),
+            f"{one.driver}, {one.layer or one.api}",
+            operations,
+            show_bytes(one.object_size_bytes),
+            f"{one.objects:,}" if one.objects else UNKNOWN,
+            " ".join(map(str, one.workers)),
+            f"{one.warmup_s:g} s",
+            f"{one.window_s:g} s",
+        )
+    screen.print(table)
+    print_line(
+        screen,
+        f"{_many(found.repeats, 'repeat')} on {found.hardware}: "
+        f"{_many(found.deployments, 'visit')}, {_many(found.steps, 'step')}, about "
+        f"{show_duration(found.estimated_s)} in all",
+    )
+    print_line(screen, found.claim)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
