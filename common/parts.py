@@ -8,8 +8,10 @@ from typing import Final, Literal, get_args
 
 from weighbridge.common.document import did_you_mean
 
-Role = Literal["gateway-daemon", "storage-daemon", "storage-host"]
-"""What any layout has: a radosgw or Swift proxy; an OSD or object server; a host of the latter."""
+Role = Literal["gateway-daemon", "storage-daemon", "storage-host", "storage-disk"]
+"""What any layout has: a radosgw or Swift proxy; an OSD or object server; a host of the latter; a
+disk that keeps objects.
+"""
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 
@@ -24,17 +26,24 @@ class Part:
     lone: str = ""
     """Why nothing is left to measure without it, such as `the only mon`; empty: there are others.
     """
+    disks: tuple[str, ...] = ()
+    """Those of its host that it keeps data on: `/dev/wb0`."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a fault happens to: one service of a host, or a host with all of its services."""
+    """What a fault happens to: one service of a host, a disk of it, or a host with all of its
+    services.
+    """
 
     host: str
     service: str | None = None
+    disk: str | None = None
+    """`/dev/wb0`."""
 
     def __str__(self) -> str:
-        return self.host if self.service is None else f"{self.host}/{self.service}"
+        part = self.service or (self.disk or "").removeprefix("/dev/")
+        return f"{self.host}/{part}" if part else self.host
 
 
 def targets(parts: Sequence[Part], what: str) -> tuple[Target, ...]:
@@ -45,10 +54,14 @@ def targets(parts: Sequence[Part], what: str) -> tuple[Target, ...]:
     if what == "storage-host":
         hosts = dict.fromkeys(one.host for one in parts if one.role == "storage-daemon")
         found = [Target(host) for host in hosts]
+    elif what == "storage-disk":
+        storing = [one for one in parts if one.role == "storage-daemon"]
+        found = [Target(one.host, disk=disk) for one in storing for disk in one.disks]
     elif what in ROLES:
         found = [Target(one.host, one.service) for one in parts if one.role == what]
     else:
         found = [_named(parts, what)]
+    found = list(dict.fromkeys(found))
     if not found:
         raise ValueError(f"it has no {what}")
     fit = [one for one in found if not _lone(parts, one)]
@@ -62,19 +75,36 @@ def _named(parts: Sequence[Part], what: str) -> Target:
     hosts = list(dict.fromkeys(one.host for one in parts))
     if host not in hosts:
         raise ValueError(f"it has no service on {host!r}{did_you_mean(host, [*hosts, *ROLES])}")
+    disks = {
+        disk.removeprefix("/dev/"): disk for one in parts if one.host == host for disk in one.disks
+    }
+    if service in disks:
+        return Target(host, disk=disks[service])
     services = [one.service for one in parts if one.host == host]
     if service and service not in services:
-        raise ValueError(f"{host} has no service {service!r}{did_you_mean(service, services)}")
+        known = [*services, *disks]
+        raise ValueError(f"{host} has no {service!r}{did_you_mean(service, known)}")
     return Target(host, service or None)
+
+
+def parts_of(parts: Sequence[Part], target: Target) -> tuple[Part, ...]:
+    """Those that a target is, or that keep data on it."""
+    return tuple(
+        one
+        for one in parts
+        if one.host == target.host
+        and target.service in {None, one.service}
+        and (target.disk is None or target.disk in one.disks)
+    )
 
 
 def _lone(parts: Sequence[Part], target: Target) -> str:
     """Why a target may not die; empty if it may."""
-    mine = [one for one in parts if one.host == target.host]
-    lone = [one.lone for one in mine if target.service in {None, one.service} and one.lone]
+    mine = parts_of(parts, target)
+    lone = [one.lone for one in mine if one.lone]
     if lone:
         return f"{lone[0]} is there" if target.service is None else f"it is {lone[0]}"
     served = {one.host for one in parts if one.role == "gateway-daemon"}
-    if target.service is None and served <= {target.host}:
+    if target.service is None and target.disk is None and served <= {target.host}:
         return "all its gateway daemons are there"
     return ""

@@ -231,11 +231,11 @@ class RunningGateway(ABC):
         return ()
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        """Start its services on hosts that lost power; they answer when it returns.
+        """Start its services on hosts that lost power, on what their disks have; they answer when
+        it returns. `names` may have hosts on which it has none.
 
-        `names` may have hosts on which it has none. Nothing is made anew: what their disks have is
-        what there is. Raises UsageError if this kind cannot; ServiceFailed or CommandFailed when a
-        service does not come back.
+        Raises UsageError if this kind cannot; ServiceFailed or CommandFailed when a service does
+        not come back.
         """
         raise UsageError("this gateway cannot be started again after a power cut")
 
@@ -245,6 +245,12 @@ class RunningGateway(ABC):
         Raises ServiceFailed or CommandFailed.
         """
         start(daemons)
+
+    def mend_disk(self, host: str, disk: str) -> None:
+        """Have services run again on a disk of a host that failed and answers again. Raises as
+        `start_again`.
+        """
+        raise UsageError("this gateway does not run on disks of its hosts")
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this; changes nothing.
@@ -264,9 +270,7 @@ class RunningGateway(ABC):
         Raises UsageError when it cannot be done in this scope; ServiceFailed, CommandFailed or
         VerificationFailed when a daemon fails with these settings: it can then be changed again.
         """
-        raise UsageError(
-            f"nothing of this gateway can be changed while it is running, as {scope} would"
-        )
+        raise UsageError(f"nothing of this gateway can be changed while it runs, as {scope} would")
 
 
 class Gateway(ABC):
@@ -286,9 +290,7 @@ class Gateway(ABC):
     release: str
     """Name of the release, one of `releases`."""
     fault_settings: ClassVar[Mapping[str, object]] = {}
-    """Settings, by dotted key, of layouts whose workloads have faults, unless the command names
-    them: those that ship are for stores that are whole.
-    """
+    """Settings, by dotted key, for workloads with faults, unless the command names them."""
     cluster: Record | None = None
     """The planned deployment, where it can be changed while it runs; its class shows the kind."""
 

@@ -216,7 +216,7 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
         for old in winner.iterdir():
             if not old.is_dir():
                 old.unlink()
-    for fragment in result.winner.fragments if result.winner is not None else ():
+    for fragment in result.to_paste:
         write_atomically(winner / fragment.name, fragment.text, folder=store.folder)
     write_atomically(page, tuning_page(data, result, shown))
     return Derived(

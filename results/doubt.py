@@ -82,6 +82,13 @@ def doubt_words(doubts: Sequence[Doubt]) -> str:
     return "; ".join(dict.fromkeys(f"{one.what}: {one.words}" for one in doubts))
 
 
+def doubt_brief(doubts: Sequence[Doubt]) -> str:
+    """`not comparable: machine busy, few repeats`; empty without doubts."""
+    grade = "not comparable" if graves(doubts) else "provisional"
+    words = ", ".join(dict.fromkeys(one.what for one in doubts))
+    return f"{grade}: {words}" if words else ""
+
+
 def doubt_text(one: Doubt) -> str:
     """One doubt in exported data: `grave: hosts differ: CPU of gateway-1 ...`, or with its metrics
     `mild (p90, max): ...`.

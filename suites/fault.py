@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from weighbridge.common.parts import ROLES
+from weighbridge.common.parts import ROLES, Role
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 
-FaultWay = Literal["kill", "silence", "unplug"]
+FaultWay = Literal["kill", "silence", "unplug", "fail"]
 """`kill`: processes end at once (SIGKILL), and their kernel closes their sockets and refuses new
 connections. `silence`: a host's power is cut; nobody hears of it but by waiting. `unplug`: its link
-is down, and its daemons go on.
+is down, and its daemons go on. `fail`: all I/O to a disk is an error.
 """
 BEFORE_S: Final = 5.0
 """The least time before the fault, from which the rate before it is taken."""
+DISK: Final[Role] = "storage-disk"
 AFTER_S: Final = 5.0
 """The least time from the last change to the end of the window."""
 
@@ -24,17 +25,18 @@ What = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*(/[A-Za-z0-9][A-Za-z0-9
 
 
 class Fault(Record):
-    """A daemon or a host dies while load runs, and may come back.
+    """A daemon, a host, a link or a disk fails while load runs, and may come back.
 
-    Times count from the start of the window. Exactly one of `kill`, `silence` and `unplug` says
-    what: a role, which each layout resolves, or a host, or of `kill` a service of a host
-    (`store-3/osd.2`).
+    Times count from the start of the window. Exactly one of `kill`, `silence`, `unplug` and `fail`
+    says what: a role, which each layout resolves, or a host, or of `kill` a service of a host
+    (`store-3/osd.2`), or of `fail` a disk (`store-3/wb0`).
     """
 
     at: Annotated[Seconds, Field(ge=BEFORE_S)]
     kill: What | None = None
     silence: What | None = None
     unplug: What | None = None
+    fail: What | None = None
     back: Seconds | None = None
     """None: not within the window; it is started again before the next step."""
 
@@ -42,10 +44,18 @@ class Fault(Record):
     def _sensible(self) -> Fault:
         if sum(one is not None for one in self._ways.values()) != 1:
             raise ValueError(
-                f"say one of `kill`, `silence` and `unplug`: {', '.join(ROLES)}, a host, or for "
-                "kill also HOST/SERVICE"
+                f"say one of {', '.join(self._ways)}: {', '.join(ROLES)}, a host, or for kill also "
+                "HOST/SERVICE, for fail HOST/DISK"
             )
-        if self.kill is None and ("/" in self.what or self.what.endswith("-daemon")):
+        disk = self.what == DISK or (self.way == "fail" and "/" in self.what)
+        if disk != (self.way == "fail"):
+            raise ValueError(
+                f"{self.way}: {self.what}: `fail` is for disks, and no other is: name {DISK}, or "
+                "a disk of a host, such as store-3/wb0"
+            )
+        if self.way in {"silence", "unplug"} and (
+            "/" in self.what or self.what.endswith("-daemon")
+        ):
             raise ValueError(
                 f"{self.way}: {self.what} is a daemon, and its host would answer for it: name "
                 "storage-host or a host, or say `kill`"
@@ -56,7 +66,8 @@ class Fault(Record):
 
     @property
     def _ways(self) -> dict[FaultWay, str | None]:
-        return {"kill": self.kill, "silence": self.silence, "unplug": self.unplug}
+        ways = get_args(FaultWay)
+        return {way: getattr(self, way) for way in ways}
 
     @property
     def way(self) -> FaultWay:

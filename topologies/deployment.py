@@ -185,6 +185,22 @@ class Deployment:
         """Have the links of hosts down, or up again; see Hosts. Raises UsageError, TargetError."""
         self._hosts.plug(names, on=on)
 
+    def fail_disk(self, name: str, disk: str) -> None:
+        """Let all I/O to a disk of a host fail from now on; see Hosts. Raises UsageError,
+        TargetError.
+        """
+        self._hosts.fail_disk(name, disk, on=True)
+
+    def mend_disk(self, name: str, disk: str) -> None:
+        """Have a disk of a host answer again with what it had, and the gateway's services on it run
+        again. Raises as `power_on`.
+        """
+        self._hosts.fail_disk(name, disk, on=False)
+        try:
+            self.running_gateway.mend_disk(name, disk)
+        except ServiceFailed as error:
+            raise _with_kept_log(error, self._hosts, self._kept) from error
+
     def start_again(self, names: Collection[str], say: Say) -> None:
         """Start the gateway's services on hosts that lost power and are on again. Raises as
         `power_on`.

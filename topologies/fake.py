@@ -183,6 +183,9 @@ class FakeHosts(Hosts):
     def plug(self, names: Collection[str], *, on: bool) -> None:
         """Nothing: they have no links."""
 
+    def fail_disk(self, name: str, disk: str, *, on: bool) -> None:
+        """Nothing: they have no disks."""
+
     def power_cuts(self) -> PowerCuts:
         """Cuts that take nothing from disks: what a store has in memory alone is lost."""
         return _FakePowerCuts(self, [name for name in self._hosts if name not in self._clients])

@@ -58,6 +58,12 @@ class Hosts(ABC):
         """
         raise UsageError("the links of these hosts are not this suite's to cut")
 
+    def fail_disk(self, name: str, disk: str, *, on: bool) -> None:
+        """Let all I/O to a disk of a host (`/dev/wb0`) fail from now on, or have it answer again
+        with all that it had. Raises as `power_off` does.
+        """
+        raise UsageError("the disks of these hosts are not this suite's to fail")
+
     def power_cuts(self) -> PowerCuts:
         """Cuts of all hosts but the clients at one instant, where they were started for that.
 

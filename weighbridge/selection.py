@@ -77,13 +77,15 @@ def layout_named(name: str, hardware: Hardware) -> Planned:
     return loader.load_layout(path, hardware, reference)
 
 
-def fault_layout_named(name: str, hardware: Hardware) -> Planned:
-    """The layout of a reference, as workloads with faults need it: with its gateway's
+def layout_for(suite: Suite | None, name: str, hardware: Hardware) -> Planned:
+    """The layout of a reference as a suite needs it: for workloads with faults with its gateway's
     `fault_settings`, except those that the reference sets. Its name stays.
 
     Raises as `layout_named`.
     """
     plain = layout_named(name, hardware)
+    if suite is None or all(one.fault is None for one in suite.workloads):
+        return plain
     path, reference = _layout_file(name)
     kind = type(plain.gateway)
     given = {change.path for change in reference.changes}
@@ -159,8 +161,6 @@ def select(
         read = _tried(partial(suite_files.load_changed, suite_path, overrides), refused)
     chosen, text = read or (None, "")
     hosts = _tried(partial(hardware_named, hardware), refused)
-    broken = chosen is not None and any(one.fault is not None for one in chosen.workloads)
-    named = fault_layout_named if broken else layout_named
     planned: list[Planned] = []
     if line.given and hosts is not None:
         planned += _tried(partial(endpoint_layouts, line, hosts, os.environ), refused) or ()
@@ -170,7 +170,7 @@ def select(
         one = (
             _tried(partial(_layout_file, name), refused)
             if hosts is None
-            else _tried(partial(named, name, hosts), refused)
+            else _tried(partial(layout_for, chosen, name, hosts), refused)
         )
         planned += [one] if isinstance(one, Planned) else []
     if refused or chosen is None or hosts is None:

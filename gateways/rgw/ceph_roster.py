@@ -29,6 +29,11 @@ class Osd:
     more: tuple[str, ...] = ()
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()), compare=False)
 
+    @property
+    def disks(self) -> tuple[str, ...]:
+        """All disks that it needs."""
+        return tuple(one for one in (self.device, *self.more, self.journal_disk) if one is not None)
+
 
 @dataclass(frozen=True)
 class Radosgw:

@@ -59,6 +59,19 @@ def mounts(settings: OsdSettings, osds: Sequence[Osd]) -> str:
     return "\n".join(lines)
 
 
+def remounts(settings: OsdSettings, osds: Sequence[Osd], disk: str) -> str:
+    """A script for `sh -e` that mounts the file systems again that are on a disk which failed."""
+    on_it = {JOURNALS: _mounted("xfs", disk, JOURNALS)}
+    if not any(osd.journal_disk == disk for osd in osds):
+        on_it = {}
+    if settings.objectstore == "filestore":
+        kind = settings.filestore.filesystem
+        for osd in osds:
+            if disk in {osd.device, *osd.more}:
+                on_it[_folder(osd)] = _mounted(kind, str(osd.device), _folder(osd), osd.more)
+    return "\n".join(f"umount {folder}\n{mount}" for folder, mount in on_it.items())
+
+
 def _folder(osd: Osd) -> str:
     return f"/var/lib/ceph/osd/{osd.number}"
 

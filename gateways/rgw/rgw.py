@@ -225,7 +225,10 @@ class Rgw(Gateway):
         roster, place = CephRoster(self.place, self.settings, sites), self.place
         alone = "the only radosgw" if len(roster.radosgws) == 1 else ""
         found = [Part(place.mon, "mon", lone="the only mon"), Part(place.mon, "mgr")]
-        found += [Part(one.host, f"osd.{one.number}", "storage-daemon") for one in roster.osds]
+        found += [
+            Part(one.host, f"osd.{one.number}", "storage-daemon", disks=one.disks)
+            for one in roster.osds
+        ]
         found += [Part(one.host, one.service, "gateway-daemon", alone) for one in roster.radosgws]
         return (*found, *front_parts(place))
 

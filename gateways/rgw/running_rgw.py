@@ -24,7 +24,7 @@ from weighbridge.gateways.rgw.kept import kept_bytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
 from weighbridge.gateways.rgw.names import put_names
 from weighbridge.gateways.rgw.standing import tolerance
-from weighbridge.gateways.rgw.start_again import revive, start_again
+from weighbridge.gateways.rgw.start_again import mend_disk, revive, start_again
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.tolerance import Tolerance
@@ -127,6 +127,10 @@ class RunningRgw(RunningGateway):
     def revive(self, daemons: Sequence[Daemon]) -> None:
         """See RunningGateway. OSDs are up again when it returns."""
         revive(self._state, daemons)
+
+    def mend_disk(self, host: str, disk: str) -> None:
+        """See RunningGateway."""
+        mend_disk(self._state, host, disk)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See RunningGateway. Raises UsageError, CommandFailed."""

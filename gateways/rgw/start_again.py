@@ -78,6 +78,22 @@ def revive(state: CephState, daemons: Sequence[Daemon]) -> None:
     _restore_poll(osds, state.cluster.settings)
 
 
+def mend_disk(state: CephState, host: str, disk: str) -> None:
+    """Start the OSDs of a disk that failed and answers again: one that saw an error has ended, and
+    no other may go on.
+
+    Raises ServiceFailed or CommandFailed.
+    """
+    planned = [one for one in state.roster.osds if one.host == host and disk in one.disks]
+    names = {f"osd.{one.number}" for one in planned}
+    osds = [one for one in state.store if one.service.name in names]
+    for one in osds:
+        one.host.kill(one.service.name)
+    script = objectstore.remounts(state.cluster.settings.osd, planned, disk)
+    state.hosts[host].run(["sh", "-ec", script], timeout_s=120)
+    revive(state, osds)
+
+
 def restore_intervals(mon_host: Host, osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
     """Give the running mgr and OSDs the default intervals that would have slowed their start."""
     reports = [_set(name, value) for name, value in MGR_INTERVALS_S.items()]

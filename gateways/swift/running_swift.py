@@ -27,7 +27,7 @@ from weighbridge.gateways.swift.below import RESELLER
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
-from weighbridge.gateways.swift.start_again import revive, start_again
+from weighbridge.gateways.swift.start_again import mend_disk, revive, start_again
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
@@ -98,6 +98,10 @@ class RunningSwift(RunningGateway):
     def revive(self, daemons: Sequence[Daemon]) -> None:
         """See RunningGateway."""
         revive(self._state, daemons)
+
+    def mend_disk(self, host: str, disk: str) -> None:
+        """See RunningGateway."""
+        mend_disk(self._state, host, disk)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See RunningGateway."""

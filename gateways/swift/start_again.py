@@ -46,6 +46,25 @@ def revive(state: SwiftState, daemons: Sequence[Daemon]) -> None:
     _start(state, daemons, {}, lambda _: None)
 
 
+def mend_disk(state: SwiftState, host: str, disk: str) -> None:
+    """Mount a disk again that failed and answers again, and start what keeps data on its host: its
+    file system shuts down at an error of its log, until it is mounted again.
+
+    Raises ServiceFailed or CommandFailed.
+    """
+    mine = [one for one in state.daemons if one.host.name == host]
+    others = {SYSLOG, MEMCACHED, *filter(is_proxy, [one.service.name for one in mine])}
+    daemons = [one for one in mine if one.service.name not in others]
+    for one in daemons:
+        one.host.kill(one.service.name)
+    site = state.hosts[host]
+    roster = SwiftRoster(state.cluster.place, state.cluster.settings, state.hosts)
+    folders = dict(zip(site.disks, roster.folders(site), strict=False))[disk]
+    lines = [*(f"umount {one}" for one in reversed(folders)), *_mounted(disk, folders)]
+    site.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
+    revive(state, daemons)
+
+
 def _start(
     state: SwiftState,
     daemons: Sequence[Daemon],
@@ -75,15 +94,19 @@ def mounts(roster: SwiftRoster, host: Host) -> list[str]:
     """Shell lines that mount the disks of a storage host."""
     script = []
     for disk, folders in zip(host.disks, roster.folders(host), strict=False):
-        options = "noatime,nodiratime,logbufs=8"
-        script.append(f"mkdir -p {folders[0]} && mount -t xfs -o {options} {disk} {folders[0]}")
+        script += _mounted(disk, folders)
+    return script
+
+
+def _mounted(disk: str, folders: Sequence[str]) -> list[str]:
+    options = "noatime,nodiratime,logbufs=8"
+    return [
+        f"mkdir -p {folders[0]} && mount -t xfs -o {options} {disk} {folders[0]}",
         # The only disk of a host also has the databases: the same file system, mounted in both
         # places.
-        script += [
-            f"mkdir -p {other} && mount --bind {folders[0]} {other}" for other in folders[1:]
-        ]
-        script.append(f"chown swift:swift {' '.join(folders)}")
-    return script
+        *(f"mkdir -p {other} && mount --bind {folders[0]} {other}" for other in folders[1:]),
+        f"chown swift:swift {' '.join(folders)}",
+    ]
 
 
 def run_prepared(host: Host, script: Sequence[str]) -> None:

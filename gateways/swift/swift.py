@@ -232,8 +232,15 @@ class Swift(Gateway):
         found = [Part(one.host, one.service, "gateway-daemon", alone) for one in roster.proxies]
         found += [Part(name, "memcached") for name in place.proxy]
         for name in place.storage:
-            found.append(Part(name, "object-server", "storage-daemon"))
-            found += [Part(name, f"{one}-server") for one in SERVERS if one != "object"]
+            found += [
+                Part(
+                    name,
+                    f"{one}-server",
+                    "storage-daemon" if one == "object" else None,
+                    disks=roster.disks(sites[name], one),
+                )
+                for one in SERVERS
+            ]
         return (*found, *front_parts(place))
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:

@@ -84,6 +84,14 @@ class SwiftRoster:
             return [(f"{config.OBJECTS}/d0", first)]
         return [(first,), *((f"{config.OBJECTS}/d{index}",) for index in range(count - 1))]
 
+    def disks(self, store: Site, server: str) -> tuple[str, ...]:
+        """The disks of a storage host that a server keeps data on."""
+        return tuple(
+            disk
+            for disk, folders in zip(store.disks, self.folders(store), strict=False)
+            if any(_keeps(folder, server) for folder in folders)
+        )
+
     @property
     def devices(self) -> tuple[Device, ...]:
         """All disks of all rings."""
@@ -103,9 +111,18 @@ class SwiftRoster:
         )
 
     def _names(self, store: Site, server: str) -> list[str]:
-        names = [folder.rsplit("/", 1)[-1] for folders in self.folders(store) for folder in folders]
-        return [name for name in names if name.startswith("db") != (server == "object")]
+        return [
+            folder.rsplit("/", 1)[-1]
+            for folders in self.folders(store)
+            for folder in folders
+            if _keeps(folder, server)
+        ]
 
     def _port(self, server: str, index: int) -> int:
         own = server == "object" and self._settings.object.servers_per_port > 0
         return config.DISK_PORT + index if own else config.PORTS[server]
+
+
+def _keeps(folder: str, server: str) -> bool:
+    """Whether a server keeps data in a folder of `SwiftRoster.folders`."""
+    return folder.startswith(f"{config.DATABASES}/") != (server == "object")

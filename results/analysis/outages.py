@@ -27,7 +27,7 @@ from weighbridge.results.analysis.steps.outages import (
 )
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import class_words
-from weighbridge.results.doubt import Doubt, PairDoubt, few, graves
+from weighbridge.results.doubt import Doubt, PairDoubt, doubt_brief, few
 from weighbridge.results.figures import counted, show_figure, upper
 from weighbridge.results.metrics import MetricKey
 from weighbridge.results.outage_figures import OutageFigures
@@ -150,6 +150,8 @@ class OutageRow(Record):
         found = self.spread(metric)
         if found is None:
             return f"{name}: unknown"
+        if after and found.most <= 1:  # no complete second was below
+            return f"{name} within a second"
         return f"{name} {'after ' if after else ''}{found.words} s"
 
 
@@ -159,6 +161,8 @@ class OutageKind(Record):
     key: str
     about: str
     rows: tuple[OutageRow, ...]
+    between: tuple[PairDoubt, ...] = ()
+    """Why layouts are not like each other."""
 
     @property
     def headline(self) -> str:
@@ -167,7 +171,9 @@ class OutageKind(Record):
         if not known:
             return upper(self.about)
         words = ", ".join(f"{found.words} s on {row.layout}" for row, found in known)
+        names = {row.layout for row, _ in known}
         doubts = [doubt for row, _ in known for doubt in row.doubts]
+        doubts += [one.doubt for one in self.between if names.issuperset(one.layouts)]
         return f"Longest stall of a worker: {words}" + (
             f" ({doubt_brief(doubts)})" if doubts else ""
         )
@@ -204,12 +210,6 @@ class Outages(Record):
         return (*found, *claims, *([total] if cells else []))
 
 
-def doubt_brief(doubts: Sequence[Doubt]) -> str:
-    """`not comparable: machine busy, few repeats`."""
-    grade = "not comparable" if graves(doubts) else "provisional"
-    return f"{grade}: {', '.join(dict.fromkeys(one.what for one in doubts))}"
-
-
 Read = Callable[[StepKey], Telemetry | None]
 
 
@@ -234,6 +234,7 @@ def outages_of(
             key=f"{kind[0]}-{kind[1]}-{kind[2]}-w{workers}",
             about=f"{names[kind]} by {counted(workers, 'worker')}, {_fault_words(same[0])}",
             rows=tuple(_row(row, steps, outages, telemetry) for row in same),
+            between=tuple(between),
         )
         for (kind, workers), same in groups.items()
     )

@@ -130,6 +130,7 @@ class RunData:
             data.comparison,
             data.rows,
             data.plan.suite.bounds,
+            data.durability,
         )
 
     @cached_property

@@ -52,7 +52,9 @@ class Outage(Record):
     way: FaultWay
     host: Annotated[str, Field(min_length=1, max_length=100)]
     services: tuple[Annotated[str, Field(max_length=100)], ...]
-    """Those that died; empty where only a link was down."""
+    """Those that died; empty where only a link was down, or a disk failed."""
+    disk: Annotated[str, Field(max_length=100)] = ""
+    """The disk that failed: `wb0`."""
     fault: Change
     back: Change | None = None
     """None: not within the window."""
@@ -64,6 +66,8 @@ class Outage(Record):
     @property
     def words(self) -> str:
         """`osd.2 on store-3 killed`."""
+        if self.way == "fail":
+            return f"disk {self.disk} of {self.host} failed"
         if self.way != "kill":
             return f"{self.host} {'silent' if self.way == 'silence' else 'unplugged'}"
         return f"{', '.join(self.services)} on {self.host} killed"

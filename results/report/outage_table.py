@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.results.analysis.outages import OutageKind, OutageRow, Spread, doubt_brief
+from weighbridge.results.analysis.outages import OutageKind, OutageRow, Spread
+from weighbridge.results.doubt import doubt_brief
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS, MetricKey
 
@@ -52,7 +53,7 @@ def _line(kind: OutageKind, row: OutageRow) -> tuple[str, ...]:
         _words(row.clean_s),
         row.error_words,
         " → ".join(map(show_figure, (sent.before_mb_s, sent.away_mb_s, sent.back_mb_s))),
-        doubt_brief(row.doubts) if row.doubts else "",
+        doubt_brief(row.doubts),
         str(row.row.repeats),
     )
 

@@ -88,6 +88,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         ),
         parameters=tuple(_notes(result, one) for one in run.tuning.parameters),
         confirmed=tuple(_confirmed(result)),
+        chosen_title="Settings to paste" if result.to_paste else "Settings that were chosen",
         confirmation_link=_link(data, result),
         invalid=tuple(_invalid(result)),
         limits=tuple(_limits(data, baseline)),

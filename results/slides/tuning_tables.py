@@ -209,12 +209,12 @@ def chosen_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
                 *(TableCell(text=text, align="right") for text in changes),
             )
         )
-    files = ", ".join(fragment.name for fragment in winner.fragments)
+    files = ", ".join(fragment.name for fragment in result.to_paste)
     foot = (
         "Effects: each setting alone, in its own trials."
         f"{f' Ready to paste: {files}, in the run’s derived/winner.' if files else ''}"
     )
-    notes = (result.winner_words, *(f"{one.name}:\n{one.text}" for one in winner.fragments))
+    notes = (result.winner_words, *(f"{one.name}:\n{one.text}" for one in result.to_paste))
     yield from _pages("chosen", title, foot, head, widths, lines, notes, look)
 
 
@@ -256,6 +256,8 @@ def confirmation_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
         f"{counted(found.repeats, 'visit')} of each, in random order, on other data than those "
         "that it was chosen by."
     )
+    if found.survival is not None:
+        foot += f" Power of the winner: {found.survival.words}."
     widths = (0.46, 0.14, 0.22, 0.18)
     yield from _pages(
         "confirmation",

@@ -11,6 +11,7 @@ from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 from weighbridge.suites.cache_policy import CachePolicy, every
+from weighbridge.suites.durability import Durability
 from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, Suite
 from weighbridge.suites.tuning.objective import Objective
 from weighbridge.suites.tuning.parameter import Parameter
@@ -66,6 +67,10 @@ class Constraints(Record):
     """Limit of the median over its trials."""
     stall: Annotated[Seconds, Field(gt=0)] | None = None
     """Limit of the longest stall of a worker in any of its trials, of workloads with a `fault`."""
+    lost: Literal[0] | None = None
+    """0: the winner may lose nothing that it acknowledged, in any power cut of the confirmation."""
+    cuts: Annotated[int, Field(ge=1, le=1000)] = Durability().cuts
+    """Power cuts of the winner, and of the baseline, with `lost: 0`."""
 
 
 class Tuning(Record):
@@ -146,6 +151,12 @@ class Tuning(Record):
         # Compared by value: a record read from a file has all its fields set.
         if self.strategy != "search" and self.search != SearchOptions():
             raise ValueError(f"search: given, but the strategy is {self.strategy}")
+        if self.constraints.lost is not None and not self.confirm:
+            raise ValueError(
+                "constraints: lost: power is cut in the confirmation, and `confirm` is 0"
+            )
+        if self.constraints.lost is None and self.constraints.cuts != Constraints().cuts:
+            raise ValueError("constraints: cuts: given without `lost: 0`")
         if self.suite is not None and self.cache != "before-step":
             raise ValueError("cache: given, but the suite has its own")
         return self
@@ -208,12 +219,20 @@ class Tuning(Record):
             "driver": DEFAULT_DRIVER,
             "layers": (),
             "age": None,
+            "durability": None,
+            "control": False,
+            "further": None,
             "repeats": self.trials.most,
             "bounds": bounds,
             "layouts": (),
             "seed": self.seed,
         }
         return base.model_copy(update=update)
+
+    def confirming(self, replayed: Suite) -> Suite:
+        """What the confirmation measures, of what the trials replay."""
+        durability = Durability(cuts=self.constraints.cuts) if self.constraints.lost == 0 else None
+        return replayed.model_copy(update={"repeats": self.confirm, "durability": durability})
 
 
 def _twice(names: Sequence[str]) -> list[str]:

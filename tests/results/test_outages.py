@@ -11,7 +11,7 @@ from fake_run import StepFaults, fake_run
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.doubt import Doubt
+from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.export.outage_tables import outages_table
 from weighbridge.results.record.outage import Seen, read_outages, record_outage
 from weighbridge.results.record.store import RunStore
@@ -85,6 +85,11 @@ def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
     assert doubted.headline == f"{kind.headline} (not comparable: machine busy)"
     assert doubted.rows[0].sentence.endswith("; not comparable: machine busy.")
     assert "not comparable: machine busy" in outage_lines([doubted])[0]
+    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
+    one, other = (row.layout for row in kind.rows)
+    for layouts, said in (((one, other), " (not comparable: hosts differ)"), ((one, "third"), "")):
+        apart = PairDoubt(layouts=layouts, doubt=differ)
+        assert kind.model_copy(update={"between": (apart,)}).headline == f"{kind.headline}{said}"
     once = row.model_copy(update={"repeats": 1, "doubts": ()})
     few = ceph.model_copy(update={"row": once})
     assert few.sentence.endswith("; provisional: few repeats.")

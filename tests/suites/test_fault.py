@@ -29,6 +29,10 @@ def test_a_fault_says_what_how_and_when() -> None:
     unplugged = workload({"at": "30s", "unplug": "store-3"}).fault
     assert unplugged is not None
     assert (unplugged.way, unplugged.what) == ("unplug", "store-3")
+    failed = workload({"at": "30s", "fail": "store-3/wb0"}).fault
+    assert failed is not None
+    assert (failed.way, failed.what) == ("fail", "store-3/wb0")
+    assert workload({"at": "30s", "fail": "storage-disk"}).fault is not None
     silent = workload({"at": "30s", "silence": "storage-host"}).fault
     assert silent is not None
     assert silent.words == "silence storage-host at 30 s, not back"
@@ -37,7 +41,10 @@ def test_a_fault_says_what_how_and_when() -> None:
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ({"at": "30s"}, "say one of `kill`, `silence` and `unplug`"),
+        ({"at": "30s"}, "say one of kill, silence, unplug, fail"),
+        ({"at": "30s", "fail": "store-3"}, "`fail` is for disks"),
+        ({"at": "30s", "fail": "storage-host"}, "`fail` is for disks"),
+        ({"at": "30s", "kill": "storage-disk"}, "kill: storage-disk: `fail` is for disks"),
         ({"at": "30s", "kill": "store-3", "silence": "store-3"}, "say one of"),
         ({"at": "30s", "silence": "store-3/osd.2"}, "is a daemon, and its host would answer"),
         ({"at": "30s", "unplug": "store-3/osd.2"}, "unplug: store-3/osd.2 is a daemon"),

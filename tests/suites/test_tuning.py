@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.suites import Durability
 from weighbridge.suites.cache_policy import Every
 from weighbridge.suites.tuning import (
     Objective,
@@ -221,6 +222,30 @@ def test_only_the_steps_of_objectives_are_replayed() -> None:
         (),
     )
     assert suite.bounds.error_share == 0.01
+    assert suite.control is False  # those of quick are of a workload that may not be replayed
+
+
+def test_power_is_cut_in_the_confirmation_alone_and_only_where_nothing_may_be_lost() -> None:
+    tuning = tuning_of(f"{SHIPPED_SUITE}constraints: {{lost: 0, cuts: 7}}\nconfirm: 3\n")
+    base = loader.suite_of(Document("tuning.yaml", SHIPPED_SUITE), tuning)
+    replayed = tuning.suite_of(base.model_copy(update={"durability": Durability()}))
+    assert replayed.durability is None
+    again = tuning.confirming(replayed)
+    assert (again.repeats, again.durability) == (3, Durability(cuts=7))
+    assert tuning_of(SHIPPED_SUITE).confirming(replayed).durability is None
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("constraints: {lost: 0}\nconfirm: 0", "power is cut in the confirmation"),
+        ("constraints: {cuts: 7}", "given without `lost: 0`"),
+        ("constraints: {lost: 1}", "Input should be 0"),
+    ],
+)
+def test_constraints_of_power_cuts_that_make_no_sense_are_refused(more: str, why: str) -> None:
+    with pytest.raises(DocumentError, match=why):
+        tuning_of(f"{SHIPPED_SUITE}{more}\n")
 
 
 def test_its_own_workloads_are_replayed_over_s3_by_default() -> None:

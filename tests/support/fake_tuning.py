@@ -31,7 +31,7 @@ from weighbridge.results.record.trial import (
     TuningStore,
 )
 from weighbridge.suites import Objects, Operation, Workload
-from weighbridge.suites.tuning import Objective, Trials, Tuning
+from weighbridge.suites.tuning import Constraints, Objective, Trials, Tuning
 
 RELEASE: Final = "none-0"
 
@@ -87,6 +87,7 @@ def fake_tuning(
     knobs: Sequence[Knob] = KNOBS,
     objectives: Sequence[Objective] = OBJECTIVES,
     workloads: Sequence[Workload] = WORKLOADS,
+    constraints: Constraints | None = None,
 ) -> RunStore:
     """The run of a tuning below `runs`, as far as its course says. Raises StoreError."""
     course = course or FakeCourse()
@@ -96,6 +97,7 @@ def fake_tuning(
         layout=BASELINE,
         workloads=tuple(workloads),
         objectives=tuple(objectives),
+        constraints=constraints or Constraints(),
         parameters=tuple(knob.parameter for knob in knobs),
         trials=Trials(least=5, most=8),
         seed=course.seed,

@@ -181,9 +181,9 @@ def machines(
     label = f"machines-{secrets.token_hex(3)}"
     folder.mkdir(parents=True, exist_ok=True)
 
-    def bundle(**parts: Any) -> Bundle:
-        if parts["image"] is None:
-            return Bundle(**parts)
+    def bundle(*switch: Any, **parts: Any) -> Bundle:
+        if switch or parts["image"] is None:
+            return Bundle(*switch, **parts)
         return Machine(**parts, systemd=parts["host"] not in plain)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -27,16 +27,16 @@ workloads:
     operations: {read: 90, write: 10}
     workers: [4]
     warmup: 1s
-    runtime: 50s
-    fault: {at: 8s, FAULT, back: 32s}
+    runtime: 26s
+    fault: {at: 6s, FAULT, back: 20s}
 """
 
 
-def outage(folder: Path, layout: str, fault: str) -> tuple[Outage, str]:
+def outage(folder: Path, layout: str, fault: str, hardware: str = "lab-cpu") -> tuple[Outage, str]:
     """The outage of the one step of a run, and the run's report."""
     path = folder / "trial.yaml"
     path.write_text(SUITE.replace("FAULT", fault))
-    words = ("--layouts", layout, "--hardware", "lab-cpu", "--no-attest", "--no-charts")
+    words = ("--layouts", layout, "--hardware", hardware, "--no-attest", "--no-charts")
     done = subprocess.run(
         [sys.executable, "-m", "weighbridge", "compare", "--suite", path, *words, "--out", folder],
         capture_output=True,
@@ -50,9 +50,9 @@ def outage(folder: Path, layout: str, fault: str) -> tuple[Outage, str]:
     assert step.measurement is not None, step
     (found,) = read_outages(run).values()
     assert found.key == step.key
-    assert 8 <= found.fault.begun_s < found.fault.done_s
+    assert 6 <= found.fault.begun_s < found.fault.done_s
     assert found.back is not None
-    assert 32 <= found.back.begun_s < found.back.done_s
+    assert 20 <= found.back.begun_s < found.back.done_s
     page = (run / "derived" / "report.html").read_text()
     assert "While something is broken" in page
     assert not leftovers.find(state=place().state)
@@ -78,9 +78,24 @@ def test_a_storage_host_of_swift_falls_silent_with_all_its_servers_and_comes_bac
     assert {"account-server", "container-server", "object-server"} <= set(found.services)
 
 
+def test_a_storage_host_of_swift_is_unplugged_and_its_servers_go_on(tmp_path: Path) -> None:
+    found, page = outage(tmp_path, "swift", "unplug: storage-host")
+    assert (found.way, found.services) == ("unplug", ())
+    assert f"{found.host} unplugged" in page
+
+
 def test_all_servers_of_a_swift_storage_host_are_killed_and_run_again_with_their_syslog(
     tmp_path: Path,
 ) -> None:
     found, _ = outage(tmp_path, "swift", "kill: storage-host")
     assert found.way == "kill"
     assert {"syslog", "account-server", "container-server", "object-server"} <= set(found.services)
+
+
+@pytest.mark.parametrize("layout", ["rgw-beast", "swift"])
+def test_a_disk_of_a_store_fails_and_its_daemons_run_again_when_it_answers(
+    tmp_path: Path, layout: str
+) -> None:
+    found, page = outage(tmp_path, layout, "fail: storage-disk", "lab-disks")
+    assert (found.way, found.disk, found.services) == ("fail", "wb0", ())
+    assert f"disk wb0 of {found.host} failed" in page

@@ -24,8 +24,8 @@ from weighbridge.topologies.loader import (
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
 STORES = "[store-1, store-2, store-3]"
-# On one host, so that a start takes seconds; and without the sixteen seconds for which an OSD that
-# is up again waits for others that may still have a lease.
+# On one host, so that a start takes seconds; and without the half minute for which the first write
+# waits for a radosgw that watches no longer.
 POOLS = (
     "{replicas: 3, min_size: 2, failure_domain: host, data_pg_num: 64, index_pg_num: 16, "
     "other_pg_num: 4}"
@@ -33,7 +33,7 @@ POOLS = (
 ONE_HOST = {
     STORES: "[store-1]",
     POOLS: "{replicas: 1, min_size: 1, failure_domain: osd, data_pg_num: 8, index_pg_num: 8, "
-    "other_pg_num: 1}\n  options: {osd: {osd_pool_default_read_lease_ratio: 0.05}}",
+    "other_pg_num: 1}\n  options: {osd: {osd_client_watch_timeout: 5}}",
     "replicas: 3\n": "replicas: 1\n",
 }
 FILESTORE = {"objectstore: bluestore": "objectstore: filestore"}

@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed, MissingPrerequisite, ServiceFailed
+from weighbridge.common.errors import (
+    CommandFailed,
+    MissingPrerequisite,
+    ServiceFailed,
+    UsageError,
+)
 from weighbridge.common.host import Host, ModelDiskCounters
 from weighbridge.environment import place
 from weighbridge.topologies.hardware import Hardware
@@ -62,6 +67,7 @@ os.fsync(disk)
 CHECK_ALL = """
 import os, sys
 disk = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(disk, 0, 0, os.POSIX_FADV_DONTNEED)
 for number in range(40):
     assert os.pread(disk, 5000, number * 7777) == bytes([number]) * 5000, number
 """
@@ -118,6 +124,29 @@ def assert_nothing_is_left(label: str, folder: Path) -> None:
     assert Cgroups().folders(group) == ()
     assert not (folder / "bundles").exists()
     assert label not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_a_disk_that_fails_answers_nothing_and_then_has_what_it_had_while_others_go_on(
+    hosts: LabHosts,
+) -> None:
+    store = hosts.hosts["store-1"]
+    first, plain, last = store.disks
+    for disk in (first, last):
+        store.run([PYTHON, "-c", WRITE_ALL, disk])
+    hosts.fail_disk("store-1", first, on=True)
+    direct = ("dd", "bs=4096", "count=1")
+    for failing in (
+        (f"if={first}", "iflag=direct", "of=/dev/null"),
+        ("if=/dev/zero", f"of={first}", "oflag=direct"),
+    ):
+        with pytest.raises(CommandFailed, match="Input/output error"):
+            store.run([*direct, *failing])
+    store.run([PYTHON, "-c", CHECK_ALL, last])
+    hosts.fail_disk("store-1", first, on=False)
+    store.run([*direct, f"if={first}", "iflag=direct", "of=/dev/null"])
+    store.run([PYTHON, "-c", CHECK_ALL, first])
+    with pytest.raises(UsageError, match="/dev/wb1 has no model, and only such a disk can fail"):
+        hosts.fail_disk("store-1", plain, on=True)
 
 
 def test_written_data_are_read_back_with_and_without_the_models_time(hosts: LabHosts) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -44,6 +45,13 @@ workloads:
     workers: [2]
     runtime: 6s
     warmup: 500ms
+  - name: daemon-dies
+    objects: {size: 16kB, containers: 2, per_container: 20}
+    operations: {read: 100}
+    workers: [2]
+    runtime: 15s
+    warmup: 500ms
+    fault: {at: 5s, kill: storage-daemon, back: 9s}
 repeats: 1
 layouts: [rgw-beast, swift]
 """
@@ -116,15 +124,25 @@ def test_rgw_and_swift_run_on_real_hosts_by_the_layouts_of_the_lab_and_leave_not
     assert {(key.layout, key.workload) for key in steps} == {
         (layout, workload)
         for layout in ("rgw-beast", "swift")
-        for workload in ("small-read", "small-write")
+        for workload in ("small-read", "small-write", "daemon-dies")
     }
     for key, step in steps.items():
         assert step.measurement is not None, key
         # Two workers whose replicated writes wait for a busy disk make few.
         assert sum(tally.count for tally in step.measurement.tallies) >= 3, key
-        assert not any(tally.failed for tally in step.measurement.tallies), key
+        if key.workload != "daemon-dies":
+            assert not any(tally.failed for tally in step.measurement.tallies), key
         assert step.measurement.load is not None
         assert [one.client for one in step.measurement.load.clients] == ["client-1", "client-2"]
+    died = {key.layout: one for key, one in read_outages(run_of(testbed, "whole").folder).items()}
+    assert {name: one.host in STORES for name, one in died.items()} == {
+        "rgw-beast": True,
+        "swift": True,
+    }
+    (osd,) = died["rgw-beast"].services
+    assert re.fullmatch(r"osd\.\d", osd)
+    assert died["swift"].services == ("object-server",)
+    assert all(one.back is not None for one in died.values())
     assert left_over(testbed) == []
 
 

@@ -8,7 +8,8 @@ from weighbridge.common.errors import UsageError
 from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.gateways.swift.settings import ProxySettings
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.selection import fault_layout_named, hardware_named, layout_named, select
+from weighbridge.selection import hardware_named, layout_for, layout_named, select
+from weighbridge.suites import loader as suites
 from weighbridge.topologies.auto import Machine
 from weighbridge.topologies.loader import Planned
 
@@ -87,14 +88,16 @@ def test_swift_waits_as_swift_itself_where_something_dies_unless_its_name_says_o
         assert isinstance(gateway, Swift)
         return gateway.settings.proxy.model_dump()
 
+    broken = suites.load(suites.find("degrade-lab"))
     shipped = layout_named("swift", hardware)
-    faulty = fault_layout_named("swift", hardware)
+    assert layout_for(suites.load(suites.find("quick")), "swift", hardware).layout == shipped.layout
+    faulty = layout_for(broken, "swift", hardware)
     assert proxy(shipped)["conn_timeout"] == 5
     own = ProxySettings().model_dump()
     assert proxy(faulty) == own
     assert (faulty.layout.name, faulty.layout.release) == ("swift", shipped.layout.release)
     named = "swift@swift-2.35:proxy.conn_timeout=3s:proxy.error_suppression={limit: 7}"
-    mine = fault_layout_named(named, hardware)
+    mine = layout_for(broken, named, hardware)
     assert mine.layout.name == layout_named(named, hardware).layout.name
     assert proxy(mine) == {
         **own,
@@ -102,7 +105,7 @@ def test_swift_waits_as_swift_itself_where_something_dies_unless_its_name_says_o
         "error_suppression": {"limit": 7, "interval": 60},
     }
     beast = layout_named("rgw-beast", hardware)
-    assert fault_layout_named("rgw-beast", hardware).layout == beast.layout
+    assert layout_for(broken, "rgw-beast", hardware).layout == beast.layout
 
 
 def test_a_suite_with_a_fault_chooses_such_layouts() -> None:

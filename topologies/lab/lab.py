@@ -212,9 +212,15 @@ class LabHosts(Hosts):
 
     def plug(self, names: Collection[str], *, on: bool) -> None:
         """See Hosts."""
-        together(
-            [partial(network.plug, self._switch_pid, self._ports[one], on=on) for one in names]
-        )
+        ports = [self._ports[one] for one in names]
+        together([partial(network.plug, self._switch_pid, port, on=on) for port in ports])
+
+    def fail_disk(self, name: str, disk: str, *, on: bool) -> None:
+        """See Hosts. Only a disk that has a model can fail."""
+        index = self._lab[name].disks.index(disk)
+        if self._model_disks is None or self._hardware.hosts[name].disks[index].model is None:
+            raise UsageError(f"{name}: {disk} has no model, and only such a disk can fail")
+        self._model_disks.fail(file_name(self.deployment, name, index), on=on)
 
     def power_cuts(self) -> PowerCuts:
         """See Hosts."""
@@ -292,13 +298,8 @@ class LabHosts(Hosts):
                 "cgroup version 1 charges write-back to the root: disks are limited there too, "
                 "separately, so that direct and written-back I/O at once may reach twice the rate"
             )
-        indirect = [
-            f"{name}{disk.path}"
-            for name, host in self._lab.items()
-            for disk in host.bundle.disks
-            if not disk.direct
-        ]
-        if indirect:
+        attached = [(name, disk) for name, one in self._lab.items() for disk in one.bundle.disks]
+        if indirect := [f"{name}{disk.path}" for name, disk in attached if not disk.direct]:
             facts["disks through the page cache"] = ", ".join(indirect)
         disks = {name: self._hardware.hosts[name].disks for name in self._lab}
         unlimited = [

@@ -199,6 +199,12 @@ class ModelDisks:
         except (TypeError, KeyError) as error:
             raise TargetError(f"vdisk: unknown counters: {error}") from error
 
+    def fail(self, name: str, *, on: bool) -> None:
+        """Let all I/O to a disk be an error from now on, or have it answer again with all that it
+        had. Raises TargetError.
+        """
+        self._ask({"order": "fail", "disk": name, "on": on}, "failed")
+
     def record(self) -> None:
         """Remember what is written and flushed from now on, once. Raises TargetError."""
         self._ask({"order": "record"}, "recording")

@@ -86,7 +86,7 @@ def refuse_unfit(wanted: Durability | None, planned: Sequence[Planned], hardware
         return
     faults = [why for one in planned if (why := unfit(one, hardware, wanted))]
     if faults:
-        raise UsageError("\n".join(faults), advice="Leave `durability` or those layouts out.")
+        raise UsageError("\n".join(faults), advice="Leave the power cuts or those layouts out.")
 
 
 class DurabilityPass:

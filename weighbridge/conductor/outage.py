@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
 from weighbridge.common.errors import ServiceFailed, TargetError, UsageError, WeighbridgeError
-from weighbridge.common.parts import ROLES, Target, targets
+from weighbridge.common.parts import ROLES, Target, parts_of, targets
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
@@ -85,20 +85,37 @@ def _unfit(fault: Fault, one: Planned, hardware: Hardware) -> str:
             "only a lab's are: say `kill`"
         )
     try:
-        target_of(fault, one.gateway, hardware, "")
+        found = targets_of(fault, one.gateway, hardware)
     except ValueError as error:
         return str(error)
+    without = [str(target) for target in found if target.disk and not _may_fail(target, hardware)]
+    if without:
+        return (
+            f"{', '.join(without)}: has no model in hardware {hardware.name!r}, and only such a "
+            "disk can fail: choose lab-disks, or give it a `model`"
+        )
     return ""
 
 
-def target_of(fault: Fault, gateway: Gateway, hardware: Hardware, seed: str) -> Target:
-    """What a fault happens to on a layout, of several drawn by `seed`. Raises ValueError with why
-    nothing of it can die.
-    """
+def _may_fail(target: Target, hardware: Hardware) -> bool:
+    names = hardware.of.sites(hardware)[target.host].disks
+    return any(
+        name == target.disk and disk.model is not None
+        for name, disk in zip(names, hardware.hosts[target.host].disks, strict=True)
+    )
+
+
+def targets_of(fault: Fault, gateway: Gateway, hardware: Hardware) -> tuple[Target, ...]:
+    """What a fault may happen to on a layout. Raises ValueError with why nothing of it can die."""
     parts = gateway.parts(hardware.of.sites(hardware))
     if not parts:
         raise ValueError("this suite does not know which of its services may die")
-    return random.Random(seed).choice(targets(parts, fault.what))  # noqa: S311 - not for secrets
+    found = targets(parts, fault.what)
+    if any((target.disk is None) == (fault.way == "fail") for target in found):
+        raise ValueError(
+            f"{fault.what} is {'no' if fault.way == 'fail' else 'a'} disk on which it keeps data"
+        )
+    return found
 
 
 def maker_of(
@@ -114,8 +131,11 @@ def maker_of(
         return None
     # The same draw for every layout, which each takes of its own parts.
     seed = f"{suite.seed} {workload.name} {key.repeat}"
-    target = target_of(workload.fault, planned.gateway, deployment.hardware, seed)
-    return OutageMaker(deployment, workload.fault, target, key, say)
+    found = targets_of(workload.fault, planned.gateway, deployment.hardware)
+    target = random.Random(seed).choice(found)  # noqa: S311 - repeatable, not secret
+    parts = planned.gateway.parts(deployment.hardware.of.sites(deployment.hardware))
+    services = {one.service for one in parts_of(parts, target)} if target.disk else None
+    return OutageMaker(deployment, workload.fault, target, key, say, services=services)
 
 
 class OutageMaker:
@@ -132,8 +152,13 @@ class OutageMaker:
         target: Target,
         key: StepKey,
         say: Callable[[str], None],
+        *,
+        services: Collection[str] | None = None,
     ) -> None:
-        """Raises TargetError if the gateway does not say what it runs with."""
+        """`services`: those of the host that it concerns; None: that of the target, or all.
+
+        Raises TargetError if the gateway does not say what it runs with.
+        """
         self._key = key
         self._deployment = deployment
         self._fault = fault
@@ -142,7 +167,9 @@ class OutageMaker:
         mine = [
             one
             for one in deployment.running_gateway.daemons()
-            if one.host.name == target.host and target.service in {None, one.service.name}
+            if one.host.name == target.host
+            and target.service in {None, one.service.name}
+            and (services is None or one.service.name in services)
         ]
         if not mine:
             raise TargetError(f"{target}: this gateway runs no such service")
@@ -226,8 +253,9 @@ class OutageMaker:
             way=self._fault.way,
             host=self._target.host,
             services=()
-            if self._fault.way == "unplug"
+            if self._fault.way in {"unplug", "fail"}
             else tuple(one.service.name for one in self._daemons),
+            disk=(self._target.disk or "").removeprefix("/dev/"),
             fault=self._struck,
             back=self._back,
             seen=tuple(self._seen[:MOST_SEEN]),
@@ -272,6 +300,8 @@ class OutageMaker:
             self._deployment.power_off([self._target.host])
         elif self._fault.way == "unplug":
             self._deployment.plug([self._target.host], on=False)
+        elif self._target.disk is not None:
+            self._deployment.fail_disk(self._target.host, self._target.disk)
         else:
             together([partial(one.host.kill, one.service.name) for one in self._daemons])
 
@@ -281,6 +311,8 @@ class OutageMaker:
             self._deployment.power_on([self._target.host], self._say)
         elif self._fault.way == "unplug":
             self._deployment.plug([self._target.host], on=True)
+        elif self._target.disk is not None:
+            self._deployment.mend_disk(self._target.host, self._target.disk)
         else:
             self._deployment.running_gateway.revive(self._daemons)
         self._returned = True

@@ -53,8 +53,8 @@ def print_tuning(result: TuningResult, derived: Derived, console: Console) -> No
     for sentence in derived.hosts:
         print_line(console, f"  {sentence}", "dim")
     print_line(console, f"\nledger  {derived.folder / 'ledger.csv'}")
-    if winner is not None and winner.fragments:
-        files = (str(derived.folder / WINNERS / one.name) for one in winner.fragments)
+    if result.to_paste:
+        files = (str(derived.folder / WINNERS / one.name) for one in result.to_paste)
         print_line(console, f"winner  {', '.join(files)}")
     if result.confirmation is not None:
         print_line(console, f"confirmation  {result.confirmation.folder}")

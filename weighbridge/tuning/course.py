@@ -64,8 +64,13 @@ class Course:
         """Seconds that the confirmation probably takes."""
         if prepared.tuning.confirm:
             visits = _visits(prepared, 2 * prepared.tuning.confirm)
-            repeats = one.model_copy(update={"visits": visits})
-            self.confirm_s = TimeEstimate.of(repeats).left_s() + REPORTING_S
+            confirming = prepared.tuning.confirming(prepared.suite)
+            repeats = one.model_copy(update={"visits": visits, "suite": confirming})
+            # Its plan has the baseline alone, whose power is cut as often as the winner's.
+            cuts_s = sum(
+                unit.planned_s + unit.guess_s for unit in units(repeats) if unit.kind == "cut power"
+            )
+            self.confirm_s = TimeEstimate.of(repeats).left_s() + cuts_s + REPORTING_S
 
     @property
     def steps(self) -> int:

@@ -129,7 +129,7 @@ def prepare(document: Document, tuning: Tuning, say: Say = _silent) -> PreparedT
     except DocumentError as error:
         faults += error.faults
     try:
-        baseline = selection.layout_named(tuning.layout, hardware)
+        baseline = selection.layout_for(suite, tuning.layout, hardware)
     except DocumentError as error:
         raise DocumentError([*faults, *error.faults]) from error
     except UsageError as error:
@@ -176,8 +176,16 @@ def checked(
         text="\n".join(document.lines) + "\n",
         remarks=remarks,
     )
-    # Checks that the layout has the API, and that the driver can do the workloads.
+    # Checks that the layout has the API, that the driver can do the workloads, and that its power
+    # can be cut where that is wanted.
     found.plan((), attest=False)
+    if tuning.confirm:
+        make_plan(tuning.confirming(suite), hardware, [baseline])
+    elif tuning.constraints.lost is not None:
+        raise UsageError(
+            "constraints: lost: power is cut in the confirmation, and --confirm is 0",
+            advice="Confirm, or take `lost` out of the tuning's file.",
+        )
     return found
 
 

@@ -315,7 +315,7 @@ def confirm(
     repeats = prepared.tuning.confirm
     baseline = prepared.baseline.variant.name
     doing.say(f"confirming {winner.variant.name} vs {baseline}, {repeats} repeats each")
-    suite = prepared.suite.changed(repeats=repeats)
+    suite = prepared.tuning.confirming(prepared.suite)
     plan = make_plan(suite, prepared.hardware, planned, order_seed=secrets.randbelow(2**32))
     ran = run.run(
         plan, planned, doing, out=folder / CONFIRMATION, text=prepared.text, attest=attest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import NonNegativeInt
@@ -10,7 +11,9 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparing import judge
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import effect_of, with_test
+from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.kinds import kind_of, subjects
+from weighbridge.results.analysis.power_mark import PowerMark, not_tried
 from weighbridge.results.analysis.sentence import strength
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import few
@@ -35,6 +38,8 @@ class Confirmation(Record):
     """Visits of the side that has fewer; 0 if nothing was comparable."""
     effects: tuple[Effect | None, ...]
     """None: the run has nothing about this objective."""
+    survival: PowerMark | None = None
+    """What power cuts took from the winner; None: the tuning does not ask."""
 
     @property
     def known(self) -> tuple[Effect, ...]:
@@ -43,10 +48,13 @@ class Confirmation(Record):
 
     @property
     def confirmed(self) -> bool:
-        """Whether the winner is better in at least one objective, and worse in none."""
+        """Whether the winner is better in at least one objective, worse in none, and lost nothing
+        in power cuts, where the tuning asks for them.
+        """
         verdicts = [one.verdict for one in self.effects if one is not None]
         return (
-            len(self.known) == len(self.effects)
+            (self.survival is None or self.survival.judgement == "kept")
+            and len(self.known) == len(self.effects)
             and "better" in verdicts
             and "worse" not in verdicts
         )
@@ -82,9 +90,10 @@ def confirmation(
     comparison: Comparison,
     rows: tuple[Row, ...],
     bounds: Bounds,
+    durability: Sequence[LayoutDurability] = (),
 ) -> Confirmation | None:
     """The verdict on a tuning's objectives by a run of baseline and winner; None without two
-    layouts.
+    layouts. `durability` is what was found of those whose power was cut.
     """
     if not comparison.subjects:
         return None
@@ -96,6 +105,10 @@ def confirmation(
         for one in run.objectives
     )
     repeats = [one.ratio.repeats for one in effects if one is not None and one.ratio is not None]
+    survival = None
+    if run.tuning.constraints.lost is not None:
+        mine = (one.mark for one in durability if one.layout == sides[1])
+        survival = next(mine, not_tried(sides[1]))
     return Confirmation(
         folder=folder,
         state=state,
@@ -103,6 +116,7 @@ def confirmation(
         winner=sides[1],
         repeats=min(repeats, default=0),
         effects=effects,
+        survival=survival,
     )
 
 

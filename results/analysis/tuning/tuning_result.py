@@ -13,7 +13,7 @@ from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.figures import counted, listed, show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import TIMES, show_percent
-from weighbridge.results.record import LayoutVariant, State, Trial, TuningRun, Winner
+from weighbridge.results.record import Fragment, LayoutVariant, State, Trial, TuningRun, Winner
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites.tuning import Parameter, show_setting
 
@@ -72,6 +72,11 @@ class TuningResult(Record):
         """Name of an objective by its index: `throughput of 64 kB reads at 16 workers`."""
         return objective_words(self.run, self.run.objectives[number])
 
+    @property
+    def to_paste(self) -> tuple[Fragment, ...]:
+        """The winner's configuration; empty without one, and if it lost acknowledged writes."""
+        return () if self.winner is None or self._lost_writes else self.winner.fragments
+
     # ---- sentences
 
     @property
@@ -95,7 +100,7 @@ class TuningResult(Record):
             if self._refuted:
                 return (
                     f"{best.name} helped most in its own trials ({self._shown(best)}), but the "
-                    "winner was not confirmed"
+                    f"winner {self._unconfirmed}"
                 )
             more = f"; {len(self.better)} of {settings} help" if len(self.better) > 1 else ""
             return f"{best.name} helps most: {self._shown(best)}{more}"
@@ -145,6 +150,8 @@ class TuningResult(Record):
         )
         enough = found.repeats >= REPEATS_FOR_A_CLAIM
         repeats = f"n = {found.repeats}{'' if enough else ', too few for a claim'}"
+        if found.survival is not None:
+            repeats += f"; power of the winner: {found.survival.words}"
         if found.confirmed:
             return f"Confirmed on fresh deployments: {effects}; {repeats}."
         unfinished = "" if found.state == "done" else f" (its run is {found.state})"
@@ -179,11 +186,27 @@ class TuningResult(Record):
 
     @property
     def _refuted(self) -> bool:
-        """Whether a complete confirmation with enough visits for a claim did not confirm."""
+        """Whether a complete confirmation with enough visits for a claim did not confirm, or power
+        cuts took writes from the winner.
+        """
         found = self.confirmation
-        if found is None or found.state != "done" or found.repeats < REPEATS_FOR_A_CLAIM:
+        if found is None:
             return False
-        return not found.confirmed
+        if self._lost_writes:
+            return True
+        enough = found.state == "done" and found.repeats >= REPEATS_FOR_A_CLAIM
+        return enough and not found.confirmed
+
+    @property
+    def _unconfirmed(self) -> str:
+        """`was not confirmed`, or what power cuts took from it."""
+        return self._lost_writes or "was not confirmed"
+
+    @property
+    def _lost_writes(self) -> str:
+        """`lost acknowledged writes in 3 of 20 power cuts`; empty if the winner is not known to."""
+        survival = None if self.confirmation is None else self.confirmation.survival
+        return "" if survival is None else survival.loss
 
     @property
     def _who(self) -> str:

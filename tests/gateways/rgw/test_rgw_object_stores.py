@@ -79,6 +79,34 @@ def test_file_systems_are_created_without_discards_and_mounted_without_access_ti
     assert text.count(" -K " if filesystem != "ext4" else " nodiscard,") == 2
 
 
+@pytest.mark.parametrize(
+    ("osd", "disk", "remounted"),
+    [
+        ({"objectstore": "bluestore"}, "/dev/wb0", []),
+        ({"objectstore": "filestore"}, "/dev/wb1", ["/var/lib/ceph/osd/1"]),
+        (
+            {"objectstore": "filestore", "filestore": {"filesystem": "btrfs", "raid0": True}},
+            "/dev/wb1",
+            ["/var/lib/ceph/osd/0"],
+        ),
+        (
+            {"objectstore": "filestore", "filestore": {"journal": "own"}},
+            "/dev/wb1",
+            ["/var/lib/ceph/journal"],
+        ),
+    ],
+)
+def test_only_file_systems_of_a_disk_that_failed_are_mounted_again(
+    osd: dict[str, object], disk: str, remounted: list[str]
+) -> None:
+    settings = RgwSettings.model_validate({"osd": osd})
+    roster = CephRoster(PLACE, settings, SITES)
+    mine = [one for one in roster.osds if one.host == "store-1" and disk in one.disks]
+    lines = objectstore.remounts(settings.osd, mine, disk).splitlines()
+    assert lines[::2] == [f"umount {folder}" for folder in remounted]
+    assert [line.split()[-1] for line in lines[1::2]] == remounted
+
+
 def test_one_osd_stripes_over_all_disks_of_its_host_by_btrfs() -> None:
     settings = RgwSettings.model_validate(
         {"osd": {"objectstore": "filestore", "filestore": {"filesystem": "btrfs", "raid0": True}}}

@@ -7,15 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from fake_knobs import BASELINE
 from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, FakeCourse, fake_tuning
+from made_cuts import kept_cuts, made_cut
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.derivation import WINNERS, derive
+from weighbridge.results.record.durability import PowerCut, record_cut
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Fragment, TuningStore
-from weighbridge.suites.tuning import Objective
+from weighbridge.results.record.trial import CONFIRMATION, Fragment, TuningStore
+from weighbridge.suites.tuning import Constraints, Objective
 
 HOSTILE = "</script><script>alert(1)</script>"
+WINNER = f"{BASELINE}-tuned"
 
 
 def tuned(run: RunStore) -> TuningResult:
@@ -83,6 +88,37 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
     )
     assert "× Not confirmed" in section(page, "confirmation")
     assert "▲ Confirmed" not in section(page, "confirmation")
+
+
+@pytest.mark.parametrize(
+    ("cuts", "words", "pasted"),
+    [
+        ((), "winner was not confirmed", True),
+        (kept_cuts(WINNER, 20), ", confirmed on fresh deployments", True),
+        (
+            (*kept_cuts(WINNER, 19), made_cut(WINNER, 20, lost=2)),
+            "but the winner lost acknowledged writes in 1 of 20 power cuts",
+            False,
+        ),
+        (kept_cuts(WINNER, 20, controls=0), "winner was not confirmed", True),
+    ],
+    ids=["not tried", "kept", "lost", "no control"],
+)
+def test_a_winner_that_may_lose_nothing_is_confirmed_only_by_cuts_in_which_it_lost_nothing(
+    tmp_path: Path, cuts: tuple[PowerCut, ...], words: str, *, pasted: bool
+) -> None:
+    run = fake_tuning(tmp_path, constraints=Constraints(lost=0))
+    folder = confirmation_folder(run.folder / CONFIRMATION)
+    assert folder is not None
+    for cut in cuts:
+        record_cut(folder, cut)
+    result, page = tuned(run), page_of(run)
+    assert result.headline.endswith(words)
+    assert ("power of the winner: 20 cuts: 0 of" in result.confirmation_words) == (
+        "confirmed on" in words
+    )
+    assert bool(list((run.derived / "winner").glob("*"))) == pasted
+    assert ("Settings to paste" in page) == pasted
 
 
 def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.conductor.durability import DurabilityPass, why
+from weighbridge.gateways.gateway import STORES
 from weighbridge.results.record.durability import read_cuts
 from weighbridge.suites import Durability
 from weighbridge.topologies import fake
@@ -21,6 +22,9 @@ LAYOUT = "name: bare\nabout: A toy\ngateway: toy\nrelease: toy-1\nplace: {server
 @pytest.fixture
 def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DurabilityPass:
     monkeypatch.syspath_prepend(str(TOY))
+    # Tests before this one may have had it look for stores already.
+    monkeypatch.setattr(STORES, "_found", None)
+    monkeypatch.setattr(STORES, "_loaded", {})
     (tmp_path / "bare.yaml").write_text(LAYOUT)
     (tmp_path / "logs").mkdir()
     hosts = load_hardware(shipped_hardware()["loopback"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +24,9 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
-from weighbridge.topologies.fake import FakeHost, FakeHosts
-from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.disk_models import DISK_MODELS
+from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
+from weighbridge.topologies.hardware import Disk, Hardware
 
 HOSTS = ("gateway-1", "store-1", "store-2")
 
@@ -65,6 +67,9 @@ class Breakable(StubRunning):
             if one.host in names:
                 self.hosts[one.host].start([service(one)])
 
+    def mend_disk(self, host: str, disk: str) -> None:
+        self.breakable.mended.append((host, disk))
+
     def check(self) -> None:
         for one in self.daemons():
             one.check()
@@ -85,7 +90,7 @@ PARTS = (
     Part("gateway-1", "stub", "gateway-daemon", "the only stub"),
     Part("store-1", "osd", "storage-daemon"),
     Part("store-1", "beside"),
-    Part("store-2", "osd", "storage-daemon"),
+    Part("store-2", "osd", "storage-daemon", disks=("/dev/wb0",)),
 )
 
 
@@ -95,6 +100,10 @@ def service(part: Part) -> Service:
 
 class BreakableGateway(StubGateway):
     stays_dead = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mended: list[tuple[str, str]] = []
 
     def needs(self) -> Mapping[str, HostNeed]:
         return {name: HostNeed(roles=("stub",)) for name in HOSTS}
@@ -174,6 +183,54 @@ def test_a_link_that_is_down_ends_no_daemon(
     for outage in read_outages(store.folder).values():
         assert (outage.services, outage.words) == ((), "store-2 unplugged")
         assert {one.words for one in outage.seen} <= {"4 of 4 alive"}
+
+
+def with_disk(run: Run, *, model: bool) -> Run:
+    """With a disk on store-2, as only a lab's may have a model."""
+    disk = Disk(size=2**30, model=DISK_MODELS["nvme"] if model else None)
+    spec = run.hardware.hosts["store-2"].model_copy(update={"disks": (disk,)})
+    hosts = {**run.hardware.hosts, "store-2": spec}
+    run.hardware = run.hardware.model_copy(update={"hosts": hosts})
+    return run
+
+
+@pytest.mark.parametrize("what", ["storage-disk", "store-2/wb0"])
+def test_a_disk_fails_and_what_keeps_data_on_it_runs_again_when_it_answers(
+    broken: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    done: list[tuple[str, str, bool]] = []
+
+    def fail_disk(self: FakeHosts, name: str, disk: str, *, on: bool) -> None:
+        done.append((name, disk, on))
+
+    monkeypatch.setattr(FakeHosts, "fail_disk", fail_disk)
+    monkeypatch.setattr(FakeKind, "contained", True)  # so that their disks may have models
+    fault = fault_workload("disk-fails", {"at": "10s", "fail": what, "back": "20s"})
+    run = with_disk(broken(fault), model=True)
+    store = conduct(run)
+    assert done == [("store-2", "/dev/wb0", True), ("store-2", "/dev/wb0", False)] * 2
+    for gateway in run.gateways.values():
+        assert isinstance(gateway, BreakableGateway)
+        assert gateway.mended == [("store-2", "/dev/wb0")]
+    for outage in read_outages(store.folder).values():
+        assert (outage.services, outage.words) == ((), "disk wb0 of store-2 failed")
+
+
+@pytest.mark.parametrize(
+    ("fault", "model", "why"),
+    [
+        ({"fail": "storage-disk"}, False, "store-2/wb0: has no model in hardware"),
+        ({"fail": "store-2/osd"}, True, "store-2/osd is no disk on"),
+        ({"kill": "store-2/wb0"}, True, "store-2/wb0 is a disk on"),
+        ({"fail": "store-1/wb0"}, True, "store-1 has no 'wb0'"),
+    ],
+)
+def test_what_is_no_disk_that_may_fail_is_refused(
+    broken: Callable[..., Run], fault: Mapping[str, str], *, model: bool, why: str
+) -> None:
+    run = with_disk(broken(fault_workload("disk-fails", {"at": "10s", **fault})), model=model)
+    with pytest.raises(UsageError, match=re.escape(why)):
+        run.plan()
 
 
 def test_steps_in_which_something_dies_are_in_no_table_but_their_own(

@@ -247,6 +247,34 @@ def test_a_gateway_that_already_runs_is_refused_at_its_place_in_the_file(
     assert any(fault.text.strip() == "layout: existing" for fault in refused.value.faults)
 
 
+def test_what_may_lose_nothing_needs_a_confirmation_and_a_store_that_starts_again(
+    tmp_path: Path,
+) -> None:
+    bed = TuningFixture(tmp_path, constraints={"lost": 0}, confirm=2)
+    with pytest.raises(UsageError, match="cannot be started again after a power cut"):
+        bed.ready()
+    path = tmp_path / "t.yaml"
+    path.write_text(bed.text)
+    document, tuning = preparation.read(str(path), Changes(confirm=0))
+    with pytest.raises(UsageError, match="--confirm is 0"):
+        preparation.checked(document, tuning, HARDWARE, bed.baseline)
+
+
+def test_a_tuning_with_a_fault_begins_with_the_patience_that_comparisons_with_faults_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        "{name: t, about: t, layout: swift, api: swift, suite: degrade-lab, confirm: 0,"
+        " objectives: [{of: stall, workload: host-dies, operation: read}],"
+        " parameters: [{key: proxy.conn_timeout, values: [500ms, 5s]}]}"
+    )
+    ready = preparation.prepare(*preparation.read(str(path)))
+    assert ready.space.layout_settings["proxy.conn_timeout"] == 0.5
+    assert [one.variant.settings for one in ready.candidates] == [{"proxy.conn_timeout": 5.0}]
+
+
 def test_a_missing_layout_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
     text = TuningFixture(tmp_path, layout="rgw-beats").text
     with pytest.raises(DocumentError, match="did you mean 'rgw-beast'") as refused:

@@ -14,6 +14,7 @@ use std::time::Duration;
 use vdisk::counts::Counts;
 use vdisk::dirty::BLOCK;
 use vdisk::disk::Disk;
+use vdisk::failing::FailingDisk;
 use vdisk::journal::{Journal, Mark};
 use vdisk::model::Model;
 use vdisk::mount::{Device, Files, Open, mount};
@@ -33,7 +34,8 @@ usage: vdisk serve FOLDER   mount disks at a folder; the first line of stdin has
                             disk does under that load
 `serve` makes each file, which has no name afterwards, says {\"ready\": true}, and takes orders as
 lines on stdin: {\"order\": \"pace\", \"on\": BOOL} (disks take the time of their model; at first they take
-none) and {\"order\": \"count\"}. It goes on when stdin ends. SIGTERM: disks take no time from now on,
+none), {\"order\": \"count\"} and {\"order\": \"fail\", \"disk\": NAME, \"on\": BOOL} (all I/O to a disk
+is an error, or it answers again with all that it had). It goes on when stdin ends. SIGTERM: disks take no time from now on,
 and the program ends when the last of them is closed.
 
 Orders of disks with a journal, in this order; the answer repeats the word:
@@ -68,6 +70,7 @@ struct WantedDisk {
 enum Order {
     Pace { on: bool },
     Count,
+    Fail { disk: String, on: bool },
     Record,
     Mark,
     Cut,
@@ -80,6 +83,7 @@ enum Said {
     Ready(bool),
     Paced(bool),
     Disks(Vec<Counts>),
+    Failed(bool),
     Recording(bool),
     Marked(Mark),
     Cut(bool),
@@ -170,7 +174,7 @@ fn make_disk(wanted: &WantedDisk) -> Result<File, String> {
 
 /// What is served, and takes orders.
 struct Served {
-    disks: Vec<Arc<dyn Device>>,
+    disks: Vec<Arc<FailingDisk>>,
     journal: Option<Arc<Journal>>,
     open: Arc<Open>,
 }
@@ -180,6 +184,7 @@ impl Served {
         let files: Vec<File> = wanted.disks.iter().map(make_disk).collect::<Result<_, _>>()?;
         let all = wanted.disks.iter().zip(files);
         let open = Arc::default();
+        let failing = |disk| Arc::new(FailingDisk::new(disk));
         let Some(journal) = &wanted.journal else {
             let start = |(one, file): (&WantedDisk, File)| -> Result<Arc<dyn Device>, String> {
                 Disk::start(one.name.clone(), one.bytes, &one.model, Store::new(file))
@@ -187,7 +192,7 @@ impl Served {
                     .map_err(|error| format!("{}: {error}", one.name))
             };
             return Ok(Self {
-                disks: all.map(start).collect::<Result<_, _>>()?,
+                disks: all.map(start).map(|disk| disk.map(failing)).collect::<Result<_, _>>()?,
                 journal: None,
                 open,
             });
@@ -197,7 +202,7 @@ impl Served {
         let recorded = |(number, one): (usize, &WantedDisk)| -> Arc<dyn Device> {
             Arc::new(RecordedDisk::new(one.name.clone(), one.bytes, number, journal.clone()))
         };
-        let disks = wanted.disks.iter().enumerate().map(recorded).collect();
+        let disks = wanted.disks.iter().enumerate().map(recorded).map(failing).collect();
         Ok(Self { disks, journal: Some(journal), open })
     }
 
@@ -214,6 +219,12 @@ impl Served {
                 Ok(Said::Paced(on))
             }
             Order::Count => Ok(Said::Disks(self.disks.iter().map(|disk| disk.counts()).collect())),
+            Order::Fail { ref disk, on } => {
+                let named = self.disks.iter().find(|one| one.name() == disk);
+                let found = named.ok_or_else(|| format!("there is no disk {disk}"))?;
+                found.fail(on);
+                Ok(Said::Failed(on))
+            }
             Order::Record => journal?.record().map(|()| Said::Recording(true)),
             Order::Mark => journal?.mark().map(Said::Marked),
             Order::Cut => journal?.cut().map(|()| Said::Cut(true)),
@@ -251,7 +262,8 @@ fn serve(folder: &Path) -> Result<(), String> {
     let served = Arc::new(Served::start(&wanted)?);
     let ending = Arc::new(AtomicBool::new(false));
     let closed = ending.clone();
-    let files = Files::new(served.disks.clone(), served.open.clone(), move || {
+    let devices = served.disks.iter().map(|disk| disk.clone() as Arc<dyn Device>).collect();
+    let files = Files::new(devices, served.open.clone(), move || {
         if closed.load(Ordering::SeqCst) {
             std::process::exit(0);
         }
