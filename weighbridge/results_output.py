@@ -20,7 +20,7 @@ from weighbridge.screen.terminal import print_line
 def show_results(derived: Derived, screen: Console, *, pictures: bool) -> None:
     """Print the results of a run, and then write its charts if asked to."""
     print_outcome(derived, screen)
-    if pictures:
+    if pictures and derived.report is not None:
         say = partial(print_line, screen)
         for reason in derived.gallery.left_out:
             say(reason)

@@ -17,12 +17,15 @@ def command(run: Path, *, pictures: bool) -> None:
 
     What the folder lacks is printed, too.
     """
+    from weighbridge.common.extras import need
     from weighbridge.results import derive
+    from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.record.gaps import gaps
     from weighbridge.results.record.store import RunStore
     from weighbridge.results_output import show_results
     from weighbridge.screen.terminal import console
 
+    need(DRAWING)
     show_results(derive(run, pictures=False), console(), pictures=pictures)
     store = RunStore.open(run)
     for gap in gaps(store, store.plan(), store.latest().values()):
