@@ -37,6 +37,6 @@ def missing(module: str) -> MissingPrerequisite:
     """The error for a module of an extra that is not installed. Raises KeyError for others."""
     extra, purpose = EXTRA_OF[module]
     return MissingPrerequisite(
-        f"{purpose} need the extra {extra!r}, which is not installed (there is no module {module})",
-        advice=f"install it: pip install 'weighbridge[{extra}]'",
+        f"{purpose} need module {module}, which is not installed: run "
+        f"pip install 'weighbridge[{extra}]'"
     )

@@ -47,10 +47,10 @@ def paragraphs(text: str) -> str:
 def verb(name: str, command: click.Command, context: click.Context) -> str:
     """A verb's section: its usage, its help, and its options."""
     usage = " ".join(command.collect_usage_pieces(context))
-    made = [f".SS {name}\n.B weighbridge {roff(name)}\n{roff(usage)}\n", paragraphs(command.help or "")]
-    for parameter in command.get_params(context):
-        if (record := parameter.get_help_record(context)) is not None:
-            made.append(f".TP\n.B {roff(record[0])}\n{roff(record[1])}\n")
+    records = [one.get_help_record(context) for one in command.get_params(context)]
+    made = [f".SS {name}\n.B weighbridge {roff(name)}\n{roff(usage)}\n"]
+    made += [paragraphs(command.help or "")]
+    made += [f".TP\n.B {roff(one)}\n{roff(says)}\n" for one, says in filter(None, records)]
     return "".join([*made, paragraphs(command.epilog) if command.epilog else ""])
 
 

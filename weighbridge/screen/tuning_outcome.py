@@ -68,9 +68,8 @@ def print_report_place(derived: Derived, console: Console) -> None:
     if derived.report is not None:
         print_line(console, f"report  {derived.report}")
         return
-    lacking = missing(DRAWING)
-    print_line(console, f"report  {lacking.message}; {lacking.advice}")
-    print_line(console, f"        and then: weighbridge report {derived.folder.parent}")
+    print_line(console, f"report  {missing(DRAWING).message}")
+    print_line(console, f"        and then weighbridge report {derived.folder.parent}")
 
 
 def _print_without_effect(result: TuningResult, console: Console) -> None:
