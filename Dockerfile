@@ -1,8 +1,8 @@
 # docker build -t weighbridge .                       the client: compares gateways that run, and makes reports
-# docker run --rm -v "$PWD:/work" weighbridge compare --hardware this-machine --layouts mine.yaml,other.yaml
+# docker run --rm -v "$PWD:/runs" weighbridge compare --hardware this-machine --layouts mine.yaml,other.yaml
 #
 # docker build --target lab -t weighbridge-lab .      also lab hosts: real Ceph and Swift on this machine
-# docker run --rm --privileged -v weighbridge:/var/lib/weighbridge -v "$PWD:/work" weighbridge-lab compare
+# docker run --rm --privileged -v weighbridge:/var/lib/weighbridge -v "$PWD:/runs" weighbridge-lab compare
 #
 # Give --build-arg VERSION=... to name the version: the image is built without git.
 
@@ -29,7 +29,7 @@ FROM debian:trixie-slim AS python
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates python3 \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/weighbridge /opt/weighbridge
-WORKDIR /work
+WORKDIR /runs
 ENTRYPOINT ["/opt/weighbridge/bin/weighbridge"]
 
 FROM python AS lab
