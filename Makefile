@@ -8,7 +8,7 @@ ARGS ?=
 # Four test files at a time, the longest first; a file runs in one process, so its fixtures are created once.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: compare test quick check unit unit-long system rust setup setup-test bench fuzz lock clean help
+.PHONY: compare test quick check unit unit-long system rust setup setup-test bench fuzz lock wheel man clean help
 
 compare: setup ## Compare a real RGW with a real Swift on this machine (ten to fifteen minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
@@ -69,9 +69,15 @@ fuzz: setup-test ## Fuzz every parser with a new seed (SEED=N repeats a run; CAS
 lock: ## Update the versions and hashes of the Python packages that `make setup` installs
 	@scripts/lock.sh
 
+wheel: setup-test ## Build dist/: a wheel for machines without a compiler, and the sdist
+	@scripts/wheel.sh
+
+man: setup ## Make docs/weighbridge.1 again, from the help
+	$(BIN)/python scripts/man.py >docs/weighbridge.1.new && mv docs/weighbridge.1.new docs/weighbridge.1
+
 clean: ## Remove what was built (results in runs/ and the images stay)
-	rm -rf $(VENV) build *.egg-info target drivers/engine/_native*.so
-	rm -rf gateways/apache/fastcgi_responder topologies/lab/vdisk_server topologies/lab/nosync.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info target drivers/engine/_native*.so
+	rm -rf gateways/apache/fastcgi_responder topologies/lab/vdisk_server topologies/lab/nosync*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

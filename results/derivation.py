@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from weighbridge.common.extras import installed
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import agreements, sentences
 from weighbridge.results.analysis.comparison import Comparison
@@ -23,14 +24,14 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import source_of
 from weighbridge.results.charts.gallery import Gallery, gallery
-from weighbridge.results.charts.pictures import write_charts
+from weighbridge.results.charts.pictures import DRAWING, write_charts
 from weighbridge.results.export.csv_format import csv_file, rounded_csv
 from weighbridge.results.export.durability_table import durability_table
 from weighbridge.results.export.effect_tables import ledger_table, trials_table
 from weighbridge.results.export.effects import effects_csv
 from weighbridge.results.export.outage_tables import outages_table
 from weighbridge.results.export.run_tables import rows_table
-from weighbridge.results.record import write_atomically
+from weighbridge.results.record import RunStore, write_atomically
 from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.report.agreement_table import agreement_csv
 from weighbridge.results.report.profile_section import profile_sections
@@ -51,7 +52,8 @@ class Derived(Record):
 
     folder: Path
     summary: Path
-    report: Path
+    report: Path | None = None
+    """None without the extra `report`, which draws its charts."""
     gallery: Gallery
     """The run's pictures."""
     charts: tuple[Path, ...] = ()
@@ -147,10 +149,9 @@ def _derive(data: RunData) -> Derived:
     if replayed is not None:
         replayed.write(store.make_derived("study"))
     shown = gallery(source_of(data))
-    page = store.derived / "report.html"
-    write_atomically(
-        page,
-        report(
+    page = _page_of(store)
+    if page is not None:
+        text = report(
             data.manifest,
             plan,
             store.plan_yaml(),
@@ -179,8 +180,8 @@ def _derive(data: RunData) -> Derived:
                 for factor in FACTORS
                 for cost in factor_costs(factor, plan.suite, data.steps, data.visits, rows)
             ],
-        ),
-    )
+        )
+        write_atomically(page, text)
     return Derived(
         folder=store.derived,
         summary=summary,
@@ -205,7 +206,7 @@ def _derive(data: RunData) -> Derived:
 def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
     """Derive a tuning: its tables, charts, page, and its choice ready to paste."""
     store = data.store
-    summary, page = _write_tables(data), store.derived / "report.html"
+    summary, page = _write_tables(data), _page_of(store)
     for table in (ledger_table([data]), trials_table([data])):
         write_atomically(store.derived / f"{table.name}.csv", csv_file(table).content)
     shown = gallery(source_of(data))
@@ -218,7 +219,8 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
                 old.unlink()
     for fragment in result.to_paste:
         write_atomically(winner / fragment.name, fragment.text, folder=store.folder)
-    write_atomically(page, tuning_page(data, result, shown))
+    if page is not None:
+        write_atomically(page, tuning_page(data, result, shown))
     return Derived(
         folder=store.derived,
         summary=summary,
@@ -230,6 +232,11 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
         hosts=host_sentences(data.attested),
         tuned=result,
     )
+
+
+def _page_of(store: RunStore) -> Path | None:
+    """Where the report goes; None if nothing here can make one."""
+    return store.derived / "report.html" if installed(DRAWING) else None
 
 
 def _write_tables(data: RunData) -> Path:

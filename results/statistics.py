@@ -1,5 +1,5 @@
-"""The statistics of a comparison: Welch's interval and test on logarithms, rank tests, and the
-correction for multiple tests.
+"""The statistics of a comparison: Welch's interval and test on logarithms, and the correction for
+multiple tests.
 
 Throughputs and latencies of repeats differ by factors rather than by sums, so their logarithms are
 compared. Welch's interval (B. L. Welch, Biometrika 34, 1947) keeps its coverage at 2 to 10 repeats,
@@ -11,8 +11,7 @@ together: a claim has q <= LEVEL. That is Benjamini and Yekutieli's interval at 
 * claims / tests (J. Am. Stat. Assoc. 100, 2005) beyond the threshold. Two sides are equivalent if
 the 95 % interval lies within it: D. J. Schuirmann's two one-sided tests (J. Pharmacokinet.
 Biopharm. 15, 1987) at 2.5 %. Error rates of both: benchmarks/claims.py, table in
-docs/statistics.md. SciPy is imported inside the functions: it takes longer to import than all else
-that a command needs.
+docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -26,6 +25,13 @@ from typing import Annotated, Final
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from weighbridge.common.record import Record
+from weighbridge.results.probability import (
+    beta_quantile,
+    noncentral_student,
+    root,
+    student_quantile,
+    student_tail,
+)
 
 REPEATS_FOR_A_CLAIM: Final = 5
 """With fewer repeats on either side there is no claim (3 can never reach p < 0.1 in a rank test).
@@ -35,10 +41,6 @@ LEVEL: Final = 0.05
 """The corrected p-value up to which a difference is significant."""
 POWER: Final = 0.8
 """How often the smallest detectable difference would be detected."""
-_COUNTED: Final = 30
-"""Up to this many values a side the rank test is exact; beyond, the normal approximation is as
-good.
-"""
 FARTHEST: Final = 300.0
 """Bound on logarithms: e^300 is beyond any result, and e^709 overflows."""
 
@@ -110,12 +112,10 @@ class TTest(Record):
         interval at confidence 1 - level lies beyond the bound, on one side. 0 or 1 for sets without
         spread. Raises ValueError for a bound below 1.
         """
-        from scipy.special import stdtr  # noqa: PLC0415 - see the head of this file
-
         beyond = abs(self.difference) - _log_bound(bound)
         if beyond <= 0 or self.error == 0:
             return float(beyond <= 0)
-        return min(1.0, 2 * float(stdtr(self.freedom, -beyond / self.error)))
+        return min(1.0, 2 * student_tail(self.freedom, beyond / self.error))
 
     @property
     def ratio(self) -> Ratio:
@@ -168,9 +168,8 @@ def one_sample(logs: Sequence[float]) -> TTest:
 @lru_cache(maxsize=1024)
 def _beyond_chance(freedom: float, level: float) -> float:
     """How many standard errors from 0 a mean must be for a two-sided t test to have POWER."""
-    from scipy.special import nctdtrinc  # noqa: PLC0415 - as above
-
-    return float(nctdtrinc(freedom, 1 - POWER, t_quantile(1 - level / 2, freedom)))
+    reach = t_quantile(1 - level / 2, freedom)
+    return _least(lambda apart: noncentral_student(freedom, apart, reach))
 
 
 @lru_cache(maxsize=1024)
@@ -178,15 +177,31 @@ def _seen_again(freedom: float, level: float) -> float:
     """How many standard errors, as estimated by one run, the sides must differ for POWER in
     another.
 
-    By the noncentral t, averaged over what the first run may have estimated (64 quantiles of
-    chi-square).
+    The second run misses a difference of `apart` errors of the first where a normal number is below
+    `reach` times its own estimate less `apart` times the first one's. The two estimates' shares of
+    their common variance are independent of its size: so this is Student's t, with the freedom of
+    both, averaged over the shares (64 quantiles of beta).
     """
-    from numpy import arange, sqrt  # noqa: PLC0415 - as above
-    from scipy.special import gammaincinv, nctdtr  # noqa: PLC0415
-
-    estimates = sqrt(2 * gammaincinv(freedom / 2, (arange(64) + 0.5) / 64) / freedom)
     reach = t_quantile(1 - level / 2, freedom)
-    return _least(lambda apart: float(nctdtr(freedom, apart * estimates, reach).mean()))
+    edges = [
+        (math.sqrt(2 * (1 - share)) * reach, math.sqrt(2 * share))
+        for share in _quantiles_of_beta(freedom / 2)
+    ]
+    return _least(
+        lambda apart: fmean(_student(2 * freedom, edge - apart * each) for edge, each in edges)
+    )
+
+
+def _student(freedom: float, t: float) -> float:
+    """The share of Student's t up to `t`."""
+    above = student_tail(freedom, abs(t))
+    return 1 - above if t > 0 else above
+
+
+@lru_cache(maxsize=64)
+def _quantiles_of_beta(shape: float) -> tuple[float, ...]:
+    """64 values that stand for a beta distribution with both parameters equal."""
+    return tuple(beta_quantile(shape, shape, (number + 0.5) / 64) for number in range(64))
 
 
 def _level(level: float) -> float:
@@ -199,23 +214,6 @@ def _log_bound(bound: float) -> float:
     if not 1 <= bound < math.inf:
         raise ValueError(f"{bound} is not a practical threshold: give a ratio of at least 1")
     return math.log(bound)
-
-
-def signed_rank_p(logs: Sequence[float]) -> float:
-    """Wilcoxon's two-sided signed rank test (Biometrics Bulletin 1, 1945) of whether these are
-    around 0; zeros are left out.
-
-    Exact for up to 50 values without ties, else by the normal approximation. Raises ValueError for
-    an empty set.
-    """
-    if not logs:
-        raise ValueError("at least one value is needed")
-    apart = [value for value in logs if value]
-    if not apart:
-        return 1.0
-    from scipy.stats import wilcoxon  # noqa: PLC0415 - as above
-
-    return min(1.0, float(wilcoxon(apart).pvalue))
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> TTest:
@@ -255,11 +253,9 @@ def geometric_mean(values: Sequence[float]) -> float:
 @lru_cache(maxsize=1024)
 def t_quantile(share: float, freedom: float) -> float:
     """The quantile of Student's t for 0.5 <= share < 1. Raises ValueError on others."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - as above
-
     if not 0.5 <= share < 1 or freedom < 1:
         raise ValueError(f"no quantile of t for share {share} and {freedom} degrees of freedom")
-    return float(stdtrit(freedom, share))
+    return student_quantile(freedom, share)
 
 
 def smallest_ratio(
@@ -293,67 +289,24 @@ def _planned(repeats: int, level: float) -> float:
     independent of its sum: the power of the noncentral t with 2n - 2 degrees of freedom, averaged
     over the shares (64 quantiles of beta).
     """
-    from numpy import arange  # noqa: PLC0415 - as above
-    from scipy.special import betaincinv, nctdtr, stdtrit  # noqa: PLC0415
-
-    share = betaincinv((repeats - 1) / 2, (repeats - 1) / 2, (arange(64) + 0.5) / 64)
-    reach = stdtrit((repeats - 1) / (share**2 + (1 - share) ** 2), 1 - level / 2)
-    return _least(lambda apart: float(nctdtr(2 * repeats - 2, apart, reach).mean()))
+    reaches = [
+        student_quantile((repeats - 1) / (share**2 + (1 - share) ** 2), 1 - level / 2)
+        for share in _quantiles_of_beta((repeats - 1) / 2)
+    ]
+    return _least(
+        lambda apart: fmean(noncentral_student(2 * repeats - 2, apart, reach) for reach in reaches)
+    )
 
 
 def _least(missed: Callable[[float], float]) -> float:
     """The smallest value at which the probability of missing a difference is at most 1 - POWER.
 
-    To 1 in 10,000; `missed` decreases.
+    `missed` decreases.
     """
-    low, high = 0.0, 4.0
+    high = 4.0
     while missed(high) > 1 - POWER:
-        low, high = high, 2 * high
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if missed(middle) > 1 - POWER else (low, middle)
-    return high
-
-
-def rank_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """The two-sided Mann-Whitney test: exact for few values without ties, else by the normal
-    approximation. Raises ValueError for an empty side.
-    """
-    if not a or not b:
-        raise ValueError("at least one value of each side is needed")
-    if len({*a, *b}) == len(a) + len(b) and max(len(a), len(b)) <= _COUNTED:
-        return rank_p_of(sum(one > other for one in a for other in b), len(a), len(b))
-    if min(a) == max(a) == min(b) == max(b):
-        return 1.0  # the normal approximation would divide by zero
-    from scipy.stats import mannwhitneyu  # noqa: PLC0415 - as above
-
-    return min(1.0, float(mannwhitneyu(a, b, alternative="two-sided").pvalue))
-
-
-@lru_cache(maxsize=4096)
-def rank_p_of(wins: int, of_a: int, of_b: int) -> float:
-    """`rank_p`, exact, from the number of pairs in which a value of the first side is higher; no
-    ties.
-    """
-    if not 0 <= wins <= of_a * of_b:
-        raise ValueError(f"{wins} pairs of {of_a * of_b}")
-    from scipy.stats import mannwhitneyu  # noqa: PLC0415 - as above
-
-    # Any values with this many wins will do: some of the first side above all of the second, one
-    # within, the others below.
-    above, within = divmod(wins, of_b)
-    first = [*[of_b] * above, within - 0.5, *[-1] * of_a][:of_a]
-    return float(mannwhitneyu(first, range(of_b), method="exact").pvalue)
-
-
-def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
-    """Cliff's delta (N. Cliff 1993): the share of pairs with `a` higher minus that with `a` lower.
-
-    Raises ValueError for an empty side.
-    """
-    if not a or not b:
-        raise ValueError("at least one value of each side is needed")
-    return sum((one > other) - (one < other) for one in a for other in b) / (len(a) * len(b))
+        high *= 2
+    return root(lambda apart: missed(apart) - (1 - POWER), 0.0, high)
 
 
 def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -365,11 +318,13 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
     cells of a run share the machine and its drift, so any dependence is positive, which the
     procedure allows (Benjamini and Yekutieli 2001).
     """
-    if not p_values:
-        return ()
-    from scipy.stats import false_discovery_control  # noqa: PLC0415 - as above
-
-    return tuple(false_discovery_control(p_values).tolist())
+    least, q_values = 1.0, [1.0] * len(p_values)
+    for rank, place in reversed(
+        list(enumerate(sorted(range(len(p_values)), key=p_values.__getitem__), start=1))
+    ):
+        least = min(least, p_values[place] * len(p_values) / rank)
+        q_values[place] = least
+    return tuple(q_values)
 
 
 def next_level(tests: int, claims: int = 0) -> float:

@@ -23,4 +23,4 @@ lock() { # lock FILE [OPTION...]
     pyproject.toml "$work/build.in"
 }
 lock requirements-test.lock --extra test
-lock requirements.lock --constraint requirements-test.lock
+lock requirements.lock --extra all --constraint requirements-test.lock

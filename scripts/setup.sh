@@ -118,7 +118,7 @@ now=$(cat pyproject.toml "$lock" Cargo.toml Cargo.lock drivers/engine/Cargo.toml
   drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/src/*.rs $vdisk/Cargo.toml $vdisk/src/*.rs $nosync.c | cksum)-$(pwd)
 stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
-if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ] || ! [ -e $nosync.so ]; then stale=yes; fi
+if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ] || ! [ -e $nosync.abi3.so ]; then stale=yes; fi
 
 build_vdisk() { cargo build --quiet --release --manifest-path $vdisk/Cargo.toml >/dev/null 2>&1 || true; }
 # It needs no Python: where nothing is to be installed first, it is begun while the virtual environment is created, which
@@ -142,7 +142,7 @@ if [ "$stale" = yes ]; then
   # start, in hosts that cannot write here, and take three seconds to compile.
   {
     pip install --no-compile --require-hashes --requirement "$lock" &&
-      "$venv/bin/python" -c "import locust, locust.contrib.fasthttp, pydantic, rich.console, scipy.stats"
+      "$venv/bin/python" -c "import locust, locust.contrib.fasthttp, pydantic, rich.console"
   } &
   fetching=$!
 fi
@@ -168,7 +168,6 @@ if [ "$stale" = yes ]; then
     cargo build --quiet --release --manifest-path $responder/Cargo.toml \
       --config 'build.rustflags=["-C", "target-feature=+crt-static"]'
   } >/dev/null 2>&1 || true
-  cc -shared -nostdlib -ffreestanding -fPIC -O2 -o $nosync.so $nosync.c
 fi
 [ -z "$fetching" ] || wait "$fetching" || fail "Python packages could not be installed (see above)"
 

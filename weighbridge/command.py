@@ -134,8 +134,7 @@ def _code() -> int:
             error.show()
         return EXIT_USAGE
     except WeighbridgeError as error:
-        _complain(str(error))
-        return error.exit_code
+        return _said(error)
     except Interrupted as error:
         left = "; ".join(dict.fromkeys(getattr(error, "__notes__", ())))
         rest = f"{left}; all else is torn down" if left else "everything is torn down"
@@ -147,6 +146,9 @@ def _code() -> int:
         # The reader (`| head`) has gone; Python's own last flush must not complain.
         sys.stdout = None
         return 141
+    except ModuleNotFoundError as error:
+        lacking = _lacking(error)
+        return _internal(error) if lacking is None else _said(lacking)
     except OSError as error:
         if error.errno in DISK_FULL:
             return _full(error)
@@ -160,6 +162,19 @@ def _code() -> int:
     except Exception as error:  # noqa: BLE001 - report even what nobody foresaw in words
         return _internal(error)
     return code if isinstance(code, int) else 0
+
+
+def _said(error: WeighbridgeError) -> int:
+    _complain(str(error))
+    return error.exit_code
+
+
+def _lacking(error: ModuleNotFoundError) -> WeighbridgeError | None:
+    """What to install for a module that comes with an extra; None for any other module."""
+    from weighbridge.common.extras import EXTRA_OF, missing  # noqa: PLC0415 - `--help` must be fast
+
+    module = (error.name or "").partition(".")[0]
+    return missing(module) if module in EXTRA_OF else None
 
 
 def _complain(text: str) -> None:

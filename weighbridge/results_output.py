@@ -31,7 +31,7 @@ def show_results(
         print_document(run_document(derived, exit_code))
     else:
         print_outcome(derived, screen)
-    if pictures:
+    if pictures and derived.report is not None:
         say = partial(print_line, screen)
         for reason in derived.gallery.left_out:
             say(reason)

@@ -35,8 +35,8 @@ class RunDocument(JsonDocument):
     suite: str
     state: str
     """running, done, failed or interrupted."""
-    report: str
-    """The report's path."""
+    report: str | None
+    """The report's path; null without the extra that makes reports."""
     answer: str = ""
     """Who leads in what, in one sentence; empty if nothing was compared."""
     findings: tuple[Finding, ...] = ()
@@ -75,7 +75,7 @@ def run_document(derived: Derived, exit_code: int) -> RunDocument:
         folder=str(data.store.folder),
         suite=data.manifest.suite,
         state=data.manifest.state,
-        report=str(derived.report),
+        report=None if derived.report is None else str(derived.report),
         answer=derived.answer,
         findings=derived.findings,
         doubts=derived.reasons,

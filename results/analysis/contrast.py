@@ -24,13 +24,11 @@ from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, few, graves
 from weighbridge.results.figures import counted
 from weighbridge.results.interval import Interval
 from weighbridge.results.metrics import METRICS, Metric, compared
+from weighbridge.results.rank_tests import cliffs_delta, rank_p, rank_p_of
 from weighbridge.results.statistics import (
     Ratio,
     TTest,
-    cliffs_delta,
     geometric_mean,
-    rank_p,
-    rank_p_of,
     ratio,
     welch,
 )

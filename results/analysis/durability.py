@@ -17,6 +17,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.power_mark import Judgement, PowerMark, not_tried
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import counted, listed, show_figure
+from weighbridge.results.probability import beta_quantile
 from weighbridge.results.record.durability import (
     FINDINGS,
     Example,
@@ -306,12 +307,10 @@ def share_that_loses(losing: int, cuts: int) -> tuple[float, float]:
 
     Without cuts it is from 0 to 1.
     """
-    from scipy.special import betaincinv  # noqa: PLC0415 - heavy, and wanted by few
-
     if not losing:
         return 0.0, 1.0 - LEVEL ** (1 / cuts) if cuts else 1.0
-    low = float(betaincinv(losing, cuts - losing + 1, LEVEL / 2))
-    high = float(betaincinv(losing + 1, cuts - losing, 1 - LEVEL / 2)) if losing < cuts else 1.0
+    low = beta_quantile(losing, cuts - losing + 1, LEVEL / 2)
+    high = beta_quantile(losing + 1, cuts - losing, 1 - LEVEL / 2) if losing < cuts else 1.0
     return low, high
 
 

@@ -23,6 +23,7 @@ from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.metrics import Metric, compared
+from weighbridge.results.probability import chi_square_quantile
 from weighbridge.results.statistics import (
     CONFIDENCE,
     FARTHEST,
@@ -128,8 +129,6 @@ def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, floa
     or of the cells' means if these are further from 0: what all pairs of a cell share does not
     average out. Raises ValueError without pairs.
     """
-    from scipy.special import chdtri  # noqa: PLC0415 - slow to import; see results.statistics
-
     logs = [value for cell in cells for value in cell]
     if len(logs) < 2:
         raise ValueError("one value has no spread")
@@ -139,10 +138,9 @@ def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, floa
     error = math.sqrt(max(of_pairs, of_means))
     freedom = len(logs) if of_pairs >= of_means else len(cells)
     reach = t_quantile((1 + CONFIDENCE) / 2, len(logs)) * error
-    # chdtri(v, p) is what chi-square exceeds with probability p.
     low, high = (
-        math.sqrt(freedom / float(chdtri(freedom, share)))
-        for share in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+        math.sqrt(freedom / chi_square_quantile(freedom, share))
+        for share in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)
     )
     value, least, most = (math.exp(min(reach * times, FARTHEST)) for times in (1.0, low, high))
     return value, least, most

@@ -25,12 +25,15 @@ from typing import IO, Any, Final
 from weighbridge.common import safe_files
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.escaping import escape_all_controls
+from weighbridge.common.extras import need
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import LIGHT, Look, font_folder
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.writing import StoreError, make_folder, write_atomically
 
+DRAWING: Final = "vl_convert"
+"""The module that draws charts, here and in pages."""
 MOST: Final = 4
 """The most processes: each has its own engine, about 150 MB of memory."""
 _CODE: Final = "from weighbridge.results.charts.drawing_process import serve; serve()"
@@ -157,8 +160,9 @@ def _last_line(log: IO[bytes]) -> str:
 def write_charts(figures: Sequence[Figure], folder: Path, look: Look = LIGHT) -> tuple[Path, ...]:
     """Write each figure as PNG (2x), SVG, PDF, CSV and TXT into a folder, which is created.
 
-    Raises RenderingError or StoreError.
+    Raises RenderingError, StoreError, or MissingPrerequisite without the extra `report`.
     """
+    need(DRAWING)
     make_folder(folder.parent)
     try:
         # An error where it is a link to a folder elsewhere.

@@ -8,8 +8,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-import vl_convert as vlc
-
 from weighbridge.common import safe_files
 from weighbridge.common.paths import expanded
 
@@ -27,6 +25,8 @@ def vega_bundle() -> str:
     name = f"weighbridge/vega-{metadata.version('vl-convert-python')}.js"
     script = _kept(cache, name) if cache.is_absolute() else None
     if script is None:
+        import vl_convert as vlc  # noqa: PLC0415 - an extra, and slow to import
+
         script = vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;")
         if cache.is_absolute():
             with suppress(OSError):

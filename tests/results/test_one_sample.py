@@ -11,10 +11,10 @@ from scipy.optimize import brentq
 from scipy.stats import nct, t, ttest_1samp, wilcoxon
 
 from sleep_data import SLEEP
+from weighbridge.results.rank_tests import signed_rank_p
 from weighbridge.results.statistics import (
     TTest,
     one_sample,
-    signed_rank_p,
 )
 
 
@@ -70,7 +70,12 @@ def test_five_trials_cannot_reach_a_signed_rank_test_of_5_percent_and_six_can() 
 def test_the_signed_rank_test_leaves_zeros_out_and_takes_equal_values() -> None:
     assert signed_rank_p([0.0, 0.0]) == 1.0
     assert signed_rank_p([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]) == signed_rank_p([0.1, 0.2, 0.3, 0.4, 0.5])
-    assert 0 < signed_rank_p([0.1, 0.1, 0.1, 0.1, 0.1, -0.1]) < 1
+    # By hand: the ranks are all 3.5, so the sum is as far out if no sign differs, or one.
+    assert signed_rank_p([0.1, 0.1, 0.1, 0.1, 0.1, -0.1]) == pytest.approx(2 * 7 / 64)
+    draw = random.Random(3)
+    many = [draw.gauss(0.02, 0.05) for _ in range(80)]
+    theirs = wilcoxon(many, method="asymptotic", correction=False)
+    assert signed_rank_p(many) == pytest.approx(float(theirs.pvalue))
     with pytest.raises(ValueError, match="at least one"):
         signed_rank_p([])
 

@@ -8,16 +8,14 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from scipy.stats import false_discovery_control
+from scipy.stats import false_discovery_control, mannwhitneyu
 
 from sleep_data import SLEEP
+from weighbridge.results.rank_tests import cliffs_delta, rank_p, rank_p_of
 from weighbridge.results.statistics import (
-    cliffs_delta,
     corrected,
     geometric_mean,
     next_level,
-    rank_p,
-    rank_p_of,
     ratio,
     smallest_ratio,
     t_quantile,
@@ -87,6 +85,13 @@ def test_many_values_or_equal_ones_are_ranked_by_approximation() -> None:
     assert rank_p([1.0, 2.0, 2.0], [2.0, 3.0, 4.0]) == pytest.approx(
         math.erfc(3 / math.sqrt(4.65) / math.sqrt(2)), rel=1e-9
     )
+
+
+def test_the_rank_test_of_many_values_with_ties_is_scipys() -> None:
+    draw = random.Random(4)
+    one, other = ([float(draw.randint(low, 40)) for _ in range(40)] for low in (1, 8))
+    theirs = mannwhitneyu(one, other, alternative="two-sided")
+    assert rank_p(one, other) == pytest.approx(float(theirs.pvalue))
 
 
 def test_all_equal_values_have_no_difference_of_ranks() -> None:

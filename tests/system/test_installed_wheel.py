@@ -1,13 +1,19 @@
-"""The suite as a package has it: one wheel, from another folder, without a checkout, by a user who
-is not root.
+"""The suite as a package has it: one wheel in a fresh environment, from another folder, without a
+checkout or a compiler, by a user who is not root.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -16,6 +22,8 @@ pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
+CLIENT_BYTES = 150_000_000
+"""What a client may take on disk, without pip and setuptools, which only some installers add."""
 SUITE = """
 name: tiny
 about: Whether it runs at all
@@ -27,74 +35,136 @@ workloads:
     workers: [1]
     runtime: 2s
 """
+COMPARE = (
+    *("compare", "--layouts", "null", "--hardware", "loopback", "--suite", "tiny.yaml"),
+    *("--no-attest", "--out", "runs"),
+)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `pip install` makes of the wheel; the packages that it needs are those of this
-    Python.
-    """
-    folder = tmp_path_factory.mktemp("wheel")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built as `make wheel` builds it, with the Rust parts that are built already."""
+    folder = tmp_path_factory.mktemp("built")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    offline = ["--no-index", "--no-deps"]
     subprocess.run(
-        [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", folder, ROOT],
+        [*pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", folder, ROOT],
         check=True,
         timeout=600,
     )
-    (wheel,) = folder.glob("*.whl")
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment that anyone may read, with a client and nothing else, as locked."""
+    folder = tmp_path_factory.mktemp("client") / "venv"
+    python = Path(sys.base_prefix) / "bin" / "python3"
+    subprocess.run([python, "-m", "venv", folder], check=True, timeout=120)
+    locked = ROOT / "requirements.lock"
+    versions = "\n".join(re.findall(r"^\S+==\S+(?: ;[^\\\n]*)?", locked.read_text(), re.MULTILINE))
+    (folder / "versions").write_text(versions)
+    # Isolated: in a checkout that is on Python's path, the suite would count as installed.
+    isolated = (str(folder / "bin" / "python"), "-I", "-m", "pip", "--disable-pip-version-check")
     subprocess.run(
-        [*pip, "install", *offline, "--target", folder / "site", wheel], check=True, timeout=600
+        [*isolated, "install", "--quiet", "--constraint", folder / "versions", wheel],
+        check=True,
+        timeout=300,
     )
-    return folder / "site"
+    return folder
 
 
-def test_a_wheel_is_for_every_python_and_adds_one_name(site: Path) -> None:
-    (wheel,) = site.parent.glob("*.whl")
+def test_a_wheel_is_for_every_python_and_adds_one_name(wheel: Path) -> None:
     assert "-cp311-abi3-linux" in wheel.name
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"weighbridge"}
-    assert not [
-        name for name in names if name.endswith((".rs", ".toml", ".lock")) or "/tests/" in name
-    ]
-    assert {path.name.split("-")[0] for path in site.iterdir()} <= {"weighbridge", "bin"}
+    sources = (".rs", ".toml", ".lock", ".c")
+    assert not [name for name in names if name.endswith(sources) or "/tests/" in name]
+    assert {
+        "weighbridge/drivers/engine/_native.abi3.so",
+        "weighbridge/gateways/apache/fastcgi_responder",
+        "weighbridge/topologies/lab/nosync.abi3.so",
+        "weighbridge/topologies/lab/vdisk_server",
+    } <= {*names}
+    assert [name for name in names if name.endswith("data/share/man/man1/weighbridge.1")]
 
 
-def test_an_installed_suite_compares_and_draws_from_anywhere(site: Path, tmp_path: Path) -> None:
+def test_a_client_is_small(environment: Path) -> None:
+    (site,) = (environment / "lib").glob("python3*/site-packages")
+    kept = [one for one in site.iterdir() if one.name.split("-")[0] not in {"pip", "setuptools"}]
+    files = [file for one in kept for file in (one, *one.rglob("*"))]
+    assert sum(file.lstat().st_blocks * 512 for file in files) < CLIENT_BYTES
+    assert (site / "weighbridge").is_dir()
+    assert not (site / "scipy").exists()
+
+
+def test_an_installed_suite_compares_and_draws_from_anywhere(
+    environment: Path, tmp_path: Path
+) -> None:
     (tmp_path / "tiny.yaml").write_text(SUITE)
     os.chown(tmp_path, NOBODY, NOBODY)
-    rights = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
-    nobody = [
-        "setpriv",
-        f"--reuid={NOBODY}",
-        f"--regid={NOBODY}",
-        "--clear-groups",
-        "--no-new-privs",
-        *rights,
-    ]
-    line = [
-        "compare",
-        "--layouts",
-        "null",
-        "--hardware",
-        "loopback",
-        "--suite",
-        "tiny.yaml",
-        "--no-attest",
-        "--out",
-        "runs",
-    ]
+    out = as_nobody(environment, tmp_path, *COMPARE)
+    assert "pip install 'weighbridge[report]'" in out
+    (run,) = (tmp_path / "runs").iterdir()
+    named = str(run.relative_to(tmp_path))  # its parents are root's
+    assert (run / "derived" / "summary.csv").read_text().count("\n") > 1
+    as_nobody(environment, tmp_path, "export", named, "--to", "json")
+    assert not (run / "derived" / "report.html").exists()
+    # With the extra `report`, as this Python has it.
+    extra = tmp_path / "extra"
+    extra.mkdir()
+    for name in {file.parts[0] for file in metadata.files("vl-convert-python") or ()} - {".."}:
+        (extra / name).symlink_to(str(metadata.distribution("vl-convert-python").locate_file(name)))
+    as_nobody(environment, tmp_path, "report", named, PYTHONPATH=str(extra))
+    assert (run / "derived" / "report.html").stat().st_size > 0
+    assert list((run / "derived" / "charts").glob("*.svg"))
+
+
+def as_nobody(environment: Path, folder: Path, *line: str, **variables: str) -> str:
+    """Run a verb in a folder as a user without rights, but to read what this machine's Python has
+    in root's folders. Returns its output.
+    """
+    rights = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
+    nobody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *rights)
     done = subprocess.run(
-        [*nobody, sys.executable, "-P", "-m", "weighbridge", *line],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(site)},
+        [*nobody, "--no-new-privs", str(environment / "bin" / "weighbridge"), *line],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **variables},
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=300,
     )
     assert done.returncode in {0, 4}, done.stdout + done.stderr
-    (run,) = (tmp_path / "runs").iterdir()
-    assert (run / "derived" / "report.html").stat().st_size > 0
-    assert list((run / "derived" / "charts").glob("*.svg"))
+    return done.stdout
+
+
+def test_an_sdist_has_all_that_a_wheel_is_built_of(tmp_path: Path) -> None:
+    code = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", code, tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as unpacked:
+        unpacked.extractall(tmp_path, filter="data")
+    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    project = tomllib.loads((source / "pyproject.toml").read_text())
+    crates = [one["path"] for one in project["tool"]["setuptools-rust"]["ext-modules"]]
+    assert len(crates) == 3
+    for crate in crates:
+        mine = (ROOT / crate).parent
+        for path in [mine / "Cargo.toml", *(mine / "src").rglob("*.rs")]:
+            assert (source / path.relative_to(ROOT)).read_bytes() == path.read_bytes()
+    for one in project["tool"]["setuptools"]["ext-modules"]:
+        assert all((source / path).is_file() for path in one["sources"])
+    rooms = [path.name for path in (ROOT / "weighbridge").iterdir() if path.is_symlink()]
+    assert all((source / "weighbridge" / name / "__init__.py").is_file() for name in rooms)
+    if shutil.which("cargo"):
+        line = ["cargo", "metadata", "--offline", "--locked", "--no-deps", "--format-version", "1"]
+        seen = subprocess.run(line, cwd=source, capture_output=True, check=True, timeout=60)
+        assert len(json.loads(seen.stdout)["packages"]) == 3

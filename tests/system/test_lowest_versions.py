@@ -47,6 +47,8 @@ TESTS = (
 
 SDKs, Locust, charts, slides, tables, records, SQL, search.
 """
+TESTED_WITH = ("altair", "numpy", "scipy")
+"""What these tests check results with."""
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 import weighbridge
@@ -62,7 +64,11 @@ def floors() -> list[str]:
     """The oldest version that each range allows."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found = []
-    for words in project["dependencies"]:
+    extras = project["optional-dependencies"]
+    wanted = {*project["dependencies"]}
+    wanted |= {words for name in Requirement(*extras["all"]).extras for words in extras[name]}
+    wanted |= {words for words in extras["test"] if Requirement(words).name in TESTED_WITH}
+    for words in sorted(wanted):
         one = Requirement(words)
         (bound,) = one.specifier
         assert bound.operator == ">=", words

@@ -35,7 +35,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("runs"), workloads=short, repeats=2, spoilt=SPOILT, about=HOSTILE
     )
     run.add_facts([Sheet(title="driver", facts={HOSTILE: HOSTILE})])
-    return derive(run.folder, pictures=False).report
+    page = derive(run.folder, pictures=False).report
+    assert page is not None
+    return page
 
 
 @pytest.fixture(scope="module")

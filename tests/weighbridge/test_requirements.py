@@ -12,7 +12,13 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-WANTED = (*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"])
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+OWN = "weighbridge["
+WANTED = (
+    *PROJECT["build-system"]["requires"],
+    *PROJECT["project"]["dependencies"],
+    *(words for name, extra in EXTRAS.items() if name not in {"all", "test"} for words in extra),
+)
 RUN, TEST = ROOT / "requirements.lock", ROOT / "requirements-test.lock"
 
 
@@ -44,7 +50,7 @@ def test_no_address_is_in_a_lock_file(path: Path) -> None:
 
 
 def test_requirements_of_the_project_are_locked_within_their_ranges() -> None:
-    extra = PROJECT["project"]["optional-dependencies"]["test"]
+    extra = [words for words in EXTRAS["test"] if not words.startswith(OWN)]
     for path, wanted in ((RUN, WANTED), (TEST, (*WANTED, *extra))):
         known = locked(path)
         for words in wanted:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.topologies.disk_models import DISK_MODELS
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 
-NOSYNC: Final = IMPORTED_FROM / "topologies" / "lab" / "nosync.so"
-"""Makes syncs of a program do nothing; built by `make setup` from the C file beside it."""
+NOSYNC: Final = Path(__file__).with_name("nosync.abi3.so")
+"""Makes syncs of a program do nothing; built with the package from the C file beside it."""
 _ROOT: Final = Disk(size=4 * 2**30, model=DISK_MODELS["ideal"])
 """For all that a host has outside its disks: a mon's store, rings, keys. A sparse file."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weighbridge.common.cpu_list import show_cpus
+from weighbridge.common.extras import installed
 from weighbridge.common.quantities import show_bytes
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import model_disks
@@ -72,6 +73,12 @@ def lab_requirements(hardware: Hardware, *, home: Path) -> tuple[HostRequirement
             KEYRING.exists(),
             "mmdebstrap verifies downloads with them",
             "apt install debian-archive-keyring",
+        ),
+        HostRequirement(
+            "the extra `hosts`",
+            installed("cryptography"),
+            "layouts with TLS need certificates",
+            "pip install 'weighbridge[hosts]'",
         ),
         _kernel(),
         _overlay(),

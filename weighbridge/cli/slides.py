@@ -26,6 +26,9 @@ from weighbridge.cli.options import RUN_FOLDER
 def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, dark: bool) -> None:
     """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
     from weighbridge.common.errors import UsageError
+    from weighbridge.common.extras import need
+
+    need("pptx", "lxml", "PIL")
     from weighbridge.results.charts.chart_theme import DARK, LIGHT
     from weighbridge.results.record.store import RunStore
     from weighbridge.results.record.writing import write_atomically

@@ -11,7 +11,7 @@ from weighbridge.drivers.kind import KINDS
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.sysctls import RECORDED
 
-PACKAGES = ("pydantic", "altair")
+PACKAGES = ("pydantic", "vl-convert-python")
 
 
 def facts_of_machine(hardware: Hardware) -> dict[str, str]:

@@ -29,7 +29,7 @@ from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.screen.durability_outcome import print_durability
 from weighbridge.screen.study_outcome import print_study
 from weighbridge.screen.terminal import new_table, print_line
-from weighbridge.screen.tuning_outcome import print_tuning
+from weighbridge.screen.tuning_outcome import print_report_place, print_tuning
 
 BOTH: Final = 100
 """Terminal columns for rates beside latencies that are intervals, with a column for drivers."""
@@ -85,7 +85,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
         command = f":\n  {derived.remedy.command}" if derived.remedy.command else ""
         print_line(console, f"\n{derived.remedy.says}{command}")
     print_line(console, f"\ntable   {derived.summary}")
-    print_line(console, f"report  {derived.report}")
+    print_report_place(derived, console)
 
 
 def _print_rates(found: Found, console: Console) -> None:

@@ -9,12 +9,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from weighbridge.common.extras import missing
 from weighbridge.results.analysis.tuning.setting_lines import (
     SettingLine,
     setting_lines,
     short_names,
 )
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
+from weighbridge.results.charts.pictures import DRAWING
 from weighbridge.results.derivation import WINNERS, Derived
 from weighbridge.screen.terminal import new_table, print_line
 
@@ -58,7 +60,16 @@ def print_tuning(result: TuningResult, derived: Derived, console: Console) -> No
         print_line(console, f"winner  {', '.join(files)}")
     if result.confirmation is not None:
         print_line(console, f"confirmation  {result.confirmation.folder}")
-    print_line(console, f"report  {derived.report}")
+    print_report_place(derived, console)
+
+
+def print_report_place(derived: Derived, console: Console) -> None:
+    """Print where the report is, or what makes one."""
+    if derived.report is not None:
+        print_line(console, f"report  {derived.report}")
+        return
+    print_line(console, f"report  {missing(DRAWING).message}")
+    print_line(console, f"        and then weighbridge report {derived.folder.parent}")
 
 
 def _print_without_effect(result: TuningResult, console: Console) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from weighbridge import selection
 from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import UsageError
+from weighbridge.common.extras import need
 from weighbridge.common.scope import Scope
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, make_plan, step_seconds
@@ -202,6 +203,8 @@ def _candidates(
     Raises DocumentError, UsageError.
     """
     space, faults = Space(tuning, baseline, hardware, document), list[Fault]()
+    if tuning.strategy == "search":
+        need("optuna")
     singles: tuple[Candidate, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     remarks: tuple[str, ...] = ()

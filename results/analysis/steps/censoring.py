@@ -14,9 +14,10 @@ Latencies and ages are given as the tops of their buckets (at most 0.1 % too hig
 
 from __future__ import annotations
 
-import math
+from collections import deque
 from typing import Final
 
+from weighbridge.results.probability import binomial_quantile
 from weighbridge.results.record import Histogram
 
 CLOSE: Final = 1e-9
@@ -41,20 +42,17 @@ def bounded(
         return at_ms, at_ms
     seen = latency.buckets() if latency is not None else ()
     cut = in_flight.buckets()
-    import numpy as np  # noqa: PLC0415 - slow to import, and drivers do not need it
-
-    if seen:
-        times, ended = (np.array(column, dtype=float) for column in zip(*seen, strict=True))
-        ages, cuts = (np.array(column, dtype=float) for column in zip(*cut, strict=True))
-        # At risk at a time: all that ended then or later, and all whose age is at least that (a
-        # request cut at a time was present at it).
-        later = ended[::-1].cumsum()[::-1]
-        older = np.append(cuts[::-1].cumsum()[::-1], 0.0)[np.searchsorted(ages, times, side="left")]
-        longer = np.cumprod(1 - ended / (later + older))
-        reached = np.flatnonzero(longer <= 1 - percent / 100 + CLOSE)
-        if reached.size:
-            at_ms = float(times[reached[0]]) / 1000
-            return at_ms, at_ms
+    # At risk at a time: all that ended then or later, and all whose age is at least that (a request
+    # cut at a time was present at it).
+    at_risk = sum(count for _, count in (*seen, *cut))
+    ages, longer = deque(cut), 1.0
+    for top_us, ended in seen:
+        while ages and ages[0][0] < top_us:
+            at_risk -= ages.popleft()[1]
+        longer *= 1 - ended / at_risk
+        if longer <= 1 - percent / 100 + CLOSE:
+            return top_us / 1000, top_us / 1000
+        at_risk -= ended
     return max(*(top_us for top_us, _ in (*seen[-1:], *cut[-1:])), 0) / 1000, None
 
 
@@ -95,16 +93,7 @@ def order_statistic_interval(
     if not at_least.count:
         raise ValueError("no samples have no interval")
     tail = (1 - confidence) / 2
-    low = _binomial_quantile(tail, at_least.count, percent / 100)
-    high = _binomial_quantile(1 - tail, at_least.count, percent / 100) + 1
+    low = binomial_quantile(at_least.count, percent / 100, tail)
+    high = binomial_quantile(at_least.count, percent / 100, 1 - tail) + 1
     low_ms = at_least.at_rank_us(low) / 1000 if low else 0.0
     return low_ms, histogram.at_rank_us(high) / 1000 if high <= histogram.count else None
-
-
-def _binomial_quantile(share: float, samples: int, p: float) -> int:
-    """The least k with P(B <= k) >= share, B binomial: six times faster than scipy.stats.binom."""
-    from scipy.special import bdtr, bdtrik  # noqa: PLC0415 - slow to import, unused by drivers
-
-    k: int = math.ceil(bdtrik(share, samples, p))
-    below = max(k - 1, 0)  # bdtrik inverts an interpolation: it may be one too high
-    return below if float(bdtr(below, samples, p)) >= share else k

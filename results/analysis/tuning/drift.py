@@ -14,6 +14,7 @@ from weighbridge.results.analysis.tuning.readings import Reading
 from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.figures import show_p
 from weighbridge.results.percent import show_percent
+from weighbridge.results.probability import student_tail
 from weighbridge.results.record import Trial, TuningRun
 from weighbridge.results.statistics import LEVEL
 
@@ -98,8 +99,6 @@ def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, 
     """Slope per second, and p, of a line through sets of (seconds, logarithm), each with its own
     height; None: unknown.
     """
-    from scipy.special import stdtr  # noqa: PLC0415 - slow to import
-
     freedom = sum(map(len, sets)) - len(sets) - 1
     if freedom < 1 or sum(max(at)[0] - min(at)[0] for at in sets) < SPAN_S:
         return None, None
@@ -114,7 +113,7 @@ def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, 
     )
     if error == 0:
         return slope, float(slope == 0)
-    return slope, min(1.0, 2 * float(stdtr(freedom, -abs(slope) / error)))
+    return slope, min(1.0, 2 * student_tail(freedom, abs(slope) / error))
 
 
 def _words(what: str, drift: Drift) -> str:

@@ -20,6 +20,7 @@ from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.tuning.readings import Reading
 from weighbridge.results.analysis.tuning.setting_words import about, effect_words, variant_words
 from weighbridge.results.metrics import METRICS, Metric
+from weighbridge.results.rank_tests import signed_rank_p
 from weighbridge.results.record import LayoutVariant, Trial, TuningRun
 from weighbridge.results.statistics import (
     LEVEL,
@@ -28,7 +29,6 @@ from weighbridge.results.statistics import (
     TTest,
     corrected,
     one_sample,
-    signed_rank_p,
 )
 from weighbridge.suites import Bounds
 
