@@ -71,7 +71,9 @@ def revive(state: CephState, daemons: Sequence[Daemon]) -> None:
     if not osds:
         daemon.start(daemons)
         return
-    with Monitor(state.hosts[state.cluster.place.mon], partial(daemon.check, daemons)) as monitor:
+    # Until they are started, they are dead: a slow answer of the mon is no reason to give them up.
+    mons = [one for one in state.store if one.service.name == "mon"]
+    with Monitor(state.hosts[state.cluster.place.mon], partial(daemon.check, mons)) as monitor:
         before = _up_since(monitor)
         daemon.start(daemons)
         _await_up(monitor, osds, before, daemons)
