@@ -1,0 +1,339 @@
+"""Users of object stores for any locustfile, run by plain `locust -f` (docs/locust.md):
+
+    from weighbridge.locust import S3User, make_workload
+
+    class Reads(S3User):
+        host = "http://gateway:8080"
+        workload = make_workload("reads", objects={"size": "64kB"}, operations={"read": 1})
+
+Each user of Locust is one worker: a connection with one request outstanding, made by the native
+engine. A workload's buckets and objects are made before a test, and deleted when Locust ends. Keys
+come from each process's own environment or AWS files, never from Locust's options: Locust shows
+those in its page, and sends them to whoever connects to its master.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import secrets
+from typing import Any, ClassVar, Final, Literal
+from urllib.parse import urlsplit
+
+import gevent
+from locust import events
+from locust.env import Environment
+from locust.runners import MasterRunner, WorkerRunner
+from pydantic import ValidationError
+
+from weighbridge.common.endpoint import Endpoint, ObjectApi
+from weighbridge.common.errors import UsageError, WeighbridgeError
+from weighbridge.common.record import Record
+from weighbridge.drivers.locust.live_load import LiveLoad, refuse_unfit
+from weighbridge.drivers.locust.made_objects import MadeObjects
+from weighbridge.drivers.locust.users import WorkerUser
+from weighbridge.drivers.protocol import Setup
+from weighbridge.gateways.existing import credentials
+from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
+from weighbridge.suites import Suite, Workload, loader
+
+__all__ = [
+    "ObjectStoreUser",
+    "Replay",
+    "S3User",
+    "SwiftUser",
+    "make_workload",
+    "suite_workload",
+    "workload_of",
+]
+
+FAILED: Final = "weighbridge-failed"
+"""The message of a worker process that cannot make its load."""
+AUTH_PATH: Final = "/auth/v1.0"
+"""Of Swift's auth, where a host is given without a path."""
+
+log = logging.getLogger(__name__)
+
+
+class Replay(Record):
+    """What users do: a workload over an API."""
+
+    api: ObjectApi
+    workload: Workload
+    seed: int = 2014
+    request_timeout_s: float = 60.0
+
+
+def make_workload(name: str, **keys: Any) -> Workload:
+    """A workload with the keys that it has in a suite's file: `objects={"size": "64kB",
+    "per_container": 1000}, operations={"read": 80, "write": 20}`.
+
+    `workers`, `runtime` and `warmup` are Locust's own affair. Raises ValidationError.
+    """
+    return Workload.model_validate({"workers": [1], "runtime": 1.0, **keys, "name": name})
+
+
+def suite_workload(suite: str, workload: str | None = None) -> Workload:
+    """A workload of a suite, by the suite's path or the name of a shipped one; None: its first.
+
+    Raises UsageError if there is none.
+    """
+    return workload_of(loader.load(loader.find(suite)), workload)
+
+
+def workload_of(suite: Suite, name: str | None) -> Workload:
+    """A suite's workload of this name; None: its first. Raises UsageError if there is none."""
+    found = [one for one in suite.workloads if name in (None, one.name)]
+    if not found:
+        names = ", ".join(one.name for one in suite.workloads)
+        raise UsageError(f"{suite.name} has no workload {name!r}", advice=f"It has {names}.")
+    return found[0]
+
+
+class ObjectStoreUser(WorkerUser):
+    """A worker of a workload, at `host`."""
+
+    abstract = True
+    api: ClassVar[ObjectApi]
+    workload: ClassVar[Workload]
+    seed: ClassVar[int] = 2014
+    """Requests and contents are drawn from it."""
+    request_timeout_s: ClassVar[float] = 60.0
+    region: ClassVar[str] = "us-east-1"
+    """Of S3: that requests are signed for."""
+    addressing: ClassVar[Literal["path", "virtual"]] = "path"
+    """Of S3: whether the bucket is in the path or before the host name."""
+    ca_file: ClassVar[str | None] = None
+    """PEM file of the CA that signed the target's certificate; None: this machine's CAs."""
+
+    load: ClassVar[LiveLoad | None] = None
+    ended: ClassVar[tuple[LiveLoad, ...]] = ()
+    made: ClassVar[tuple[MadeObjects, ...]] = ()
+    auth_urls: ClassVar[frozenset[str]] = frozenset()
+    """Where this process was told, by its own start, to send Swift's key."""
+
+    @classmethod
+    def replay(cls, options: argparse.Namespace) -> Replay:
+        """What its users do in the test that starts with these options. Raises UsageError."""
+        if not isinstance(getattr(cls, "workload", None), Workload):
+            raise UsageError(
+                f"{cls.__name__} has no workload",
+                advice="Set `workload = make_workload(...)` or `suite_workload(...)`.",
+            )
+        return Replay(
+            api=cls.api,
+            workload=cls.workload,
+            seed=cls.seed,
+            request_timeout_s=cls.request_timeout_s,
+        )
+
+    @classmethod
+    def setup(cls, environment: Environment, replay: Replay) -> Setup:
+        """The target with its keys, and the names of buckets. Raises UsageError."""
+        options = _options(environment)
+        refuse_unfit(replay.workload, replay.api)
+        try:
+            return Setup(
+                target=cls._endpoint(replay.api, environment.host or cls.host or ""),
+                processes=min(64, max(1, getattr(options, "processes", None) or 1)),
+                bucket_prefix=options.bucket_prefix,
+                seed=replay.seed,
+                request_timeout_s=replay.request_timeout_s,
+            )
+        except ValidationError as error:
+            # Values are not repeated: a URL may contain a password.
+            fault = error.errors(include_input=False)[0]
+            place = ".".join(map(str, fault["loc"]))
+            raise UsageError(f"{cls.__name__}: {place}: {fault['msg']}") from None
+
+    @classmethod
+    def _endpoint(cls, api: ObjectApi, host: str) -> Endpoint:
+        if api == "swift":
+            return cls._swift(_auth_url(host) if host else os.environ.get("ST_AUTH", ""))
+        if not host:
+            raise UsageError(f"{cls.__name__} has no host", advice="Give `-H URL`.")
+        s3 = S3(url=host, region=cls.region, addressing=cls.addressing, ca_file=cls.ca_file)
+        (endpoint,) = credentials.endpoints(ExistingSettings(s3=s3), os.environ)
+        return endpoint
+
+    @classmethod
+    def _swift(cls, url: str) -> Endpoint:
+        # The key is sent as it is. Locust's page and its master may name any host.
+        if url not in {*cls.auth_urls, os.environ.get("ST_AUTH")}:
+            raise UsageError(
+                f"{cls.__name__}: Swift's key is sent only where this process was told to at its "
+                "start",
+                advice="Set $ST_AUTH to the auth URL, or give it as `-H` or as the class's `host`.",
+            )
+        access = SwiftAccess(auth_url=url, ca_file=cls.ca_file)
+        (endpoint,) = credentials.endpoints(ExistingSettings(swift=access), os.environ)
+        return endpoint
+
+    @classmethod
+    def prepare(cls, environment: Environment) -> None:
+        """Have the objects of the next test made. Raises UsageError or DriverError."""
+        replay = cls.replay(_options(environment))
+        setup = cls.setup(environment, replay)
+        known = [one for one in cls.made if one.setup == setup]
+        if not known:
+            known = [MadeObjects(setup)]
+            cls.made = (*cls.made, *known)
+        known[0].prepare(replay.workload)
+
+    @classmethod
+    def begin(cls, environment: Environment) -> None:
+        """Be ready for the users of a test. Raises UsageError or DriverError."""
+        replay = cls.replay(_options(environment))
+        setup = cls.setup(environment, replay)
+        runner = environment.runner
+        rank = runner.worker_index if isinstance(runner, WorkerRunner) else 0
+        cls.load = LiveLoad(
+            environment.stats, setup, replay.workload, rank=max(0, rank), repeat=len(cls.ended)
+        )
+        cls.process = cls.load.process
+
+    @classmethod
+    def end(cls, patience_s: float) -> None:
+        """End the load of a test, if there is one. Raises DriverError."""
+        load, cls.load, cls.process = cls.load, None, None
+        if load is not None:
+            cls.ended = (*cls.ended, load)
+            load.close(patience_s)
+        for one in cls.made:
+            one.test_ended()
+
+    @classmethod
+    def delete(cls) -> None:
+        """Delete what tests wrote and what was made for them. Raises DriverError."""
+        ended, cls.ended = cls.ended, ()
+        for load in ended:
+            load.delete_written()
+        for one in cls.made:
+            one.delete()
+
+
+class S3User(ObjectStoreUser):
+    """A worker over S3. Keys: $AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, or the AWS files."""
+
+    abstract = True
+    api = "s3"
+
+
+class SwiftUser(ObjectStoreUser):
+    """A worker over Swift's API. `host` is the auth URL; $ST_USER and $ST_KEY are its user's."""
+
+    abstract = True
+    api = "swift"
+
+
+def _auth_url(host: str) -> str:
+    return host.rstrip("/") + AUTH_PATH if urlsplit(host).path in ("", "/") else host
+
+
+def _options(environment: Environment) -> argparse.Namespace:
+    # There are none only where Locust is used as a library.
+    return environment.parsed_options or argparse.Namespace()
+
+
+def _kinds(environment: Environment) -> list[type[ObjectStoreUser]]:
+    return [one for one in environment.user_classes if issubclass(one, ObjectStoreUser)]
+
+
+def _add_options(parser: Any) -> None:
+    parser.add_argument(
+        "--bucket-prefix",
+        help="Buckets are PREFIX-WORKLOAD-NUMBER; by default PREFIX is new in each run. All that "
+        "is in them is deleted in the end.",
+        include_in_web_ui=False,
+    )
+    parser.add_argument(
+        "--keep-objects",
+        action="store_true",
+        default=False,
+        help="Do not delete buckets and objects when Locust ends.",
+        include_in_web_ui=False,
+    )
+
+
+def _init(environment: Environment, **_: Any) -> None:
+    options, runner = _options(environment), environment.runner
+    for kind in _kinds(environment):
+        told = {one for one in (kind.host, environment.host) if one}
+        kind.auth_urls = frozenset(map(_auth_url, told))
+    if isinstance(runner, WorkerRunner):
+        return
+    if not options.bucket_prefix:
+        options.bucket_prefix = f"wb-{secrets.token_hex(4)}"
+    if isinstance(runner, MasterRunner):
+        runner.register_message(FAILED, _worker_failed)
+    if options.headless or options.autostart:
+        # Before Locust's clock of --run-time starts.
+        try:
+            for kind in _kinds(environment):
+                kind.prepare(environment)
+        except WeighbridgeError as error:
+            log.error("%s", error)  # noqa: TRY400 - no traceback helps users
+            raise SystemExit(error.exit_code) from None
+
+
+def _begin(environment: Environment, **_: Any) -> None:
+    runner = environment.runner
+    try:
+        for kind in _kinds(environment):
+            if not isinstance(runner, WorkerRunner):
+                kind.prepare(environment)
+            if not isinstance(runner, MasterRunner):
+                kind.begin(environment)
+    except WeighbridgeError as error:
+        log.error("%s", error)  # noqa: TRY400 - as above
+        if isinstance(runner, WorkerRunner):
+            runner.send_message(FAILED, {"message": str(error), "exit_code": error.exit_code})
+            return
+        _end_test(environment, error.exit_code)
+        # Otherwise Locust would start users all the same.
+        raise gevent.GreenletExit from None
+
+
+def _end(environment: Environment, **_: Any) -> None:
+    for kind in _kinds(environment):
+        try:
+            kind.end(float(environment.stop_timeout or 0.0))
+        except WeighbridgeError as error:
+            log.error("%s", error)  # noqa: TRY400 - as above
+
+
+def _quit(environment: Environment, **_: Any) -> None:
+    kinds = _kinds(environment)
+    if any(kind.load is not None for kind in kinds) and environment.runner is not None:
+        environment.runner.stop()
+    if _options(environment).keep_objects:
+        return
+    for kind in kinds:
+        try:
+            kind.delete()
+        except WeighbridgeError as error:
+            log.error("%s", error)  # noqa: TRY400 - as above
+
+
+def _worker_failed(environment: Environment, msg: Any, **_: Any) -> None:
+    log.error("worker %s: %s", msg.node_id, msg.data["message"])
+    _end_test(environment, int(msg.data["exit_code"]))
+
+
+def _end_test(environment: Environment, exit_code: int) -> None:
+    """End the test, and Locust as well if it has no page."""
+    runner = environment.runner
+    if runner is None:
+        return
+    headless = _options(environment).headless
+    if headless:
+        environment.process_exit_code = exit_code
+    gevent.spawn(runner.quit if headless else runner.stop)
+
+
+events.init_command_line_parser.add_listener(_add_options)
+events.init.add_listener(_init)
+events.test_start.add_listener(_begin)
+events.test_stop.add_listener(_end)
+events.quitting.add_listener(_quit)
