@@ -18,6 +18,8 @@ import argparse
 import logging
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
@@ -110,6 +112,10 @@ class ObjectStoreUser(WorkerUser):
     load: ClassVar[LiveLoad | None] = None
     ended: ClassVar[tuple[LiveLoad, ...]] = ()
     made: ClassVar[tuple[MadeObjects, ...]] = ()
+    starting: ClassVar[gevent.Greenlet | None] = None
+    """Which makes objects for a test, or begins its load."""
+    over: ClassVar[bool] = False
+    """Whether Locust is ending: nothing more may be made."""
     auth_urls: ClassVar[frozenset[str]] = frozenset()
     """Where this process was told, by its own start, to send Swift's key."""
 
@@ -171,6 +177,18 @@ class ObjectStoreUser(WorkerUser):
         return endpoint
 
     @classmethod
+    @contextmanager
+    def startup(cls) -> Iterator[None]:
+        """While a test starts: the end of Locust interrupts it."""
+        if cls.over:
+            raise gevent.GreenletExit
+        cls.starting = gevent.getcurrent()
+        try:
+            yield
+        finally:
+            cls.starting = None
+
+    @classmethod
     def prepare(cls, environment: Environment) -> None:
         """Have the objects of the next test made. Raises UsageError or DriverError."""
         replay = cls.replay(_options(environment))
@@ -202,6 +220,13 @@ class ObjectStoreUser(WorkerUser):
             load.close(patience_s)
         for one in cls.made:
             one.test_ended()
+
+    @classmethod
+    def start_no_more(cls) -> None:
+        """Interrupt a test that starts, and let no other one start."""
+        cls.over = True
+        if cls.starting is not None:
+            cls.starting.kill()
 
     @classmethod
     def delete(cls) -> None:
@@ -281,10 +306,11 @@ def _begin(environment: Environment, **_: Any) -> None:
     runner = environment.runner
     try:
         for kind in _kinds(environment):
-            if not isinstance(runner, WorkerRunner):
-                kind.prepare(environment)
-            if not isinstance(runner, MasterRunner):
-                kind.begin(environment)
+            with kind.startup():
+                if not isinstance(runner, WorkerRunner):
+                    kind.prepare(environment)
+                if not isinstance(runner, MasterRunner):
+                    kind.begin(environment)
     except WeighbridgeError as error:
         log.error("%s", error)  # noqa: TRY400 - as above
         if isinstance(runner, WorkerRunner):
@@ -305,6 +331,8 @@ def _end(environment: Environment, **_: Any) -> None:
 
 def _quit(environment: Environment, **_: Any) -> None:
     kinds = _kinds(environment)
+    for kind in kinds:
+        kind.start_no_more()
     if any(kind.load is not None for kind in kinds) and environment.runner is not None:
         environment.runner.stop()
     if _options(environment).keep_objects:
