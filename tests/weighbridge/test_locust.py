@@ -163,6 +163,43 @@ def test_what_cannot_be_replayed_ends_locust_before_any_user_starts(
     assert "Ramping" not in done.stderr
 
 
+SPY = """
+import sys, gevent
+from locust import __version__
+from locust.rpc import Message, zmqrpc
+spy = zmqrpc.Client("127.0.0.1", int(sys.argv[1]), "spy_1")
+spy.send(Message("client_ready", __version__, "spy_1"))
+with gevent.Timeout(40):
+    while (message := spy.recv()).type != "spawn":
+        pass
+    print(message.data)
+    spy.send(Message("quit", None, "spy_1"))
+"""
+
+
+def test_no_key_is_sent_to_whoever_says_that_it_is_a_worker(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    target, port = null(key=KEY), str(free_port())
+    (tmp_path / "locustfile.py").write_text(OWN)
+    spy = subprocess.Popen(
+        [sys.executable, "-c", SPY, port], stdout=subprocess.PIPE, env=environment(), text=True
+    )
+    try:
+        master = locust(
+            tmp_path,
+            *("--master", "--master-bind-port", port, "--expect-workers", "1", "--headless"),
+            *("-H", target.url, "-u", "1", "-t", "3s", "--bucket-prefix", "wb-spied"),
+        )
+        said, _ = spy.communicate(timeout=40)
+    finally:
+        spy.kill()
+        spy.wait()
+    assert "wb-spied" in said, master.stderr
+    assert secret_search.secrets_in(said.encode(), {"the key": KEY}) == []
+    assert target.names("s3", KEY) == []
+
+
 class Page:
     """Locust's page."""
 
