@@ -12,7 +12,7 @@ from locust import events
 
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
-from weighbridge.locust import ObjectStoreUser, Replay, workload_of
+from weighbridge.locust import EngineUser, Replay, workload_of
 from weighbridge.suites import loader
 
 APIS = ("s3", "swift")
@@ -41,7 +41,7 @@ def _add_options(parser: Any) -> None:
     )
 
 
-class SuiteUser(ObjectStoreUser):
+class SuiteUser(EngineUser):
     """A worker of the suite's workload."""
 
     @classmethod

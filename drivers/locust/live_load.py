@@ -5,17 +5,19 @@ and its statistics follow every second.
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, Literal, Protocol
 
 import gevent
 from locust.stats import RequestStats
+from pydantic import ValidationError
 
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.locust.figures import LocustFigures
 from weighbridge.drivers.locust.kind import KIND
 from weighbridge.drivers.locust.worker_process import Begin, End, WorkerProcess
 from weighbridge.drivers.protocol import Setup
-from weighbridge.suites import Workload
+from weighbridge.suites import Suite, Workload
 
 NUMBERS: Final = 1_000_003
 """Of how many workers a user's number counts, as nobody knows how many there will be. A prime: with
@@ -27,6 +29,18 @@ WINDOW_S: Final = 60.0
 """After so long a window is forgotten and a new one opened, since it keeps each of its seconds."""
 
 log = logging.getLogger(__name__)
+
+
+class Load(Protocol):
+    """The load of a user class in one process and test."""
+
+    def close(self, patience_s: float) -> None:
+        """End all workers; outstanding requests may take so long to complete. Raises DriverError
+        when the engine failed.
+        """
+
+    def delete_written(self) -> None:
+        """Delete what its workers wrote. What cannot be deleted is still in the buckets."""
 
 
 class LiveLoad:
@@ -54,9 +68,7 @@ class LiveLoad:
         self._feeding = gevent.spawn(self._feed)
 
     def close(self, patience_s: float) -> None:
-        """End all workers; outstanding requests may take so long to complete. Raises DriverError
-        when the engine failed.
-        """
+        """See Load."""
         self._feeding.kill()
         try:
             self._figures.add(self.process.close_window())
@@ -65,7 +77,7 @@ class LiveLoad:
             self.process.close()
 
     def delete_written(self) -> None:
-        """Delete what its workers wrote. What cannot be deleted is still in the buckets."""
+        """See Load."""
         self.process.delete_written()
 
     def _feed(self) -> None:
@@ -84,15 +96,20 @@ class LiveLoad:
                 self.process.open_window()
 
 
-def refuse_unfit(workload: Workload, api: str) -> None:
+def refuse_unfit(workload: Workload, api: ObjectApi, users: Literal["engine", "sdk"]) -> None:
     """Raise UsageError with all reasons why Locust's users cannot replay this workload."""
-    faults = list(KIND.unfit(workload, api))  # type: ignore[arg-type] # one of its own APIs
+    faults = list(KIND.unfit(workload, api))
     if workload.rate_per_s is not None:
         faults.append("rate_per_s needs to know how many workers there will be")
     if workload.only_deletes:
         faults.append("it only deletes, and would soon have nothing left to delete")
+    try:
+        # What SDK users cannot do, suites know.
+        Suite(name="of-a-locustfile", about="", api=(api,), workloads=(workload,), users=users)
+    except ValidationError as error:
+        faults += [fault["msg"].removeprefix("Value error, ") for fault in error.errors()]
     if faults:
         raise UsageError(
             f"Locust's users cannot replay {workload.name}: {'; '.join(faults)}",
-            advice="`weighbridge compare` can replay it, step by step.",
+            advice="`weighbridge compare` replays workloads step by step.",
         )

@@ -124,6 +124,36 @@ def test_a_shape_starts_and_stops_users_whose_every_request_is_in_the_statistics
     assert target.names("s3", KEY) == []
 
 
+@pytest.mark.parametrize(("kind", "api"), [("Boto3User", "s3"), ("SwiftclientUser", "swift")])
+def test_each_request_of_an_sdk_is_an_event_of_locust(
+    kind: str, api: Api, null: Callable[..., Null], tmp_path: Path
+) -> None:
+    target = null(key=KEY, delay_ms=10.0, fail_share=0.1)
+    (tmp_path / "locustfile.py").write_text(
+        OWN.replace("S3User", kind)
+        + """
+seen = []
+@events.request.add_listener
+def one(request_type, name, response_time, exception, **_):
+    assert name == "mix" and response_time >= 10
+    seen.append((request_type, exception))
+
+@events.quitting.add_listener
+def all_of_them(environment, **_):
+    failed = sum(exception is not None for _, exception in seen)
+    print("seen", sorted({one for one, _ in seen}), {e for _, e in seen}, failed > 5)
+    print("all", len(seen) == environment.stats.total.num_requests > 100)
+"""
+    )
+    done = locust(tmp_path, "-H", target.url, "--headless", "-u", "3", "-r", "3", "-t", "4s")
+    assert "Traceback" not in done.stderr
+    assert "seen ['read', 'write']" in done.stdout, done.stderr
+    assert "'http-503'" in done.stdout
+    assert "all True" in done.stdout
+    assert target.names(api, KEY) == []
+    assert done.returncode == 1
+
+
 def test_failures_are_counted_by_class_and_make_locust_fail(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
