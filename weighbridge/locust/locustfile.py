@@ -1,6 +1,6 @@
 """A locustfile that replays a workload of a suite (docs/locust.md):
 
-locust -f .../weighbridge/locustfile.py -H http://gateway:8080 --suite quick --api s3
+locust -f .../weighbridge/locust/locustfile.py -H http://gateway:8080 --suite quick --api s3
 """
 
 from __future__ import annotations
