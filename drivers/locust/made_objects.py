@@ -29,7 +29,8 @@ class MadeObjects:
         self._objects.reach()
         self._workloads[workload.name] = workload
         if not self._objects.is_complete(workload):
-            log.info("%s: preparing %d objects", workload.name, workload.objects.count)
+            count = workload.objects.count if workload.needs_objects else 0
+            log.info("%s: making its buckets and %d objects", workload.name, count)
         made = self._objects.prepare(Prepare(workload=workload, parallel=PARALLEL), _Log())
         log.info("%s: %d objects exist after %.1f s", workload.name, made.objects, made.seconds)
 

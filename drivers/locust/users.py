@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from locust import User, constant, task
-from locust.exception import StopUser
 
 from weighbridge.drivers.locust.worker_process import WorkerProcess
 
@@ -22,10 +21,9 @@ class WorkerUser(User):
     index: int | None = None
 
     def on_start(self) -> None:
-        """Start its worker. Raises StopUser where there is no load."""
-        if self.process is None:
-            raise StopUser
-        self.index = self.process.user_joins()
+        """Start its worker, unless there is no load."""
+        if self.process is not None:
+            self.index = self.process.user_joins()
 
     def on_stop(self) -> None:
         """Let its worker complete its outstanding request and end."""
