@@ -229,6 +229,19 @@ def test_no_key_is_sent_to_whoever_says_that_it_is_a_worker(
     assert target.names("s3", KEY) == []
 
 
+def test_nothing_is_left_where_the_objects_of_a_second_class_cannot_be_made(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    target = null(key=KEY)
+    (tmp_path / "locustfile.py").write_text(OWN + "class Other(S3User):\n    pass\n")
+    done = locust(tmp_path, "-H", target.url, "--headless", "-t", "1s")
+    assert "mix: 40 objects exist" in done.stderr
+    assert "Other has no workload" in done.stderr
+    assert "mix: 40 objects deleted" in done.stderr
+    assert done.returncode == 2
+    assert target.names("s3", KEY) == []
+
+
 class Page:
     """Locust's page."""
 

@@ -64,7 +64,12 @@ def init(environment: Environment, **_: Any) -> None:
                 kind.prepare(environment)
         except WeighbridgeError as error:
             log.error("%s", error)  # noqa: TRY400 - no traceback helps users
+            _delete(environment)
             raise SystemExit(error.exit_code) from None
+        except KeyboardInterrupt:
+            # Locust does not say `quitting` yet.
+            _delete(environment)
+            raise
 
 
 def begin(environment: Environment, **_: Any) -> None:
@@ -103,9 +108,13 @@ def quit_all(environment: Environment, **_: Any) -> None:
         kind.start_no_more()
     if any(kind.load is not None for kind in kinds) and environment.runner is not None:
         environment.runner.stop()
+    _delete(environment)
+
+
+def _delete(environment: Environment) -> None:
     if environment_options(environment).keep_objects:
         return
-    for kind in kinds:
+    for kind in _kinds(environment):
         try:
             kind.delete()
         except WeighbridgeError as error:
