@@ -15,13 +15,13 @@ from typing import Any
 
 import gevent
 import gevent.event
-from locust import User, task
 from locust.env import Environment
 from pydantic import SecretStr
 from zmq.error import ZMQError
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.encryption import encrypt_master
+from weighbridge.drivers.locust.users import user_class
 from weighbridge.drivers.locust.worker_process import (
     BEGIN,
     PING,
@@ -93,7 +93,7 @@ class LocalLoadRunner(LoadRunner):
     def __init__(self, setup: Setup) -> None:
         self._process = WorkerProcess(setup)
         self.clients = (setup.client_of(0),)
-        self.environment = self._process.environment
+        self.environment = Environment(user_classes=[user_class(self._process)])
         self._runner = self.environment.create_local_runner()
 
     def begin(self, command: Begin) -> None:
@@ -145,7 +145,7 @@ class DistributedLoadRunner(LoadRunner):
         self._lost = ""
         self._processes: list[subprocess.Popen[bytes]] = []
         self.clients = tuple(setup.client_of(number) for number in range(setup.worker_processes))
-        self.environment = Environment(user_classes=[_no_user_here()])
+        self.environment = Environment(user_classes=[user_class(None)])
         # One address only, and any free port: Locust's own server chooses one for 0.
         address = host_of(setup.listen or LOOPBACK)
         try:
@@ -336,17 +336,6 @@ def dispatch_order(nodes: Iterable[str]) -> list[str]:
         placed.append((places[host], node))
         places[host] += 1
     return [node for _, node in sorted(placed)]
-
-
-def _no_user_here() -> type[User]:
-    class Worker(User):
-        """The worker processes' user class has this name too: a master itself starts no users."""
-
-        @task
-        def nothing(self) -> None:
-            """Locust warns of users without tasks."""
-
-    return Worker
 
 
 def host_of(address: str) -> str:

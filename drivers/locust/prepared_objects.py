@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeVar
 from urllib.parse import quote
 
 import gevent
+from gevent.pool import Pool
 
 from weighbridge.common.encryption import Encryption
 from weighbridge.common.errors import DriverError
@@ -32,6 +33,7 @@ Numbers = TypeVar("Numbers", range, Sequence[int])
 log = logging.getLogger(__name__)
 
 SEND_S = 0.4
+STRAYS_AT_ONCE: Final = 8
 RECOVERY_S: Final = 120.0
 """How long a gateway may serve nobody after overload: Swift's proxy does without a memcached that
 failed for 60 s, and answers requests for tokens with 503 meanwhile.
@@ -283,14 +285,17 @@ class PreparedObjects:
             return self._versioned(workload).delete_others(bucket, keep, report)
         # The segments of an object of Swift's in parts are named `object-0000000000/00000001`.
         left = [one for one in self._account.objects(bucket) if one.partition("/")[0] not in keep]
-        for name in left:
-            try:
-                self._account.delete_object(bucket, name)
-                deleted += 1
-            except DriverError:
-                failed += 1
+        for gone in Pool(STRAYS_AT_ONCE).imap_unordered(partial(self._delete_one, bucket), left):
+            deleted, failed = deleted + gone, failed + (not gone)
             report(deleted, failed)
         return deleted, failed
+
+    def _delete_one(self, bucket: str, name: str) -> bool:
+        try:
+            self._account.delete_object(bucket, name)
+        except DriverError:
+            return False
+        return True
 
     def _buckets(self, workload: Workload) -> list[str]:
         return [

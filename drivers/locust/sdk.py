@@ -6,12 +6,10 @@ They make the same sequence of requests as the native engine.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import cast
@@ -19,25 +17,14 @@ from typing import cast
 import gevent
 
 from weighbridge.common.credential import redacted
-from weighbridge.drivers.engine._native import Picker, content, object_name, written_name
+from weighbridge.drivers.engine._native import Picker
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.client import (
-    CHUNK_BYTES,
-    LIST_MOST,
-    Body,
-    Client,
-    S3Client,
-    SwiftClient,
-    transport_error_class,
-)
+from weighbridge.drivers.locust.client import Client
 from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.locust.sdk_requests import SdkRequests, class_of, clients
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import Operation, Workload
-from weighbridge.suites.signing import SDK_DEFAULT
-
-IN_MEMORY_BYTES = 8 * 2**20
-"""Bodies up to this size are held in memory, larger ones are read as files."""
 
 
 @dataclass
@@ -51,14 +38,6 @@ class WorkerPace:
     drawn: int = 0
 
 
-class BadResponse(Exception):
-    """A response that is not what was requested; `error_class` is its class."""
-
-    def __init__(self, error_class: str, message: str) -> None:
-        super().__init__(message)
-        self.error_class = error_class
-
-
 class SdkWorkerGroup:
     """A worker group whose workers are greenlets that call an SDK."""
 
@@ -67,34 +46,18 @@ class SdkWorkerGroup:
         self._account = account
         self._workload = workload
         self._workload_json = workload.model_dump_json()
-        if setup.target.api == "s3":
-            as_shipped = workload.signed == SDK_DEFAULT
-            shared = S3Client(setup, account, max(1, workers), checksums=as_shipped)
-            self._client: Callable[[], Client] = lambda: shared
-        else:
-            self._client = lambda: SwiftClient(setup, account)
-        # All objects of a size have the same body, so a few bodies are enough for a step.
-        self._body = functools.lru_cache(maxsize=4)(lambda size: content(setup.seed, size, 0, size))
+        self._requests = SdkRequests(setup, workload)
+        self._client = clients(setup, account, workload, workers)
         self._greenlets: dict[int, gevent.Greenlet] = {}
         self._leaving: set[int] = set()
         # For each worker with an outstanding request, its operation and (intended) start.
         self._in_hand: dict[int, tuple[Operation, float]] = {}
         self._paces: dict[int, WorkerPace] = {}
-        objects = workload.objects
-        # Prepared objects exist, unless the workload deletes them.
-        deletes = "delete" in workload.operations and not {"read", "head"} & set(
-            workload.operations
-        )
-        self._least_listed = 0 if deletes else min(objects.per_container, LIST_MOST)
-        self._md5 = functools.lru_cache(maxsize=1)(functools.partial(_md5, setup.seed))
-        if "write" in workload.operations and isinstance(objects.size, int):
-            self._md5(objects.size)
         self._started: set[int] = set()
         self._exhausted = 0
         self._errors: dict[str, int] = {}
         self._last_error: str | None = None
         self._done = self._failed = self._bytes = 0
-        self._written: dict[tuple[str, str], None] = {}
         self._recorder: Recorder | None = None
         self._opened_s = self._closed_s = 0.0
         self._open = False
@@ -181,7 +144,7 @@ class SdkWorkerGroup:
 
     def delete_written(self, parallel: int) -> None:
         """See WorkerGroup."""
-        left = list(self._written)
+        left = list(self._requests.written)
         for number in range(min(parallel, len(left))):
             self._greenlets[-1 - number] = gevent.spawn(self._delete_share, left[number::parallel])
 
@@ -191,11 +154,11 @@ class SdkWorkerGroup:
             try:
                 client.delete(bucket, name)
             except Exception as error:  # noqa: BLE001 - SDKs raise all kinds; each is counted by class
-                if self._class_of(client, error) != "http-404":
+                if class_of(client, error) != "http-404":
                     self._fail(client, error)
                     continue
             self._done += 1
-            self._written.pop((bucket, name), None)
+            self._requests.written.pop((bucket, name), None)
 
     def _work(self, index: int, of: int, repeat: int) -> None:
         client = self._client()
@@ -245,35 +208,9 @@ class SdkWorkerGroup:
         *,
         verify: bool,
     ) -> None:
-        operation, container, number, size = cast("tuple[Operation, int, int, int]", request)
-        bucket = f"{self._setup.bucket_prefix}-{self._workload.name}-{container}"
-        # A delete of one of the worker's own objects has the number -1 - number.
-        own = operation == "write" or number < 0
-        name = (
-            written_name(*worker, number if number >= 0 else -1 - number)
-            if own
-            else object_name(number)
-        )
-        moved_bytes, first_byte_s = 0, None
+        operation = cast("Operation", request[0])
         try:
-            if operation == "read":
-                moved_bytes, first_byte_s = self._read(client, bucket, name, size, verify=verify)
-            elif operation == "write":
-                # Noted first: the object may exist even if the answer is lost.
-                self._written[bucket, name] = None
-                in_memory = size <= IN_MEMORY_BYTES
-                body = self._body(size) if in_memory else Body(self._setup.seed, size)
-                etag = client.write(bucket, name, body, size)
-                self._check_etag(etag, f"PUT {bucket}/{name}", size)
-                moved_bytes = size
-            elif operation == "delete":
-                client.delete(bucket, name)
-                self._written.pop((bucket, name), None)
-            elif operation == "list":
-                self._check_listing(client.list(bucket), bucket)
-            elif (seen := client.head(bucket, name)) != size:
-                text = f"HEAD {bucket}/{name}: {seen} bytes instead of {size}"
-                raise BadResponse("wrong-length", text)  # noqa: TRY301
+            moved_bytes, first_byte_s = self._requests.make(client, worker, request, verify=verify)
         except Exception as error:  # noqa: BLE001 - SDKs raise all kinds; each is counted by class
             end_s = time.perf_counter()
             error_class = self._fail(client, error)
@@ -306,58 +243,14 @@ class SdkWorkerGroup:
         """The recorder of a worker's request that ends now, if it is recorded."""
         return self._recorder if self._open and index not in self._leaving else None
 
-    def _check_etag(self, etag: str, what: str, size: int) -> None:
-        """Check an ETag that is an MD5.
-
-        Only of fixed sizes: hashing each drawn size would cost too much.
-        """
-        if not etag:
-            text = f"{what}: no ETag: the answer was cut off, or is not of this API"
-            raise BadResponse("protocol", text)
-        etag = etag.strip('"').lower()
-        is_md5 = len(etag) == 32 and set(etag) <= set("0123456789abcdef")
-        if is_md5 and isinstance(self._workload.objects.size, int) and etag != self._md5(size):
-            text = f"{what}: the ETag {etag} is not the MD5 of what was written"
-            raise BadResponse("wrong-etag", text)
-
-    def _check_listing(self, keys: int, bucket: str) -> None:
-        if not self._least_listed <= keys <= LIST_MOST:
-            wanted = f"{self._least_listed} exist, and {LIST_MOST} were requested"
-            raise BadResponse("bad-list", f"GET {bucket}: {keys} keys where at least {wanted}")
-
-    def _read(
-        self, client: Client, bucket: str, name: str, size: int, *, verify: bool
-    ) -> tuple[int, float]:
-        """The number of bytes read, and when the first of them arrived."""
-        seen = 0
-        first_byte_s = None
-        for piece in client.read(bucket, name):
-            if first_byte_s is None:
-                first_byte_s = time.perf_counter()
-            if verify and piece != content(self._setup.seed, size, seen, len(piece)):
-                text = f"GET {bucket}/{name}: other bytes than were written, from {seen} on"
-                raise BadResponse("wrong-content", text)
-            seen += len(piece)
-        if seen != size:
-            error_class = "short-body" if seen < size else "wrong-content"
-            text = f"GET {bucket}/{name}: {seen} bytes instead of {size}"
-            raise BadResponse(error_class, text)
-        return seen, first_byte_s or time.perf_counter()
-
     def _fail(self, client: Client, error: Exception) -> str:
-        error_class = self._class_of(client, error)
+        error_class = class_of(client, error)
         self._failed += 1
         self._errors[error_class] = self._errors.get(error_class, 0) + 1
         # Messages of SDKs and of libraries below them may repeat what was sent.
         text = redacted(str(error), self._account.secrets)
         self._last_error = f"{type(error).__name__}: {text[:200]}"
         return error_class
-
-    @staticmethod
-    def _class_of(client: Client, error: Exception) -> str:
-        if isinstance(error, BadResponse):
-            return error.error_class
-        return client.classify(error) or transport_error_class(error)
 
 
 def _operations(picker: Picker) -> Iterator[Operation]:
@@ -367,11 +260,3 @@ def _operations(picker: Picker) -> Iterator[Operation]:
             yield cast("Operation", picker.next()[0])
         except StopIteration:
             return
-
-
-def _md5(seed: int, size: int) -> str:
-    """MD5 of the content of an object of `size` bytes, in hexadecimal."""
-    made = hashlib.md5(usedforsecurity=False)
-    for at in range(0, size, CHUNK_BYTES):
-        made.update(content(seed, size, at, CHUNK_BYTES))
-    return made.hexdigest()

@@ -14,6 +14,7 @@ from weighbridge.common.credential import redacted
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.encryption import encrypt_worker
 from weighbridge.drivers.locust.load_runner import ANSWER, ARRIVED, ASK, host_of
+from weighbridge.drivers.locust.users import user_class
 from weighbridge.drivers.locust.worker_process import QUESTIONS, WorkerProcess
 from weighbridge.drivers.protocol import Joining
 
@@ -29,11 +30,10 @@ def serve(
     setup = joining.setup
     process = WorkerProcess(setup)
     encrypt_worker(joining.key.get_secret_value())
-    runner = process.environment.create_worker_runner(host_of(address), port)
+    environment = Environment(user_classes=[user_class(process)])
+    runner = environment.create_worker_runner(host_of(address), port)
     # Otherwise Locust would read its configuration files here.
-    process.environment.parsed_options = argparse.Namespace(
-        headless=True, tags=None, exclude_tags=None
-    )
+    environment.parsed_options = argparse.Namespace(headless=True, tags=None, exclude_tags=None)
 
     def asked(environment: Environment, msg: Any) -> None:  # noqa: ARG001 - Locust's signature
         answer, error = "", ""

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import gevent
-import gevent.event
-from locust import User, task
-from locust.env import Environment
 from pydantic import Field, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
@@ -81,7 +78,7 @@ Answer = TypeVar("Answer", bound=Record)
 
 
 class WorkerProcess:
-    """A Locust environment whose users are the workers of a group.
+    """The workers of a group in this process, each of which Locust counts as a user.
 
     QUESTIONS lists what it can be asked: by this process directly, or by the master's messages.
     """
@@ -100,7 +97,6 @@ class WorkerProcess:
         self._account: Account | None = None
         self._renewing: gevent.Greenlet | None = None
         self._renewed, self._renewed_s, self._refused = 0, 0.0, 0
-        self.environment = Environment(user_classes=[_user_class(self)], catch_exceptions=True)
 
     def begin(self, command: Begin) -> Empty:
         """Create a step's worker group; workers are added when Locust starts their users."""
@@ -185,6 +181,10 @@ class WorkerProcess:
         group.open_window()
         return Empty()
 
+    def window_so_far(self) -> Window:
+        """What the window recorded so far."""
+        return self._running()[1].snapshot()
+
     def close_window(self) -> Window:
         """Stop recording; returns the window."""
         group = self._running()[1]
@@ -244,25 +244,6 @@ class WorkerProcess:
         if self._begin is None or self._group is None:
             raise DriverError("no step is running in this worker process")
         return self._begin, self._group
-
-
-def _user_class(process: WorkerProcess) -> type[User]:
-    class Worker(User):
-        """A Locust user is one worker of the group, which makes the requests: the user waits."""
-
-        index = -1
-
-        def on_start(self) -> None:
-            self.index = process.user_joins()
-
-        def on_stop(self) -> None:
-            process.user_leaves(self.index)
-
-        @task
-        def wait_for_the_end(self) -> None:
-            gevent.event.Event().wait()
-
-    return Worker
 
 
 @dataclass(frozen=True)

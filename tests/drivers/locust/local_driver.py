@@ -43,12 +43,12 @@ class Null:
         url = self.url + ("/auth/v1.0" if api == "swift" else "")
         return Endpoint(api=api, url=url, user="bench", key=SecretStr(key))
 
-    def names(self, api: Api) -> list[str]:
+    def names(self, api: Api, key: str = KEY) -> list[str]:
         """`bucket/object` of all that exists, as an independent client of the API lists it."""
         found: list[str] = []
         if api == "swift":
             swift: Any = Connection(
-                authurl=f"{self.url}/auth/v1.0", user="bench", key=KEY, retries=0
+                authurl=f"{self.url}/auth/v1.0", user="bench", key=key, retries=0
             )
             for container in swift.get_account(full_listing=True)[1]:
                 objects = swift.get_container(container["name"], full_listing=True)[1]
@@ -62,7 +62,7 @@ class Null:
             "s3",
             endpoint_url=self.url,
             aws_access_key_id="bench",
-            aws_secret_access_key=KEY,
+            aws_secret_access_key=key,
             region_name="us-east-1",
             config=no_proxy,
         )

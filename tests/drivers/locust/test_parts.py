@@ -23,7 +23,7 @@ from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account, signature
 from weighbridge.drivers.locust.client import Body, transport_error_class
 from weighbridge.drivers.locust.cpu_allowance import allowance
-from weighbridge.drivers.locust.figures import feed, summary
+from weighbridge.drivers.locust.figures import LocustFigures, feed, summary
 from weighbridge.drivers.locust.merge import merged, merged_progress
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.url_parts import UrlParts
@@ -158,6 +158,26 @@ def test_locusts_own_statistics_agree_with_the_window() -> None:
         assert one.total_rps == pytest.approx(2.0)
     assert [error.occurrences for error in stats.errors.values()] == [1]
     assert "small" in summary(stats)
+
+
+def test_a_window_that_grows_is_added_to_locusts_statistics_once() -> None:
+    stats = RequestStats()
+    figures = LocustFigures(stats, "small")
+    at_first = window_of([10_000, 20_000, 30_000], 1)
+    grown = window_of([10_000, 20_000, 30_000, 4_740, 40_000], 3)
+    for window in (at_first, grown, grown):
+        figures.add(window)
+    figures.forget()
+    figures.add(window_of([50_000], 0))
+    entry = stats.get("small", "read")
+    assert (entry.num_requests, entry.num_failures, entry.total_content_length) == (9, 3, 6000)
+    assert entry.avg_response_time == pytest.approx((10 + 20 + 30 + 4.74 + 40 + 50) / 6)
+    # The histogram's own value: 3 digits.
+    assert entry.min_response_time == pytest.approx(4.74, abs=0.005)
+    assert entry.max_response_time == 50
+    assert min(entry.response_times) == pytest.approx(4.74)
+    assert sum(entry.response_times.values()) == 6
+    assert [error.occurrences for error in stats.errors.values()] == [3]
 
 
 @pytest.mark.parametrize("token", [None, "FwoGZXIvYXdzEJr//token+=="])

@@ -1,0 +1,47 @@
+"""Users of object stores for any locustfile, run by plain `locust -f` (docs/locust.md):
+
+    from weighbridge.locust import S3User, make_workload
+
+    class Reads(S3User):
+        host = "http://gateway:8080"
+        workload = make_workload("reads", objects={"size": "64kB"}, operations={"read": 1})
+
+Each user of Locust is one worker: a connection with one request outstanding, made by the native
+engine. A workload's buckets and objects are made before a test, and deleted when Locust ends. Keys
+come from each process's own environment or AWS files, never from Locust's options: Locust shows
+those in its page, and sends them to whoever connects to its master.
+"""
+
+from locust import events
+
+from weighbridge.locust import listeners
+from weighbridge.locust.users import (
+    Boto3User,
+    EngineUser,
+    S3User,
+    SdkUser,
+    SwiftclientUser,
+    SwiftUser,
+)
+from weighbridge.locust.workloads import Replay, make_workload, suite_workload, workload_of
+
+__all__ = [
+    "Boto3User",
+    "EngineUser",
+    "Replay",
+    "S3User",
+    "SdkUser",
+    "SwiftUser",
+    "SwiftclientUser",
+    "make_workload",
+    "suite_workload",
+    "workload_of",
+]
+
+# Here, and not when Locust says `init`: listeners of the locustfile itself come later, and find
+# statistics that are complete.
+events.init_command_line_parser.add_listener(listeners.add_options)
+events.init.add_listener(listeners.init)
+events.test_start.add_listener(listeners.begin)
+events.test_stop.add_listener(listeners.end)
+events.quitting.add_listener(listeners.quit_all)
