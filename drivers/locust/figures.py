@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import numpy as np
-from hdrh.histogram import HdrHistogram
 from locust.stats import RequestStats, StatsEntry, StatsError, get_stats_summary
 
 from weighbridge.drivers.locust.worker_group import Window
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
 
 Key = TypeVar("Key")
@@ -40,7 +39,7 @@ class _Fed:
             bytes=tally.bytes,
             sum_us=tally.sum_us or 0,
             errors=tally.errors,
-            latencies_us=_counts(tally.latency) if tally.latency else {},
+            latencies_us=dict(Histogram.decode(tally.latency).buckets()) if tally.latency else {},
         )
 
     def since(self, earlier: _Fed) -> _Fed:
@@ -131,16 +130,6 @@ def feed(stats: RequestStats, workload: str, window: Window) -> None:
 def summary(stats: RequestStats) -> str:
     """Locust's own table, as text for the log."""
     return "\n".join(get_stats_summary(stats, current=False))
-
-
-def _counts(latency: str) -> dict[int, int]:
-    """How many samples a histogram has at each of its values, in us; those without are left out."""
-    decoded = HdrHistogram.decode(latency)
-    counts = np.frombuffer(decoded.counts, dtype=np.uint64)
-    return {
-        decoded.get_value_from_index(int(place)): int(counts[place])
-        for place in counts.nonzero()[0]
-    }
 
 
 def _more(now: Mapping[Key, int], before: Mapping[Key, int]) -> dict[Key, int]:
