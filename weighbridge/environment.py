@@ -6,11 +6,18 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from weighbridge.common.errors import MissingPrerequisite, UsageError
+from weighbridge.common.quantities import Seconds
+from weighbridge.conductor.quiet import PATIENCE_S
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab.requirements import HostRequirement, lab_requirements
+
+PATIENCE: Final = "WEIGHBRIDGE_PATIENCE"
 
 
 def place() -> StateFolders:
@@ -20,6 +27,22 @@ def place() -> StateFolders:
     Raises MissingPrerequisite if one of these folders cannot be read, or is not known.
     """
     return StateFolders(home=_readable("WEIGHBRIDGE_HOME"), state=_readable("WEIGHBRIDGE_STATE"))
+
+
+def patience_s() -> float:
+    """Seconds that a run waits for a busy machine to be quiet: $WEIGHBRIDGE_PATIENCE, such as
+    `10m`. Raises UsageError.
+    """
+    given = os.environ.get(PATIENCE, "")
+    if not given:
+        return PATIENCE_S
+    try:
+        return TypeAdapter[float](Seconds).validate_python(given)
+    except ValidationError as error:
+        raise UsageError(
+            f"${PATIENCE} is {given!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}",
+            advice="Give a time, such as 10m, or 0s not to wait.",
+        ) from None
 
 
 def requirements(hardware: Hardware, place: StateFolders) -> tuple[HostRequirement, ...]:
@@ -45,8 +68,10 @@ def optional_tools() -> tuple[HostRequirement, ...]:
 
 def require(hardware: Hardware, place: StateFolders) -> None:
     """Raise MissingPrerequisite, in the words of `weighbridge doctor`, if a requirement is missing;
-    UsageError if this user cannot write to the command's folders.
+    UsageError if this user cannot write to the command's folders, or $WEIGHBRIDGE_PATIENCE is no
+    time.
     """
+    patience_s()
     # Images are read by users with fewer rights (apt's, while one is built); locks and claims are
     # nobody else's business.
     for folder, variable, mode in (

@@ -29,7 +29,7 @@ from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import QuietMachine, background_load
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
-from weighbridge.environment import require
+from weighbridge.environment import patience_s, require
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import Derived
@@ -323,7 +323,7 @@ def _conduct(
                 profiler=profiler,
                 estimate=estimate,
                 allowance=allowance,
-                quiet=QuietMachine(look=partial(background_load, LOOK_S))
+                quiet=QuietMachine(look=partial(background_load, LOOK_S), patience_s=patience_s())
                 if plan.hardware.of.contained
                 else None,
                 further=further,

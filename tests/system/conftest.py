@@ -32,6 +32,7 @@ def own_place(worker_id: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, folder in (("WEIGHBRIDGE_HOME", home), ("WEIGHBRIDGE_STATE", state)):
             patch.setenv(name, os.fspath(folder))
+        patch.setenv("WEIGHBRIDGE_PATIENCE", "0s")  # other tests run meanwhile: it is not quiet
         try:
             yield
         finally:

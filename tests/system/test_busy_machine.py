@@ -86,7 +86,7 @@ def compare(folder: Path, *, repeats: int) -> Outcome:
         text=True,
         check=False,
         timeout=400,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "200", "WEIGHBRIDGE_PATIENCE": "60s"},
     )
     assert "Traceback" not in done.stderr, done.stderr
     runs = list((folder / "runs").iterdir())

@@ -57,3 +57,16 @@ def test_writable_folders_are_made_and_left_empty(tmp_path: Path) -> None:
         "a/home",
         "state",
     ]
+
+
+def test_how_long_a_run_waits_for_a_quiet_machine_is_a_time_or_refused_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WEIGHBRIDGE_PATIENCE", raising=False)
+    assert environment.patience_s() == 60
+    for given, seconds in (("0s", 0), ("10m", 600)):
+        monkeypatch.setenv("WEIGHBRIDGE_PATIENCE", given)
+        assert environment.patience_s() == seconds
+    monkeypatch.setenv("WEIGHBRIDGE_PATIENCE", "soon")
+    with pytest.raises(UsageError, match=r"\$WEIGHBRIDGE_PATIENCE is 'soon'"):
+        require(HOSTS, StateFolders(home=tmp_path / "home", state=tmp_path / "state"))

@@ -86,7 +86,7 @@ class QuietMachine:
         if not found.busy:
             self._in_vain = False
             return None
-        if not self._in_vain:
+        if not self._in_vain and self._patience_s:
             say(f"{found.words}; waiting up to {self._patience_s:.0f} s for a quiet machine")
             until = self._clock() + self._patience_s
             while self._clock() < until:
