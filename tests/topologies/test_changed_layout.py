@@ -151,7 +151,7 @@ def test_faults_of_all_changes_are_reported_at_once_at_the_changes() -> None:
         (
             "tuning.yaml:4:10: radosgw.get_window: '16 apples' is not a quantity such as 4KiB or "
             "1MB "
-            "(units: b, kb, mb, gb, tb, kib, mib, gib, tib)"
+            "(units: b, kb, mb, gb, tb, k, m, g, t, kib, mib, gib, tib)"
         ),
     ]
 

@@ -41,7 +41,10 @@ def listed(run_cli: RunCli) -> RunsDocument:
     return RunsDocument.model_validate_json(out)
 
 
-def test_runs_are_listed_with_their_state_and_their_answer(here: Path, run_cli: RunCli) -> None:
+def test_runs_are_listed_with_their_state_and_their_answer(
+    here: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     RunStore.open(here / "runs" / "20260101T000000Z-a").set_state("done")
     derived = derive(Path("runs/20260101T000000Z-a"), pictures=False)
     found = {one.folder: one for one in listed(run_cli).runs}
