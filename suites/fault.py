@@ -17,9 +17,10 @@ is down, and its daemons go on. `fail`: all I/O to a disk is an error.
 """
 BEFORE_S: Final = 5.0
 """The least time before the fault, from which the rate before it is taken."""
-DISK: Final[Role] = "storage-disk"
 AFTER_S: Final = 5.0
 """The least time from the last change to the end of the window."""
+DISK: Final[Role] = "storage-disk"
+"""The only role that `fail` takes, and no other way takes it."""
 
 What = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?$")]
 
@@ -50,8 +51,8 @@ class Fault(Record):
         disk = self.what == DISK or (self.way == "fail" and "/" in self.what)
         if disk != (self.way == "fail"):
             raise ValueError(
-                f"{self.way}: {self.what}: `fail` is for disks, and no other is: name {DISK}, or "
-                "a disk of a host, such as store-3/wb0"
+                f"{self.way}: {self.what}: `fail` is for disks, and disks only fail: name {DISK}, "
+                "or a disk of a host, such as store-3/wb0"
             )
         if self.way in {"silence", "unplug"} and (
             "/" in self.what or self.what.endswith("-daemon")

@@ -14,7 +14,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
-from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.figures import UNKNOWN, counted
 from weighbridge.screen.terminal import new_table, print_line
 from weighbridge.spread import RepeatScatter
 
@@ -136,12 +136,8 @@ def print_plan(found: PlanOutline, screen: Console) -> None:
     screen.print(table)
     print_line(
         screen,
-        f"{_many(found.repeats, 'repeat')} on {found.hardware}: "
-        f"{_many(found.deployments, 'visit')}, {_many(found.steps, 'step')}, about "
+        f"{counted(found.repeats, 'repeat')} on {found.hardware}: "
+        f"{counted(found.deployments, 'visit')}, {counted(found.steps, 'step')}, about "
         f"{show_duration(found.estimated_s)} in all",
     )
     print_line(screen, found.claim)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +10,7 @@ from weighbridge.common.json_document import JsonDocument
 from weighbridge.common.record import Record
 from weighbridge.results.derivation import ANSWER
 from weighbridge.results.record.reading import read_bounded
-from weighbridge.results.record.run_lock import FILE
+from weighbridge.results.record.run_lock import is_locked
 from weighbridge.results.record.store import RunStore
 
 REPORT = Path("derived", "report.html")
@@ -82,7 +80,7 @@ def report_of(run: Path) -> Path:
 def _listed(folder: Path) -> ListedRun:
     store = RunStore.open(folder)
     manifest, plan = store.manifest, store.plan()
-    killed = manifest.state == "running" and not _is_written(folder)
+    killed = manifest.state == "running" and not is_locked(folder)
     return ListedRun(
         folder=str(folder),
         created_at=manifest.created_at,
@@ -98,21 +96,3 @@ def _answer(folder: Path) -> str:
         return read_bounded(folder / "derived" / ANSWER).decode("utf-8", "replace").strip()
     except OSError:
         return ""
-
-
-def _is_written(folder: Path) -> bool:
-    """Whether a process holds the lock on a run folder; True if that cannot be found out."""
-    try:
-        descriptor = os.open(folder / FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(descriptor)

@@ -53,8 +53,13 @@ def mend_disk(state: SwiftState, host: str, disk: str) -> None:
     Raises ServiceFailed or CommandFailed.
     """
     mine = [one for one in state.daemons if one.host.name == host]
-    others = {SYSLOG, MEMCACHED, *filter(is_proxy, [one.service.name for one in mine])}
-    daemons = [one for one in mine if one.service.name not in others]
+    daemons = [
+        one
+        for one in mine
+        if one.service.name not in {SYSLOG, MEMCACHED}
+        and not is_proxy(one.service.name)
+        and one not in _fronts(state)
+    ]
     for one in daemons:
         one.host.kill(one.service.name)
     site = state.hosts[host]
@@ -75,9 +80,7 @@ def _start(
     front once these answer, background daemons last. `scripts` are run before servers, by host.
     """
     first = [one for one in daemons if one.service.name in {SYSLOG, MEMCACHED}]
-    front, place = state.cluster.front(), state.front_host
-    programs = () if front is None or place is None else front.daemons(place)
-    fronts = [one for one in daemons if one in programs]
+    fronts = [one for one in daemons if one in _fronts(state)]
     servers = [
         one for one in daemons if one.service.name.endswith("-server") or is_proxy(one.service.name)
     ]
@@ -88,6 +91,12 @@ def _start(
     for some in (servers, fronts, rest):
         daemon.start(some)
         await_ports(state.client, [one for one in some if one.port is not None], say)
+
+
+def _fronts(state: SwiftState) -> Sequence[Daemon]:
+    """The programs of its front."""
+    front, place = state.cluster.front(), state.front_host
+    return () if front is None or place is None else front.daemons(place)
 
 
 def mounts(roster: SwiftRoster, host: Host) -> list[str]:

@@ -150,7 +150,7 @@ class OutageRow(Record):
         found = self.spread(metric)
         if found is None:
             return f"{name}: unknown"
-        if after and found.most <= 1:  # no complete second was below
+        if after and found.most <= 1 and not found.at_least:  # no complete second was below
             return f"{name} within a second"
         return f"{name} {'after ' if after else ''}{found.words} s"
 

@@ -65,6 +65,24 @@ def lock_run_folder(folder: Path) -> Iterator[tuple[Holder, ...]]:
         os.close(descriptor)
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a process holds the lock; True if that cannot be found out."""
+    try:
+        descriptor = os.open(folder / FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
 def _check_files(folder: Path) -> None:
     """Remove drafts of killed writers; refuse links, through which programs would write elsewhere.
 

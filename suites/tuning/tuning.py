@@ -231,7 +231,8 @@ class Tuning(Record):
 
     def confirming(self, replayed: Suite) -> Suite:
         """What the confirmation measures, of what the trials replay."""
-        durability = Durability(cuts=self.constraints.cuts) if self.constraints.lost == 0 else None
+        cuts = Durability(cuts=self.constraints.cuts)
+        durability = None if self.constraints.lost is None else cuts
         return replayed.model_copy(update={"repeats": self.confirm, "durability": durability})
 
 

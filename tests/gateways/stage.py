@@ -27,7 +27,7 @@ HAPROXY = {
 MON = """
 import json, sys
 log = open({log!r}, "a")
-osds, coded = 0, False
+osds, coded, dumps = 0, False, 0
 pgs = {{"num_pgs": 100, "pgs_by_state": [{{"state_name": "active+clean", "count": 100}}]}}
 health = {{"status": "HEALTH_OK", "checks": {{}}}}
 for line in sys.stdin:
@@ -36,9 +36,13 @@ for line in sys.stdin:
         what = command["prefix"]
         log.write(json.dumps(command) + "\\n"); log.flush()
         osds += what == "osd new"
+        dumps += what == "osd dump"
         coded = coded or what == "osd erasure-code-profile set"
         primaries = [{{"acting_primary": one % osds}} for one in range(64)] if osds else []
         output = {{
+            "osd dump": {{
+                "osds": [{{"osd": one, "up": 1, "up_from": dumps}} for one in range(24)]
+            }},
             "osd stat": {{"num_up_osds": osds}},
             "osd metadata": [{{"rotational": "0"}}] * osds,
             "status": {{"health": health, "pgmap": pgs}},
@@ -82,6 +86,8 @@ class Stage:
         line = " ".join(argv)
         if "weighbridge.gateways.verify" in line:
             return self.verified
+        if "haproxy_counters" in line:
+            return json.dumps(HAPROXY)
         if "ask_daemon" in line:
             return json.dumps([self.option(command) for _, command in json.loads(stdin)])
         if "tls_handshake" in line:

@@ -60,6 +60,7 @@ class StubHost(Host):
         for service in services:
             self._events.append((self.name, f"start {service.name}"))
             self.services[service.name] = service
+            self.dead.discard(service.name)
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
         self.dead.add(service)

@@ -1,4 +1,4 @@
-"""Options that say on the command line what files say else: endpoints, and parts of a suite."""
+"""Options for what files say otherwise: endpoints, and parts of a suite."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from pydantic import ValidationError
+
 from weighbridge import selection
 from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import UsageError
@@ -115,7 +117,13 @@ def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
     Raises DocumentError or UsageError.
     """
     document, tuning = tuning_files.load(tuning_files.find(name))
-    return document, tuning.model_copy(update=changes.given)
+    try:
+        changed = Tuning.model_validate({**tuning.model_dump(), **changes.given})
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        why = "; ".join(one["msg"].removeprefix("Value error, ") for one in faults)
+        raise UsageError(f"{tuning.name}, as the command line changes it: {why}") from None
+    return document, changed
 
 
 def prepare(document: Document, tuning: Tuning, say: Say = _silent) -> PreparedTuning:
@@ -182,11 +190,6 @@ def checked(
     found.plan((), attest=False)
     if tuning.confirm:
         make_plan(tuning.confirming(suite), hardware, [baseline])
-    elif tuning.constraints.lost is not None:
-        raise UsageError(
-            "constraints: lost: power is cut in the confirmation, and --confirm is 0",
-            advice="Confirm, or take `lost` out of the tuning's file.",
-        )
     return found
 
 

@@ -255,9 +255,8 @@ def test_what_may_lose_nothing_needs_a_confirmation_and_a_store_that_starts_agai
         bed.ready()
     path = tmp_path / "t.yaml"
     path.write_text(bed.text)
-    document, tuning = preparation.read(str(path), Changes(confirm=0))
-    with pytest.raises(UsageError, match="--confirm is 0"):
-        preparation.checked(document, tuning, HARDWARE, bed.baseline)
+    with pytest.raises(UsageError, match="power is cut in the confirmation, and `confirm` is 0"):
+        preparation.read(str(path), Changes(confirm=0))
 
 
 def test_a_tuning_with_a_fault_begins_with_the_patience_that_comparisons_with_faults_have(
