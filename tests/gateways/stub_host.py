@@ -32,6 +32,8 @@ class StubHost(Host):
         self.modes: dict[str, tuple[int, str]] = {}
         self.services: dict[str, Service] = {}
         self.dead: set[str] = set()
+        """What does not live, even once it is started: unless it was stopped before."""
+        self.stopped: set[str] = set()
         self._folder = folder
         self._events = events
         self._answer = answer
@@ -60,10 +62,13 @@ class StubHost(Host):
         for service in services:
             self._events.append((self.name, f"start {service.name}"))
             self.services[service.name] = service
-            self.dead.discard(service.name)
+            if service.name in self.stopped:
+                self.stopped.discard(service.name)
+                self.dead.discard(service.name)
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
         self.dead.add(service)
+        self.stopped.add(service)
 
     def alive(self, service: str) -> bool:
         return service not in self.dead
