@@ -82,6 +82,15 @@ def override(document: Document, suite: Suite, overrides: Overrides, places: Seq
         if overrides.duration is not None:
             origin = _origin("--duration", overrides.duration)
             document.change(("workloads", number, "runtime"), overrides.duration, origin)
+    # What the suite says about itself may not hold any more.
+    given = [
+        f"--{one.name} {value}"
+        for one in fields(overrides)
+        if (value := getattr(overrides, one.name)) is not None
+    ]
+    if given:
+        about = f"requests of suite {suite.name}, changed by {' '.join(given)}"
+        document.change(("about",), about, _origin(given[0].partition(" ")[0], given[0]))
     if overrides.api is not None:
         apis = [one for _, one in items(overrides.api)]
         document.change(("api",), apis, _origin("--api", overrides.api))

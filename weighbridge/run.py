@@ -43,6 +43,7 @@ from weighbridge.results.record.writing import StoreError
 from weighbridge.resumption import ResumableRun
 from weighbridge.screen.display import display_for
 from weighbridge.screen.influx_display import sending
+from weighbridge.screen.live_page import watching
 from weighbridge.screen.terminal import print_line
 from weighbridge.spread import spread_here, spread_of
 from weighbridge.topologies.deployment import StateFolders
@@ -65,6 +66,8 @@ class Doing:
     screen: Console
     influx: InfluxServer | None = None
     """Gets each step as it is measured; never makes a run fail."""
+    ui: bool = False
+    """Whether to serve a page of the run while it runs."""
     pictures: bool = True
     """Whether to write charts as files; the report has them either way."""
     own: Mapping[str, object] = field(default_factory=dict)
@@ -300,8 +303,10 @@ def _conduct(
         with (
             sending(doing.influx, store, doing.say) as with_influx,
             display_for(growing, doing.screen, estimate) as shown,
+            watching(
+                with_influx(shown), store.folder, growing, estimate, wanted=doing.ui
+            ) as display,
         ):
-            display = with_influx(shown)
             most = "" if plan.find is None else "at most "
             display.say(
                 f"writing to {store.folder}: {most}{plan.steps - len(left.complete)} steps, "

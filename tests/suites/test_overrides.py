@@ -52,6 +52,9 @@ def test_worker_counts_windows_and_apis_replace_those_of_every_workload(mixed: P
     assert [one.runtime for one in suite.workloads] == [30.0, 30.0]
     assert suite.api == ("swift", "s3")
     assert [one.name for one in suite.workloads] == ["small", "large"]
+    assert suite.about == (
+        "requests of suite mixed, changed by --workers 1, 16 --duration 30s --api swift,s3"
+    )
 
 
 def test_there_is_one_workload_for_each_size_and_operation(mixed: Path) -> None:

@@ -28,6 +28,7 @@ from weighbridge.cli.options import (
     pictures,
     seconds,
     shown,
+    ui,
 )
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
 from weighbridge.common.layers import LAYERS
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
     "the answers in the report.",
 )
 @influx
+@ui
 @pictures
 @out
 @click.option(
@@ -153,6 +155,7 @@ def command(
     perf: str | None,
     capabilities: bool,
     influx: InfluxServer | None,
+    ui: bool,
     pictures: bool,
     out: Path,
     dry_run: bool,
@@ -241,7 +244,7 @@ def command(
         else:
             print_plan(outlined, screen)
         return EXIT_FINE
-    doing = Doing(place(), screen, influx, pictures=pictures, own=own)
+    doing = Doing(place(), screen, influx, ui=ui, pictures=pictures, own=own)
     ran = run(
         plan,
         planned,

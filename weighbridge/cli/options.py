@@ -137,6 +137,13 @@ influx = click.option(
     "token: $WEIGHBRIDGE_INFLUX_TOKEN.",
 )
 
+ui = click.option(
+    "--ui",
+    is_flag=True,
+    help="Serve the report as it fills in, with progress, events and a button that stops the run, "
+    "at an address of this machine alone, which is printed.",
+)
+
 hardware = click.option(
     "--hardware",
     metavar="FILE",

@@ -21,6 +21,7 @@ from weighbridge.cli.options import (
     pictures,
     seconds,
     split,
+    ui,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     help="Time for the rest, such as 2h (default: what is left of the run's own).",
 )
 @influx
+@ui
 @pictures
 @as_json
 def command(
@@ -52,6 +54,7 @@ def command(
     budget: float | None,
     influx: InfluxServer | None,
     *,
+    ui: bool,
     pictures: bool,
     as_json: bool,
     own: Mapping[str, object],
@@ -72,7 +75,7 @@ def command(
     doing = Doing(place(), console(stderr=as_json), pictures=pictures, own=own)
     if TuningStore(run).run() is not None:
         return tune.resume(run, doing, despite=split(despite), budget_s=budget, as_json=as_json)
-    doing = replace(doing, influx=influx)
+    doing = replace(doing, influx=influx, ui=ui)
     ran = resume_run(run, doing, despite=split(despite), budget_s=budget)
     return show_results(
         ran.derived, doing.screen, exit_code(ran), pictures=pictures, as_json=as_json

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from weighbridge.cli import complete
-from weighbridge.cli.options import as_json, drivers_own, influx, named, out, shown, split
+from weighbridge.cli.options import as_json, drivers_own, influx, named, out, shown, split, ui
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     help="Measure the hosts of each deployment first: about 20 s each.",
 )
 @influx
+@ui
 @out
 @click.option(
     "--list",
@@ -91,6 +92,7 @@ def command(
     despite: str | None,
     attest: bool,
     influx: InfluxServer | None,
+    ui: bool,
     out: Path,
     listed: bool,
     dry_run: bool,
@@ -141,7 +143,7 @@ def command(
         write_atomically(store.folder / FILE, record.model_dump_json(indent=1) + "\n")
 
     print_line(screen, f"{study.study.name}: {study.brief}")
-    doing = Doing(place(), screen, influx, own=own)
+    doing = Doing(place(), screen, influx, ui=ui, own=own)
     ran = run(
         study.plan, study.planned, doing, out=out, text=study.text, attest=attest, begun=begun
     )

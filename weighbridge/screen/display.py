@@ -58,7 +58,7 @@ class PlainDisplay:
 
     def begins(self, key: StepKey, number: int) -> None:
         """Print which step begins."""
-        self.say(f"step {number}/{self._plan.steps}  {_name(key)}")
+        self.say(f"step {number}/{self._plan.steps}  {step_name(key)}")
 
     def progress(self, progress: DriverProgress) -> None:
         """Only what has ended gets a line."""
@@ -112,7 +112,7 @@ class LiveDisplay:
 
     def begins(self, key: StepKey, number: int) -> None:
         """Show which step runs."""
-        self.say(f"step {number}/{self._plan.steps}  {_name(key)}")
+        self.say(f"step {number}/{self._plan.steps}  {step_name(key)}")
 
     def progress(self, progress: DriverProgress) -> None:
         """Move the bar and show the rates of the last second."""
@@ -151,7 +151,8 @@ def display_for(plan: Steps, console: Console, estimate: TimeLeft) -> PlainDispl
     return PlainDisplay(plan, console, estimate)
 
 
-def _name(key: StepKey) -> str:
+def step_name(key: StepKey) -> str:
+    """A step in words."""
     name = f"{key.layout} {key.api} {key.workload} x{key.workers}"
     if key.layer is None and key.driver != DEFAULT_DRIVER:
         name += f" by {driver_label(key.driver)}"

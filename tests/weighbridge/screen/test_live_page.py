@@ -1,0 +1,120 @@
+"""The page of a run that runs, fetched as a browser would."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from made_up import fake_measurement
+from stub_run import Run
+from tests.weighbridge.displays import Seen
+from weighbridge.conductor.interruption import Interrupted, interruptible
+from weighbridge.conductor.time_estimate import TimeEstimate
+from weighbridge.drivers.protocol import Progress
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.screen import live_page
+from weighbridge.screen.live_page import watching
+
+KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
+GOOD = StepResult(key=KEY, measurement=fake_measurement(workload="small"), valid=True, order=0)
+LOAD = Progress(phase="measure", done=1, total=5, operations_per_s=100, bytes_per_s=1e8, errors=2)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_page, "LAST_LOOK_S", 0.0)
+
+
+def fetch(url: str, host: str | None = None, data: bytes | None = None) -> tuple[int, str]:
+    request = urllib.request.Request(url, data=data, headers={"Host": host} if host else {})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def address(seen: Seen) -> str:
+    (line,) = (one for one in seen.said if one.startswith("watch at "))
+    return line.removeprefix("watch at ")
+
+
+def begun(run: Run) -> Path:
+    store = run.store()
+    store.append(GOOD)
+    return store.folder
+
+
+def test_the_page_shows_what_is_measured_and_the_report_as_far_as_it_is(run: Run) -> None:
+    plan, seen, folder = run.plan(), Seen(), begun(run)
+    with watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True) as display:
+        at = address(seen)
+        assert fetch(f"{at}report") == (200, "")
+        display.begins(KEY, 1)
+        display.progress(LOAD)
+        now = json.loads(fetch(f"{at}now")[1])
+        assert (now["state"], now["doing"]) == ("running", "rgw-a swift small x4")
+        assert (now["step"], now["steps"], now["report"]) == (1, 6, 0)
+        assert (now["progress"]["operations_per_s"], now["progress"]["errors"]) == (100, 2)
+        assert now["left_s"] > 0
+        display.ended(GOOD)
+        now = json.loads(fetch(f"{at}now")[1])
+        assert (now["progress"], now["report"]) == (None, 1)
+        assert "<!doctype html>" in fetch(f"{at}report")[1]
+        assert "live.js" in fetch(at)[1]
+        assert "fetch" in fetch(f"{at}live.js")[1]
+    assert [one for one in seen.said if not one.startswith("watch")] == [
+        "begins 1", "measure", "ended",
+    ]  # fmt: skip
+    with pytest.raises(urllib.error.URLError):
+        fetch(at)
+
+
+def test_only_who_knows_the_token_and_the_address_gets_an_answer(run: Run) -> None:
+    plan, seen, folder = run.plan(), Seen(), begun(run)
+    with watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True):
+        at = address(seen)
+        base = at.rstrip("/").rpartition("/")[0]
+        assert fetch(f"{at}now")[0] == 200
+        wrong = (f"{base}/", f"{base}/now", f"{base}/{'x' * 22}/now", f"{at}/now", f"{at}../now")
+        assert {fetch(one)[0] for one in wrong} == {404}
+        assert fetch(f"{at}now", host="rebound.example")[0] == 404
+        assert fetch(f"{base}/{'x' * 22}/stop", data=b"")[0] == 404
+        assert fetch(f"{at}stop")[0] == 404
+
+
+def test_its_button_stops_the_run_as_an_interrupt_does(run: Run) -> None:
+    plan, seen, folder = run.plan(), Seen(), begun(run)
+
+    def pressed() -> None:
+        with interruptible(), watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True):
+            pressing = threading.Thread(target=fetch, args=(f"{address(seen)}stop", None, b""))
+            pressing.start()
+            try:
+                threading.Event().wait(60)  # the signal ends this
+            finally:
+                pressing.join()
+
+    with pytest.raises(Interrupted) as stopped:
+        pressed()
+    assert stopped.value.signal.name == "SIGINT"
+
+
+def test_a_run_without_a_report_yet_says_why_and_goes_on(run: Run, tmp_path: Path) -> None:
+    plan, seen = run.plan(), Seen()
+    with watching(seen, tmp_path / "no-run", plan, TimeEstimate.of(plan), wanted=True) as display:
+        display.ended(GOOD)
+        now = json.loads(fetch(f"{address(seen)}now")[1])
+        assert now["doing"].startswith("no report yet: ")
+        assert now["report"] == 0
+
+
+def test_nothing_is_served_unless_it_is_wanted(run: Run, tmp_path: Path) -> None:
+    seen = Seen()
+    with watching(seen, tmp_path, run.plan(), TimeEstimate.of(run.plan()), wanted=False) as display:
+        assert display is seen

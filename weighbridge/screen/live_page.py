@@ -1,0 +1,263 @@
+"""A page of a run while it runs: progress, rates and events above the report as far as it is.
+
+It is served on this machine alone, to whoever knows the token in its address. The report is derived
+anew between steps, never while one is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.common.record import Record
+from weighbridge.conductor.step_runner import Display
+from weighbridge.drivers.protocol import Progress
+from weighbridge.results import derive
+from weighbridge.results.record import StepKey, StepResult
+from weighbridge.screen.display import Steps, TimeLeft, step_name
+
+LINES: Final = 100
+"""How many of the last events the page shows."""
+REPORT_EVERY_S: Final = 20.0
+"""The report is derived anew after a step if this long has passed since it was last."""
+LAST_LOOK_S: Final = 3.0
+"""How long the end of a run waits for an open page to fetch the complete report."""
+_ADDRESS: Final = "127.0.0.1"
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "frame-src 'self'; base-uri 'none'; form-action 'none'"
+)
+"""What the page around the report may do; the report has a policy of its own."""
+_HTML: Final = "text/html; charset=utf-8"
+_FILES: Final = {"": ("live.html", _HTML), "live.js": ("live.js", "text/javascript")}
+"""Files of the page, by what is asked for, with their types."""
+_STATES = Literal["running", "ended"]
+
+
+class Line(Record):
+    """An event of the run."""
+
+    at: str
+    """The time of day."""
+    text: str
+
+
+class Now(Record):
+    """What the page shows beside the report, twice a second."""
+
+    state: _STATES
+    doing: str
+    step: int
+    """From 1; 0 before the first."""
+    steps: int
+    left_s: float
+    progress: Progress | None
+    lines: tuple[Line, ...]
+    report: int
+    """How often the report has been derived: another number is another report."""
+
+
+class LivePage:
+    """Shows everything on `shown`, too, and answers requests with what it was told last."""
+
+    def __init__(self, shown: Display, folder: Path, plan: Steps, estimate: TimeLeft) -> None:
+        self._shown = shown
+        self._folder = folder
+        self._plan = plan
+        self._estimate = estimate
+        self._lock = threading.Lock()
+        self._lines: deque[Line] = deque(maxlen=LINES)
+        self._state: _STATES = "running"
+        self._doing = "starting"
+        self._step = 0
+        self._progress: Progress | None = None
+        self._report, self._derived_at_s = 0, -REPORT_EVERY_S
+        self._html = b""
+        self._fetched, self._asked_at_s = 0, 0.0
+
+    def say(self, text: str) -> None:
+        """An event."""
+        self._note(text)
+        self._shown.say(text)
+
+    def begins(self, key: StepKey, number: int) -> None:
+        """From here on, progress is of this step."""
+        with self._lock:
+            self._step, self._progress = number, None
+        self._note(step_name(key))
+        self._shown.begins(key, number)
+
+    def progress(self, progress: Progress) -> None:
+        """Of the step that runs."""
+        with self._lock:
+            self._progress = progress
+        self._shown.progress(progress)
+
+    def ended(self, result: StepResult) -> None:
+        """A step is in the run folder: nothing is measured now, so there is time for the report."""
+        with self._lock:
+            self._progress = None
+        self._shown.ended(result)
+        if time.monotonic() - self._derived_at_s >= REPORT_EVERY_S:
+            self.derive()
+
+    def derive(self) -> None:
+        """Derive the report anew; if it cannot be derived, the page keeps the one it has."""
+        try:
+            report = derive(self._folder, pictures=False).report
+            html = b"" if report is None else report.read_bytes()
+        except (WeighbridgeError, OSError) as error:
+            self._note(f"no report yet: {error}")
+            return
+        finally:
+            self._derived_at_s = time.monotonic()
+        with self._lock:
+            self._html, self._report = html, self._report + 1
+
+    def end(self, words: str) -> None:
+        """Show the last report and how the run ended; returns once an open page has both, or after
+        LAST_LOOK_S.
+        """
+        self.derive()
+        with self._lock:
+            self._state, self._doing = "ended", words
+        until_s = time.monotonic() + LAST_LOOK_S
+        while self._watched() and time.monotonic() < until_s:
+            time.sleep(0.05)
+
+    def now(self) -> Now:
+        """What there is to show."""
+        with self._lock:
+            self._asked_at_s = time.monotonic()
+            return Now(
+                state=self._state,
+                doing=self._doing,
+                step=self._step,
+                steps=self._plan.steps,
+                left_s=self._estimate.left_s(),
+                progress=self._progress,
+                lines=tuple(self._lines),
+                report=self._report,
+            )
+
+    def report(self) -> bytes:
+        """The report as far as it is; empty before the first step."""
+        with self._lock:
+            self._fetched = self._report
+            return self._html
+
+    def _watched(self) -> bool:
+        """Whether a page is open that has not fetched the last report."""
+        with self._lock:
+            open_now = time.monotonic() - self._asked_at_s < LAST_LOOK_S
+            return open_now and self._fetched < self._report
+
+    def _note(self, text: str) -> None:
+        with self._lock:
+            self._doing = text
+            self._lines.append(Line(at=time.strftime("%H:%M:%S"), text=text))
+
+
+class _Server(ThreadingHTTPServer):
+    """A server of the page at a free port of the loopback address."""
+
+    daemon_threads = True
+
+    def __init__(self, page: LivePage, token: str) -> None:
+        self.page = page
+        self.token = token.encode()
+        super().__init__((_ADDRESS, 0), _Answering)
+
+
+class _Answering(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        path = self._path()
+        if path in _FILES:
+            self._answer(*_file(path), policy=_POLICY)
+        elif path == "now":
+            self._answer("application/json", self.server.page.now().model_dump_json().encode())
+        elif path == "report":
+            self._answer(_HTML, self.server.page.report())
+        else:
+            self.send_error(404)
+
+    def do_POST(self) -> None:
+        if self._path() != "stop":
+            self.send_error(404)
+            return
+        self._answer("text/plain", b"stopping\n")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def _path(self) -> str | None:
+        """What is asked for below the token; None for whoever does not know it.
+
+        A page of another site may reach this port under a name of its own: such a request has that
+        name as its Host.
+        """
+        if self.headers.get("Host") != f"{_ADDRESS}:{self.server.server_port}":
+            return None
+        given, _, path = urlsplit(self.path).path.removeprefix("/").partition("/")
+        return path if secrets.compare_digest(given.encode(), self.server.token) else None
+
+    def _answer(self, kind: str, content: bytes, *, policy: str = "") -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Frame-Options", "SAMEORIGIN")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        if policy:
+            self.send_header("Content-Security-Policy", policy)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Requests are no events of the run."""
+
+
+@contextmanager
+def watching(
+    shown: Display, folder: Path, plan: Steps, estimate: TimeLeft, *, wanted: bool
+) -> Iterator[Display]:
+    """The display with a page at an address that it says; without `wanted`, `shown` itself."""
+    if not wanted:
+        yield shown
+        return
+    token = secrets.token_urlsafe(16)
+    page = LivePage(shown, folder, plan, estimate)
+    with _Server(page, token) as server:
+        serving = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
+        serving.start()
+        words = "the run is complete"
+        try:
+            page.say(f"watch at http://{_ADDRESS}:{server.server_port}/{token}/")
+            yield page
+        except BaseException as error:
+            words = f"the run has ended: {error}"
+            raise
+        finally:
+            page.end(words)
+            server.shutdown()
+            serving.join()
+
+
+@lru_cache(maxsize=len(_FILES))
+def _file(path: str) -> tuple[str, bytes]:
+    name, kind = _FILES[path]
+    return kind, resources.files("weighbridge.results").joinpath("templates", name).read_bytes()
