@@ -91,8 +91,7 @@ class CephBringUp:
             for osd in osds:
                 monitor.ask({"prefix": "osd new", "uuid": osd.uuid, "id": osd.number})
             self._start([self._osd_daemon(osd) for osd in osds])
-            # It needs seconds to load its modules and to hear from all OSDs: meanwhile these and
-            # radosgw start.
+            # It needs a second or more to hear from all OSDs: meanwhile these and radosgw start.
             fast = (f"--{name.replace('_', '-')}=1" for name in MGR_INTERVALS_S)
             mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a", *fast))
             self._start([Daemon(self.mon_host, mgr, logs=("mgr.a.log",))])
@@ -301,18 +300,17 @@ class CephBringUp:
         return Below(gateway=self._direct() if self.roster.front is not None else (), ceph=ceph)
 
     def _quieten(self, monitor: Monitor) -> None:
-        """Keep the mgr from moving data or creating pools while steps run."""
+        """Keep the mgr from moving data or creating pools while steps run.
+
+        Where its modules are not loaded, hide that from the cluster's health.
+        """
+        if "mgr_disabled_modules" not in self.release.lacks:
+            monitor.ask({"prefix": "health mute", "code": "MGR_MODULE_ERROR", "sticky": True})
+            return
         off = {"mgr/balancer/active": "false", "mgr/devicehealth/enable_monitoring": "false"}
         # force: the mon does not know options of modules before a mgr has announced them.
         command = {"prefix": "config set", "who": "mgr", "force": True}
         monitor.ask(*({**command, "name": name, "value": value} for name, value in off.items()))
-        if self.release.mute:
-            monitor.ask(
-                *(
-                    {"prefix": "health mute", "code": code, "sticky": True}
-                    for code in self.release.mute
-                )
-            )
 
     def _await_clean(self, monitor: Monitor) -> None:
         """Wait until the cluster is HEALTH_OK and all placement groups are active and clean."""

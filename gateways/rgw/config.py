@@ -12,6 +12,7 @@ from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.file_grammar import IniGrammar
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
+from weighbridge.gateways.rgw.releases import MGR_MODULES
 from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, RgwSettings
 
 INDEX_POOL = "default.rgw.buckets.index"
@@ -123,7 +124,7 @@ def _sections(
             "paxos_propose_interval": 0.05,
             "paxos_min_wait": 0.01,
         },
-        "mgr": {"mgr_initial_modules": ""},
+        "mgr": {"mgr_initial_modules": "", "mgr_disabled_modules": " ".join(MGR_MODULES)},
         "osd": {
             "osd_objectstore": osd.objectstore,
             **objectstore.options(osd),

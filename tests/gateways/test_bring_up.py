@@ -84,9 +84,20 @@ def test_every_disk_gets_an_osd_and_every_pool_exists_before_radosgw_starts(stag
         one["pool"] for one in commands if one["prefix"] == "osd pool application enable"
     }
     assert len(made) == 7
+    assert [one["code"] for one in commands if one["prefix"] == "health mute"] == [
+        "MGR_MODULE_ERROR"
+    ]
+
+
+def test_a_release_that_loads_the_modules_of_the_mgr_gets_a_balancer_that_rests(
+    stage: Stage,
+) -> None:
+    stage.rgw(release="ceph-14")
+    commands = [json.loads(line) for line in stage.mon_log.read_text().splitlines()]
     assert {one["name"]: one["value"] for one in commands if one["prefix"] == "config set"}[
         "mgr/balancer/active"
     ] == "false"
+    assert not [one for one in commands if one["prefix"] == "health mute"]
 
 
 def test_only_as_many_disks_as_the_layout_asks_for_get_an_osd(stage: Stage) -> None:
