@@ -33,6 +33,22 @@ def unlimited(hardware: str) -> str:
     return UNLIMITED.sub("", hardware)
 
 
+def kept_once(layout: str) -> str:
+    """The text of a layout file with one storage host in place of three, and all data once."""
+    three = r"(osd|storage): \[store-1, store-2, store-3\]"
+    text, hosts = re.subn(three, r"\1: [store-1]", layout)
+    text, copies = re.subn(r"replicas: 3(, min_size: 2)?", "replicas: 1", text)
+    assert (hosts, copies) == (1, 1), layout
+    return text
+
+
+def written_once(layout: str, folder: Path) -> Path:
+    """A file of the shipped layout that keeps all data once."""
+    path = folder / f"{layout}.yaml"
+    path.write_text(kept_once(shipped_layouts()[layout].read_text()))
+    return path
+
+
 WITNESS = Path(__file__).with_name("witness.py")
 LARGE = Path(__file__).with_name("large_object.py")
 SENT = Path(__file__).with_name("sent_witness.py")
@@ -56,15 +72,19 @@ def deployed(
     hardware: str = "lab-cpu",
     change_hardware: Callable[[str], str] = str,
     *,
+    once: bool = False,
     tools: bool = False,
 ) -> Iterator[Deployment]:
     """The shipped layout `layout` deployed on the shipped hardware until the block ends; the texts
     of both may be changed.
 
+    `once`: with all data once, on one storage host, for tests of what stands before it: that takes
+    half of the CPU time.
     `tools`: with fio and the other tools on its hosts.
     """
     path = folder / f"{layout}.yaml"
-    path.write_text(change(shipped_layouts()[layout].read_text()))
+    text = change(shipped_layouts()[layout].read_text())
+    path.write_text(kept_once(text) if once else text)
     hardware_path = folder / f"{hardware}.yaml"
     hardware_path.write_text(change_hardware(shipped_hardware()[hardware].read_text()))
     hosts = load_hardware(hardware_path)

@@ -63,7 +63,7 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     with deployed(
-        "rgw-haproxy", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited
+        "rgw-haproxy", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited, once=True
     ) as deployment:
         yield deployment
 

@@ -45,7 +45,7 @@ def apache(path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Depl
         return re.sub("keep_alive_timeout: [0-9]+s", "keep_alive_timeout: 8s", more)
 
     name = "rgw-apache-proxy" if path == "http" else "rgw-apache-fastcgi"
-    with deployed(name, tmp_path_factory.mktemp("apache"), changed) as deployment:
+    with deployed(name, tmp_path_factory.mktemp("apache"), changed, once=True) as deployment:
         yield deployment
 
 

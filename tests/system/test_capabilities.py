@@ -15,7 +15,7 @@ import pytest
 from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, LayoutAnswers
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
+from deployed_layouts import left_over, written_once
 
 pytestmark = pytest.mark.system
 
@@ -33,7 +33,8 @@ def capabilities(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, LayoutAnswers]]:
     out = tmp_path_factory.mktemp("capabilities")
-    done = capabilities("rgw-beast", "swift-s3api", "--json", "--out", str(out))
+    layouts = [str(written_once(name, out)) for name in ("rgw-beast", "swift-s3api")]
+    done = capabilities(*layouts, "--json", "--out", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout) == json.loads((out / "capabilities.json").read_text())
     matrix = CapabilityMatrix.model_validate_json(done.stdout)

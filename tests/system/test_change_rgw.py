@@ -83,6 +83,7 @@ def test_apache_takes_what_it_can_while_it_serves_and_is_restarted_for_the_rest(
         "rgw-apache-fastcgi",
         tmp_path,
         lambda layout: layout.replace(text, "start_servers: 1, server_limit: 32"),
+        once=True,
     ) as apache:
         base, mpm = base_of(apache), base_of(apache).layout.settings["apache"]["mpm"]
         gateway, parent = (
@@ -111,7 +112,7 @@ def test_apache_takes_what_it_can_while_it_serves_and_is_restarted_for_the_rest(
 
 
 def test_no_request_meets_haproxy_without_its_backends_after_a_change(tmp_path: Path) -> None:
-    with deployed("rgw-haproxy", tmp_path) as haproxy:
+    with deployed("rgw-haproxy", tmp_path, once=True) as haproxy:
         base, health = (
             base_of(haproxy),
             haproxy.endpoints[0].url.replace("/auth/v1.0", "/swift/healthcheck"),

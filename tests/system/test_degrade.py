@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,20 +23,26 @@ api: [swift]
 repeats: 1
 cache: none
 workloads:
-  - name: broken
+"""
+WORKLOAD = """
+  - name: NAME
     objects: {size: 4kB, containers: 1, per_container: 20}
     operations: {read: 90, write: 10}
     workers: [4]
     warmup: 1s
-    runtime: 26s
-    fault: {at: 6s, FAULT, back: 20s}
+    runtime: 20s
+    fault: {at: 4s, FAULT, back: 14s}
 """
 
 
-def outage(folder: Path, layout: str, fault: str, hardware: str = "lab-cpu") -> tuple[Outage, str]:
-    """The outage of the one step of a run, and the run's report."""
+def outages(
+    folder: Path, layout: str, *faults: str, hardware: str = "lab-cpu"
+) -> tuple[dict[str, Outage], str]:
+    """The outages of a run with a step for each fault, by fault, and the run's report."""
+    names = {re.sub(r"\W+", "-", fault): fault for fault in faults}
     path = folder / "trial.yaml"
-    path.write_text(SUITE.replace("FAULT", fault))
+    workloads = (WORKLOAD.replace("NAME", name).replace("FAULT", names[name]) for name in names)
+    path.write_text(SUITE + "".join(workloads))
     words = ("--layouts", layout, "--hardware", hardware, "--no-attest", "--no-charts")
     done = subprocess.run(
         [sys.executable, "-m", "weighbridge", "compare", "--suite", path, *words, "--out", folder],
@@ -46,13 +53,14 @@ def outage(folder: Path, layout: str, fault: str, hardware: str = "lab-cpu") -> 
     )
     assert done.returncode in (0, 4), done.stdout + done.stderr
     (run,) = folder.glob("*-trial-*")
-    (step,) = RunStore.open(run).latest().values()
-    assert step.measurement is not None, step
-    (found,) = read_outages(run).values()
-    assert found.key == step.key
-    assert 6 <= found.fault.begun_s < found.fault.done_s
-    assert found.back is not None
-    assert 20 <= found.back.begun_s < found.back.done_s
+    steps = RunStore.open(run).latest()
+    found = {names[one.key.workload]: one for one in read_outages(run).values()}
+    assert found.keys() == set(faults)
+    for one in found.values():
+        assert steps[one.key].measurement is not None, steps[one.key]
+        assert 4 <= one.fault.begun_s < one.fault.done_s
+        assert one.back is not None
+        assert 14 <= one.back.begun_s < one.back.done_s
     page = (run / "derived" / "report.html").read_text()
     assert "While something is broken" in page
     assert not leftovers.find(state=place().state)
@@ -62,40 +70,34 @@ def outage(folder: Path, layout: str, fault: str, hardware: str = "lab-cpu") -> 
 def test_one_radosgw_of_two_dies_behind_haproxy_which_notices_it_and_has_it_back(
     tmp_path: Path,
 ) -> None:
-    found, page = outage(tmp_path, "rgw-haproxy", "kill: gateway-daemon")
-    assert len(found.services) == 1
-    assert "radosgw" in found.services[0]
+    found, page = outages(tmp_path, "rgw-haproxy", "kill: gateway-daemon")
+    (one,) = found.values()
+    assert len(one.services) == 1
+    assert "radosgw" in one.services[0]
     # By its checks, every 2 s, of which three must fail: long before it is back.
     assert "HAProxy noticed after" in page
 
 
-def test_a_storage_host_of_swift_falls_silent_with_all_its_servers_and_comes_back(
+def test_a_storage_host_of_swift_falls_silent_is_unplugged_and_is_killed_and_comes_back(
     tmp_path: Path,
 ) -> None:
-    found, _ = outage(tmp_path, "swift", "silence: storage-host")
-    assert found.way == "silence"
-    assert found.host.startswith("store-")
-    assert {"account-server", "container-server", "object-server"} <= set(found.services)
-
-
-def test_a_storage_host_of_swift_is_unplugged_and_its_servers_go_on(tmp_path: Path) -> None:
-    found, page = outage(tmp_path, "swift", "unplug: storage-host")
-    assert (found.way, found.services) == ("unplug", ())
-    assert f"{found.host} unplugged" in page
-
-
-def test_all_servers_of_a_swift_storage_host_are_killed_and_run_again_with_their_syslog(
-    tmp_path: Path,
-) -> None:
-    found, _ = outage(tmp_path, "swift", "kill: storage-host")
-    assert found.way == "kill"
-    assert {"syslog", "account-server", "container-server", "object-server"} <= set(found.services)
+    ways = ("silence", "unplug", "kill")
+    found, page = outages(tmp_path, "swift", *(f"{way}: storage-host" for way in ways))
+    silent, unplugged, killed = (found[f"{way}: storage-host"] for way in ways)
+    assert (silent.way, unplugged.way, killed.way) == ways
+    servers = {"account-server", "container-server", "object-server"}
+    assert silent.host.startswith("store-")
+    assert servers <= set(silent.services)
+    assert unplugged.services == ()
+    assert f"{unplugged.host} unplugged" in page
+    assert {"syslog", *servers} <= set(killed.services)
 
 
 @pytest.mark.parametrize("layout", ["rgw-beast", "swift"])
 def test_a_disk_of_a_store_fails_and_its_daemons_run_again_when_it_answers(
     tmp_path: Path, layout: str
 ) -> None:
-    found, page = outage(tmp_path, layout, "fail: storage-disk", "lab-disks")
-    assert (found.way, found.disk, found.services) == ("fail", "wb0", ())
-    assert f"disk wb0 of {found.host} failed" in page
+    found, page = outages(tmp_path, layout, "fail: storage-disk", hardware="lab-disks")
+    (one,) = found.values()
+    assert (one.way, one.disk, one.services) == ("fail", "wb0", ())
+    assert f"disk wb0 of {one.host} failed" in page

@@ -123,7 +123,7 @@ def test_two_radosgw_share_the_requests_as_their_own_counters_say(
             "settings:\n", f"settings:\n  endpoints: {{spread: {spread}}}\n"
         ).replace("    frontend: beast\n", "    frontend: beast\n    daemons: 2\n")
 
-    with deployed("rgw-beast", tmp_path, change, change_hardware=unlimited) as rgw:
+    with deployed("rgw-beast", tmp_path, change, change_hardware=unlimited, once=True) as rgw:
         probes = [one.name for one in rgw.running_gateway.probes() if "gateway-1" in one.name]
         assert len(probes) == 2
         for api in ("s3", "swift"):
@@ -171,7 +171,7 @@ def test_two_proxies_share_the_requests_as_their_access_log_says(
             .replace("log_requests: false", "log_requests: true")
         )
 
-    with deployed("swift", tmp_path, change, change_hardware=unlimited) as swift:
+    with deployed("swift", tmp_path, change, change_hardware=unlimited, once=True) as swift:
         for api in ("swift", "s3"):
             before = logged(swift)
             measurement = replayed(swift, api, tmp_path)

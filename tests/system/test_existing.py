@@ -210,7 +210,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         sessions = "rgw_s3_auth_use_sts: true, rgw_sts_key: sixteen-bytes-16"
         return f"{text}  options: {{client: {{rgw_dns_name: store.test, {sessions}}}}}\n"
 
-    with deployed("rgw-beast", folder, named) as deployment, ExitStack() as stack:
+    with deployed("rgw-beast", folder, named, once=True) as deployment, ExitStack() as stack:
         site = Site(deployment, folder, ca)
         backend: Endpoint = site.s3
         address, port = backend.url.removeprefix("http://").split(":")

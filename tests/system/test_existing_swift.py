@@ -60,7 +60,7 @@ def test_a_real_swift_is_measured_with_a_token_alone_and_a_bad_token_is_reported
 ) -> None:
     (tmp_path / "given.yaml").write_text(GIVEN)
     (tmp_path / "trial.yaml").write_text(SUITE)
-    with deployed("swift", tmp_path) as deployment:
+    with deployed("swift", tmp_path, once=True) as deployment:
         client, swift = deployment.client, endpoint(deployment, "swift")
         assert isinstance(client, LabHost)
         url, token = json.loads(

@@ -33,7 +33,7 @@ def rgw(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
     with deployed(
-        request.param, tmp_path_factory.mktemp("rgw"), change_hardware=unlimited
+        request.param, tmp_path_factory.mktemp("rgw"), change_hardware=unlimited, once=True
     ) as deployment:
         yield deployment
 
@@ -100,7 +100,7 @@ def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) ->
 
 def test_caches_of_every_radosgw_are_dropped_and_garbage_is_collected(rgw: Deployment) -> None:
     words = rgw.running_gateway.drop_caches()
-    assert any("BlueStore" in line and "3 OSDs" in line for line in words)
+    assert any("BlueStore" in line and "1 OSD" in line for line in words)
     assert rgw.running_gateway.settle() == ("RGW garbage collection completed, 0 entries left",)
     assert witness(rgw, "s3")["same"] == ODD_NAMES
 
@@ -108,7 +108,7 @@ def test_caches_of_every_radosgw_are_dropped_and_garbage_is_collected(rgw: Deplo
 def test_every_daemon_and_the_front_report_what_they_count(rgw: Deployment) -> None:
     names = [probe.name for probe in rgw.running_gateway.probes()]
     assert len(set(names)) == len(names)
-    assert {"osd.0", "osd.1", "osd.2"} < set(names)
+    assert "osd.0" in names
     osd = counters(rgw, "osd.0")
     assert osd["op"] > 0
     assert osd["bluestore_kv_commit_lat_count"] > 0

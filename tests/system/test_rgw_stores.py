@@ -97,7 +97,7 @@ def test_an_older_and_a_newer_release_serve_both_apis(
             "frontend: beast", f"frontend: {frontend}"
         )
 
-    with deployed("rgw-haproxy", tmp_path, change) as deployment:
+    with deployed("rgw-haproxy", tmp_path, change, once=True) as deployment:
         assert version in deployment.facts()["radosgw"]
         assert deployment.facts()["rgw: rgw_frontends"].startswith(frontend)
         for api in ("s3", "swift"):

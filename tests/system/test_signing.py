@@ -66,7 +66,7 @@ def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path:
     def change(layout: str) -> str:
         return layout.replace("release: ceph-16", "release: ceph-18") + VAULT_OPTIONS
 
-    with deployed("rgw-beast", tmp_path, change, change_hardware=unlimited) as rgw:
+    with deployed("rgw-beast", tmp_path, change, change_hardware=unlimited, once=True) as rgw:
         order = json.loads(endpoint(rgw, "s3").model_dump_json())
         order["signings"] = [signing for signing, _ in CHANGED]
         done = rgw.client.run(

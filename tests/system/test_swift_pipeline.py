@@ -43,7 +43,7 @@ def test_the_standard_pipeline_takes_manifests_of_large_objects_and_bulk_request
     def change(text: str) -> str:
         return text.replace("release: swift-2.30", f"release: {release}")
 
-    with deployed(layout, tmp_path, change, change_hardware=unlimited) as deployment:
+    with deployed(layout, tmp_path, change, change_hardware=unlimited, once=True) as deployment:
         seen = seen_by_swiftclient(deployment)
         assert (seen["large_is_whole"], seen["large_is_said"], seen["dynamic_bytes"]) == (
             True,
@@ -69,7 +69,7 @@ def test_the_studys_pipeline_takes_neither_manifests_nor_bulk_requests_and_the_f
     def change(text: str) -> str:
         return text.replace("pipeline: standard ", "pipeline: study-2014 ")
 
-    with deployed("swift", tmp_path, change, change_hardware=unlimited) as deployment:
+    with deployed("swift", tmp_path, change, change_hardware=unlimited, once=True) as deployment:
         seen = seen_by_swiftclient(deployment)
         assert (seen["large_is_whole"], seen["large_is_manifest"], seen["large_is_said"]) == (
             False,
@@ -88,6 +88,6 @@ def test_a_line_of_each_request_is_written_where_the_layout_says_so(tmp_path: Pa
     def change(text: str) -> str:
         return text.replace("log_requests: false", "log_requests: true")
 
-    with deployed("swift", tmp_path, change, change_hardware=unlimited) as deployment:
+    with deployed("swift", tmp_path, change, change_hardware=unlimited, once=True) as deployment:
         seen_by_swiftclient(deployment)
         assert "multipart-manifest" in deployment.hosts["gateway-1"].log("swift.log").read_text()

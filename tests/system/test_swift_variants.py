@@ -160,7 +160,9 @@ def test_another_release_starts_and_answers_both_apis(release: str, tmp_path: Pa
     def change(text: str) -> str:
         return with_s3(text).replace("release: swift-2.30", f"release: {release}")
 
-    with deployed("swift-haproxy", tmp_path, change, change_hardware=unlimited) as deployment:
+    with deployed(
+        "swift-haproxy", tmp_path, change, change_hardware=unlimited, once=True
+    ) as deployment:
         assert f"python3-swift {release.removeprefix('swift-')}" in deployment.facts()["packages"]
         for api in ("swift", "s3"):
             seen = witness(deployment, api)

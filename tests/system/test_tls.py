@@ -64,7 +64,9 @@ def secured(
 
     s3api = request.param == "swift-haproxy"
     folder = tmp_path_factory.mktemp("tls")
-    with deployed(request.param, folder, change, change_hardware=unlimited) as deployment:
+    with deployed(
+        request.param, folder, change, change_hardware=unlimited, once=True
+    ) as deployment:
         yield deployment
     assert left_over() == []
 

@@ -100,7 +100,7 @@ def deployment(
     def at_release(text: str) -> str:
         return text.replace(f"release: {own}", f"release: {release}")
 
-    with deployed(layout, tmp_path_factory.mktemp(layout), at_release) as deployment:
+    with deployed(layout, tmp_path_factory.mktemp(layout), at_release, once=True) as deployment:
         assert deployment.layout.release == release
         yield deployment
 
