@@ -4,11 +4,13 @@ export VENV
 # Tests start a thousand Python programs: each module is compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
+# Ubuntu's versioned Rust is in a folder of its own, which is in no PATH.
+export PATH := $(PATH)$(patsubst %,:%,$(lastword $(wildcard /usr/lib/rust-*/bin)))
 ARGS ?=
 # Four test files at a time, the longest first; a file runs in one process, so its fixtures are created once.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: compare test quick check unit unit-long system rust setup setup-test bench fuzz lock wheel man clean help
+.PHONY: compare test quick check unit unit-long system test-cgroup2 rust setup setup-test bench fuzz lock wheel man clean help
 
 compare: setup ## Compare a real RGW with a real Swift on this machine (ten to fifteen minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
@@ -49,6 +51,11 @@ system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 	$(BIN)/pytest -q tests/system -m "not pair and not alone" $(AT_ONCE); four=$$?; \
 	  $(BIN)/pytest -q tests/system -m pair -n 2 --dist load; two=$$?; \
 	  $(BIN)/pytest -q tests/system -m alone && [ $$four = 0 ] && [ $$two = 0 ]
+
+test-cgroup2: setup-test ## Lab hosts and a deployment on cgroup version 2, without and under systemd (User-Mode Linux; images must be there)
+	@scripts/cgroup2.sh '$(BIN)/pytest -q -p no:cacheprovider tests/system/test_lab.py && $(BIN)/weighbridge up rgw-beast && \
+	  $(BIN)/weighbridge down'
+	@SYSTEMD=1 scripts/cgroup2.sh '$(BIN)/weighbridge up null && $(BIN)/weighbridge exec client-1 -- true && $(BIN)/weighbridge down'
 
 bench: setup-test ## Measure the figures of the README on this machine (ARGS="--json FILE")
 	$(BIN)/python benchmarks/driver_cost.py $(ARGS)

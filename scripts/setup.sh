@@ -27,6 +27,10 @@ as_root() {
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
 rust_is_enough() {
+  # Ubuntu's versioned toolchains put no rustc and no cargo into the PATH, but into a folder of their own.
+  for folder in /usr/lib/rust-*/bin; do
+    case :$PATH: in *:$folder:*) ;; *) ! [ -x "$folder/rustc" ] || PATH="$PATH:$folder" ;; esac
+  done
   command -v cargo >/dev/null 2>&1 && command -v rustc >/dev/null 2>&1 &&
     at_least "$(rustc --version 2>/dev/null | cut -d' ' -f2)" "$least_rust"
 }
@@ -101,6 +105,15 @@ $rust_lacking), and there is no apt-get: install them with this system's package
       fail "no package of this release has Rust >= $least_rust; install it (with rustup) and run this again"
     wanted="$wanted $rust"
   fi
+  # One unknown name, and apt-get installs nothing.
+  there=""
+  for name in $wanted; do
+    case $(apt-cache policy "$name" 2>/dev/null | sed -n 's/^ *Candidate: //p') in
+      ""|"(none)") say "this release has no package $name: what needs it cannot be run here" ;;
+      *) there="$there $name" ;;
+    esac
+  done
+  wanted=$there
   # shellcheck disable=SC2086
   [ -z "$python_wanted" ] || install $python_wanted
 fi

@@ -8,6 +8,7 @@ import pytest
 
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import requirements as lab
+from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.requirements import HostRequirement, exhausted, lab_requirements
 
 SMALL = Hardware(
@@ -132,3 +133,16 @@ def test_the_kernels_message_about_exhausted_namespaces_is_recognised() -> None:
     )
     assert done.returncode != 0
     assert "lsns" in exhausted(done.stderr)
+
+
+def test_a_container_with_processes_in_its_root_cgroup_is_told_to_move_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hands_on(*, found: bool) -> list[HostRequirement]:
+        monkeypatch.setattr(Cgroups, "hands_on", lambda _: found)
+        return [one for one in lab_requirements(SMALL, home=tmp_path) if "hands on" in one.name]
+
+    assert hands_on(found=True) == []
+    (missing,) = hands_on(found=False)
+    assert not missing.found
+    assert "mkdir /sys/fs/cgroup/init" in missing.remedy

@@ -19,6 +19,7 @@ TREE: Final = "weighbridge"
 KERNELS_PERIOD_US: Final = 100_000
 """The kernel's default period, which a cgroup gets back with no quota."""
 
+_HANDED_ON: Final = "cgroup.subtree_control"
 V1_FILES: Final = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
 
 
@@ -57,6 +58,42 @@ class Cgroups:
         return frozenset(
             name for path in self.mount.iterdir() for name in path.name.split(",") if path.is_dir()
         )
+
+    def hands_on(self) -> bool:
+        """Whether the root may give cgroups below it all controllers.
+
+        In version 2 only the machine's own root may have processes and hand on memory and io. What
+        a container sees as its root has a type, and must be without processes. Source: "No
+        Internal Process Constraint" of the kernel's cgroup-v2.rst.
+        """
+        if self.version == 1 or not (self.mount / "cgroup.type").exists():
+            return True
+        return not (self.mount / "cgroup.procs").read_text().split()
+
+    def handed_on(self) -> frozenset[str] | None:
+        """The controllers that cgroups below the root have, before the lab's tree is there; None
+        once it is, and in version 1.
+        """
+        if self.version == 1 or self.at("", TREE).exists():
+            return None
+        return frozenset((self.mount / _HANDED_ON).read_text().split())
+
+    def take_back(self, before: frozenset[str]) -> None:
+        """Hand on no controller but those of `before`, unless the lab's tree is still there, or
+        somebody else uses one by now.
+
+        Raises TargetError.
+        """
+        if self.handed_on() is None:
+            return
+        for name in sorted((self.handed_on() or frozenset()) - before):
+            try:
+                (self.mount / _HANDED_ON).write_text(f"-{name}")
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise TargetError(
+                        f"{self.mount / _HANDED_ON}: -{name} was refused: {error.strerror}"
+                    ) from error
 
     def accounts_swap(self) -> bool:
         """Whether memory and swap can be limited together."""

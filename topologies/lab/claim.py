@@ -54,6 +54,8 @@ class ClaimedMachine(Record):
     since: str
     folder: Path
     root_limits: tuple[RootLimit, ...] = ()
+    handed_on: frozenset[str] | None = None
+    """Controllers that cgroups below the root had before the lab's were made; None: not known."""
 
     def write(self, state: Path) -> None:
         """Write it atomically."""
@@ -106,7 +108,9 @@ class MachineHold:
 class Claim:
     """The only claim there can be, held until it is released or this process ends."""
 
-    def __init__(self, deployment: str, folder: Path, state: Path) -> None:
+    def __init__(
+        self, deployment: str, folder: Path, state: Path, handed_on: frozenset[str] | None = None
+    ) -> None:
         """Acquire it. Raises UsageError naming another deployment that is running or starting."""
         if not LABEL.fullmatch(deployment):
             raise UsageError(
@@ -120,7 +124,11 @@ class Claim:
             _refuse_leftovers(state)
             since = datetime.now(UTC).isoformat(timespec="seconds")
             self.claimed = ClaimedMachine(
-                deployment=deployment, pid=os.getpid(), since=since, folder=folder
+                deployment=deployment,
+                pid=os.getpid(),
+                since=since,
+                folder=folder,
+                handed_on=handed_on,
             )
             _describe(self._lock, deployment, since)
             self.claimed.write(state)

@@ -57,6 +57,11 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
             faults.append(str(error))
     faults += [f"{path} has processes in it" for path in until_none(lambda: cgroups.remove(group))]
     cgroups.remove_tree_if_empty()
+    if claimed.handed_on is not None:
+        try:
+            cgroups.take_back(claimed.handed_on)
+        except TargetError as error:
+            faults.append(str(error))
     faults += [f"{path} is attached" for path in until_none(attached)]
     bundles = claimed.folder / BUNDLES
     if bundles.exists():

@@ -378,7 +378,7 @@ def start_lab(
     cgroups = Cgroups()
     if cgroups.pids(f"/{TREE}/{deployment}"):
         raise UsageError(f"{deployment}: a deployment of this label is already running")
-    claim = Claim(deployment, folder, state)
+    claim = Claim(deployment, folder, state, cgroups.handed_on())
     hosts = LabHosts(
         claim,
         hardware,

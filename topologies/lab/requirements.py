@@ -165,10 +165,23 @@ def _cgroups(hardware: Hardware) -> tuple[HostRequirement, ...]:
     if any(host.cpuset is not None for host in hardware.hosts.values()):
         wanted = (*wanted, CPUSET)
     remedy = "use a kernel and boot parameters that have it; in a container, have it delegated"
-    return tuple(
+    found = [
         HostRequirement(f"cgroup version {cgroups.version}, {name}", name in there, why, remedy)
         for name in wanted
-    )
+    ]
+    if not cgroups.hands_on():
+        inside = cgroups.mount / "init"
+        found.append(
+            HostRequirement(
+                "cgroup version 2, a root that hands on its controllers",
+                found=False,
+                why=f"{why}; this container has processes in {cgroups.mount} itself, so that the "
+                "kernel gives hosts below it no limits",
+                remedy=f"move them into a cgroup of their own: mkdir {inside}; for pid in $(cat "
+                f"{cgroups.mount}/cgroup.procs); do echo $pid >{inside}/cgroup.procs; done",
+            )
+        )
+    return tuple(found)
 
 
 def _own_cpus(hardware: Hardware) -> tuple[HostRequirement, ...]:
