@@ -125,6 +125,9 @@ class Host(ABC):
     """Its address on the deployment's network."""
     disks: tuple[str, ...]
     """Device paths of its empty disks on the host, in the order of the hardware file."""
+    cores: int | None = None
+    """The CPUs of a machine that is this host's alone; None: it shares them, or they are unknown.
+    """
 
     @abstractmethod
     def put(

@@ -60,6 +60,8 @@ class HostLimits(Record):
     host: str
     tier: Tier
     cpus: Cpus | None = None
+    cores: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    """The CPUs of a machine that is this host's alone; None: shared, or not recorded."""
     cpu_period_ms: Annotated[float, Field(gt=0)] | None = None
     """Period of its CPU quota. None: it has no quota, or the period was not recorded."""
     memory_bytes: Annotated[Count, Field(gt=0)] | None = None

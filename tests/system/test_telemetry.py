@@ -103,7 +103,7 @@ def store(tmp_path: Path) -> RunStore:
 
 def recorded(lab: LabHosts, store: RunStore, probes: Callable[[], list[Probe]] = list) -> Telemetry:
     """Telemetry of a window of WINDOW_S that opens now."""
-    limits = limits_of(HARDWARE, NEEDS, lab.hosts)
+    limits = limits_of(HARDWARE, NEEDS, dict.fromkeys(lab.hosts))
     with (
         Watch(store, "swift", lab.hosts, limits, probes) as watch,
         watch.step(KEY, WINDOW_S) as recording,

@@ -45,11 +45,13 @@ class SshHost(Host):
         logs: Path,
         telemetry: HostTelemetry,
         suite: Callable[[], Command],
+        cores: int | None = None,
     ) -> None:
         """`suite`: returns what starts Python with this suite on the host."""
         self.name = connection.name
         self.address = connection.address
         self.disks = tuple(disks)
+        self.cores = cores
         self.connection = connection
         self.services = services
         self.telemetry = telemetry

@@ -202,6 +202,7 @@ class _Startup:
             logs=logs,
             telemetry=self._telemetry(name, one, services, own),
             suite=partial(self._suite, shell),
+            cores=one.state.cpus,
         )
 
     def _telemetry(self, name: str, one: HostSetup, services: Services, own: str) -> HostTelemetry:

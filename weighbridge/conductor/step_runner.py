@@ -84,7 +84,8 @@ class StepRunner:
 
     def watching(self, planned: Planned, deployment: Deployment) -> Watch:
         """Watch the hosts of a deployment, and its current probes, for steps of a layout."""
-        limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
+        cores = {name: host.cores for name, host in deployment.hosts.items()}
+        limits = limits_of(deployment.hardware, planned.gateway.needs(), cores)
         sources: dict[str, CounterSource] = {**deployment.hosts}
         if deployment.hardware.of.contained:
             from weighbridge.topologies.lab.usage import LabMachine  # noqa: PLC0415 - only for lab hosts

@@ -9,7 +9,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -49,14 +49,15 @@ class CounterSource(Protocol):
 
 
 def limits_of(
-    hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Collection[str]
+    hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Mapping[str, int | None]
 ) -> tuple[HostLimits, ...]:
-    """The limits and the tier of each of these hosts."""
+    """The limits and the tier of each of these hosts, given with the CPUs of their machines."""
     return tuple(
         HostLimits(
             host=name,
             tier="client" if name in hardware.clients else needs[name].tier,
             cpus=spec.most_cpus,
+            cores=hosts[name],
             cpu_period_ms=None
             if spec.cpus is None
             else quota_of(spec.cpus, hardware.cpu_period).period_us / 1e3,

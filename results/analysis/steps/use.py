@@ -262,14 +262,15 @@ def _throttled(
 def _resources(limits: HostLimits, seconds: Sequence[HostSecond]) -> Iterable[Resource]:
     about = {"host": limits.host, "tier": limits.tier}
     cpu = mean_rate(seconds, "cpu_s")
-    if cpu is not None and limits.cpus is not None:
+    most_cpus = limits.cpus or limits.cores
+    if cpu is not None and most_cpus is not None:
         throttled = _share(
             mean_rate(seconds, "throttled_periods"), mean_rate(seconds, "cpu_periods")
         )
         yield Resource(
             what="CPU",
-            share=cpu / limits.cpus,
-            limit=f"{limits.cpus:g}",
+            share=cpu / most_cpus,
+            limit=f"{most_cpus:g}",
             throttled=throttled,
             period_ms=limits.cpu_period_ms,
             **about,

@@ -93,6 +93,15 @@ def test_cpu_use_is_relative_to_the_quota_and_named_if_it_is_the_bottleneck() ->
     assert limit_brief([cpu]) == "gateway-1 CPU 97 %"
 
 
+def test_without_a_quota_cpu_use_is_relative_to_the_cpus_of_a_machine_of_the_hosts_own() -> None:
+    host = HostLimits(host="gateway-1", tier="gateway", cores=40)
+    (cpu,) = resources(used(host, cpu_s=39.2), hosts=(host,)).values()
+    assert cpu.words == "CPU of gateway-1 (98 % of 40)"
+    assert cpu.saturated
+    shared = HostLimits(host="gateway-1", tier="gateway")
+    assert resources(used(shared, cpu_s=39.2), hosts=(shared,)) == {}
+
+
 def test_a_cpu_throttled_in_half_of_its_periods_is_saturated_at_any_mean() -> None:
     assert resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=5))[
         "CPU of gateway-1"
