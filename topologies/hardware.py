@@ -81,6 +81,15 @@ class Nic(Record):
         return self
 
 
+JumpHost = Annotated[
+    str,
+    Field(
+        pattern=r"^([a-z_][a-z0-9_.-]*@)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9][A-Za-z0-9._-]*)(:\d{1,5})?$"
+    ),
+]
+"""`[USER@]HOST[:PORT]`; an IPv6 address in brackets."""
+
+
 class Reach(Record):
     """How to reach one real host, where it differs from the hardware's `SshAccess`."""
 
@@ -88,6 +97,7 @@ class Reach(Record):
     """Name or address; None: the host's `address`."""
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
     user: str | None = None
+    jump: JumpHost | None = None
 
 
 class SshAccess(Record):
@@ -99,6 +109,10 @@ class SshAccess(Record):
     key: str | None = None
     """File of the private key; None: ssh-agent's keys, else the files that ssh itself tries. Its
     passphrase, if it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE.
+    """
+    jump: JumpHost | None = None
+    """The host through which all others are reached, as `[USER@]HOST[:PORT]`: with the same key and
+    known hosts. None: they are reached directly.
     """
     known_hosts: str = "~/.ssh/known_hosts"
     """The known host keys; a host with no key or another key there is refused."""

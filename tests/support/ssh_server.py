@@ -17,11 +17,15 @@ from weighbridge.topologies.ssh.event_loop import EventLoop
 class Server:
     """An SSH server with one host key that accepts one user key."""
 
-    def __init__(self, folder: Path, loop: EventLoop) -> None:
+    def __init__(
+        self, folder: Path, loop: EventLoop, allowed: asyncssh.SSHKey | None = None
+    ) -> None:
         self.loop = loop
         self.key = asyncssh.generate_private_key("ssh-ed25519")
-        self.allowed = asyncssh.generate_private_key("ssh-ed25519")
+        self.allowed = allowed or asyncssh.generate_private_key("ssh-ed25519")
         self.connections: list[asyncssh.SSHServerConnection] = []
+        self.passed_on: list[tuple[str, int]] = []
+        """Where it was asked to connect as a jump host."""
         self.running: set[asyncio.subprocess.Process] = set()
         self.profile = ""
         """What its shell runs before the command, like ~/.bashrc."""
@@ -42,6 +46,12 @@ class Server:
         class Door(asyncssh.SSHServer):
             def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
                 server.connections.append(conn)
+
+            def connection_requested(
+                self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+            ) -> bool:
+                server.passed_on.append((dest_host, dest_port))
+                return True
 
         return await asyncssh.listen(
             "127.0.0.1",

@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncssh
 import pytest
+from pydantic import ValidationError
 
 from ssh_server import Server
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
@@ -224,6 +225,42 @@ def test_another_host_key_than_the_known_one_is_refused_as_that(
     ) as caught:
         connect(loop, tmp_path, server.port).open()
     assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
+
+
+def test_a_host_behind_a_jump_host_is_reached_through_it_alone(
+    server: Server, loop: EventLoop, tmp_path: Path
+) -> None:
+    folder = tmp_path / "jump"
+    folder.mkdir()
+    jump = Server(folder, loop, server.allowed)
+    known = (tmp_path / "known").read_text()
+    (tmp_path / "known").write_text(known + (folder / "known").read_text())
+    through = connect(loop, tmp_path, server.port, jump=f"127.0.0.1:{jump.port}")
+    try:
+        through.open()
+        assert through.sh("echo $1", "there").stdout == "there\n"
+        assert set(jump.passed_on) == {("127.0.0.1", server.port)}
+    finally:
+        through.close()
+        loop.do(jump.close())
+    assert all(one.is_closed() for one in jump.connections)
+
+
+def test_a_jump_host_that_cannot_be_used_is_named_as_such(
+    server: Server, loop: EventLoop, tmp_path: Path
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        with pytest.raises(TargetError, match=rf"jump host of store-1 \(127.0.0.1 port {port}\)"):
+            connect(loop, tmp_path, server.port, jump=f"me@127.0.0.1:{port}").open()
+    assert server.connections == []
+
+
+@pytest.mark.parametrize("jump", ["", "a b", "-oProxyCommand=x", "host:port", "me@", "fe80::1"])
+def test_what_is_no_jump_host_is_refused(jump: str) -> None:
+    with pytest.raises(ValidationError):
+        SshAccess(jump=jump)
 
 
 def test_a_user_who_is_refused_is_named(server: Server, loop: EventLoop, tmp_path: Path) -> None:

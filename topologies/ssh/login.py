@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 import asyncssh
 
 from weighbridge.common.errors import MissingPrerequisite, TargetError, UsageError
-from weighbridge.topologies.hardware import HostSpec, SshAccess
+from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
 
 PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEEPALIVE_S: Final = 5
@@ -31,18 +32,34 @@ class Login:
     user: str
     key: Path | None
     known_hosts: Path
+    jump: Login | None = None
+    """The host through which it is reached."""
 
     @classmethod
     def of(cls, name: str, spec: HostSpec, access: SshAccess) -> Self:
         """The login of a host of the hardware."""
-        reach = spec.ssh
-        return cls(
+        reach = spec.ssh or Reach()
+        host = cls(
             name=name,
-            host=(reach.host if reach is not None else None) or spec.address or "",
-            port=(reach.port if reach is not None else None) or access.port,
-            user=(reach.user if reach is not None else None) or access.user,
+            host=reach.host or spec.address or "",
+            port=reach.port or access.port,
+            user=reach.user or access.user,
             key=Path(access.key).expanduser() if access.key is not None else None,
             known_hosts=Path(access.known_hosts).expanduser(),
+        )
+        jump = reach.jump or access.jump
+        return host if jump is None else replace(host, jump=host._through(jump))
+
+    def _through(self, jump: str) -> Login:
+        """The login of a host written as `[USER@]HOST[:PORT]`."""
+        user, _, place = jump.rpartition("@")
+        parts = urlsplit(f"//{place}")
+        return replace(
+            self,
+            name=f"jump host of {self.name}",
+            host=parts.hostname or "",
+            port=parts.port or 22,
+            user=user or self.user,
         )
 
     @property
@@ -52,10 +69,24 @@ class Login:
         return f"{self.name} ({self.host}{port})"
 
     async def connect(self) -> asyncssh.SSHClientConnection:
-        """A new connection.
+        """A new connection; that to the jump host ends with it.
 
         Raises MissingPrerequisite, UsageError or TargetError saying what to do.
         """
+        if self.jump is None:
+            return await self._connect()
+        tunnel = await self.jump.connect()
+        try:
+            client = await self._connect(tunnel)
+        except BaseException:
+            tunnel.close()
+            raise
+        client.set_tunnel(tunnel)
+        return client
+
+    async def _connect(
+        self, tunnel: asyncssh.SSHClientConnection | None = None
+    ) -> asyncssh.SSHClientConnection:
         options: dict[str, Any] = {}
         if self.key is not None:
             options = {"client_keys": [_private_key(self.key)], "agent_path": None}
@@ -77,6 +108,7 @@ class Login:
                     keepalive_count_max=KEEPALIVE_MISSES,
                     connect_timeout=CONNECT_S,
                     login_timeout=CONNECT_S,
+                    tunnel=tunnel or (),
                     **options,
                 ),
                 CONNECT_S + 5,
