@@ -30,8 +30,8 @@ WORKLOAD = """
     operations: {read: 90, write: 10}
     workers: [4]
     warmup: 1s
-    runtime: 20s
-    fault: {at: 4s, FAULT, back: 14s}
+    runtime: 21s
+    fault: {at: 5s, FAULT, back: 15s}
 """
 
 
@@ -58,9 +58,9 @@ def outages(
     assert found.keys() == set(faults)
     for one in found.values():
         assert steps[one.key].measurement is not None, steps[one.key]
-        assert 4 <= one.fault.begun_s < one.fault.done_s
+        assert 5 <= one.fault.begun_s < one.fault.done_s
         assert one.back is not None
-        assert 14 <= one.back.begun_s < one.back.done_s
+        assert 15 <= one.back.begun_s < one.back.done_s
     page = (run / "derived" / "report.html").read_text()
     assert "While something is broken" in page
     assert not leftovers.find(state=place().state)

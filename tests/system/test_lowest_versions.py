@@ -25,10 +25,6 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-LINE = (
-    "tests/weighbridge/test_line.py::test_two_s3_endpoints_are_compared_by_one_line_without_root_"
-    "and_without_files"
-)
 TESTS = (
     *(
         "tests/drivers/locust/test_sdk_window.py",
@@ -39,7 +35,7 @@ TESTS = (
     "tests/weighbridge/test_locust.py::test_the_page_starts_tests_shows_live_percentiles_and_no_key",
     *(
         "tests/results/slides/test_powerpoint.py",
-        LINE,
+        "tests/weighbridge/screen",
         "tests/suites/test_cosbench_xml.py",
     ),
     *(

@@ -49,7 +49,9 @@ def _knows_space(one: Planned) -> bool:
 
 def _parts(kept: Redundancy) -> str:
     """`3 replicas`, or `2+1 fragments`."""
-    return f"{kept.redundancy} {'replicas' if kept.fragments is None else 'fragments'}"
+    if kept.fragments is not None:
+        return f"{kept.redundancy} fragments"
+    return "1 replica" if kept.redundancy == "1" else f"{kept.redundancy} replicas"
 
 
 def buckets(suite: Suite, prefix: str) -> list[str]:
