@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from weighbridge.common.json_document import JsonDocument
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.guard import Difference, Guarded
@@ -102,3 +104,67 @@ class TopologiesDocument(JsonDocument):
     """The layouts that ship."""
     parameters: tuple[ParameterOfGateway, ...]
     """Every setting of their gateways, with its default."""
+
+
+class ReachedEndpoint(Record):
+    """One API of a running deployment, with what it takes to use it."""
+
+    api: str
+    urls: tuple[str, ...]
+    user: str
+    key: str
+    """The secret key, as `status` shows it."""
+
+
+class DeadDaemon(Record):
+    """A daemon that was started and has died."""
+
+    host: str
+    service: str
+    log: str
+    """The path of its output: on this machine, or on its real host."""
+
+
+class RunningDeployment(Record):
+    """A deployment that is running, or was left."""
+
+    label: str
+    layout: str
+    """Empty for one that this machine did not make."""
+    hardware: str
+    since: str
+    state: Literal["running", "in use", "left running", "made on another machine"]
+    """`in use`: by a command of this machine that is at work. `left running`: its command has
+    ended."""
+    addresses: dict[str, str]
+    """Of its hosts, by name."""
+    endpoints: tuple[ReachedEndpoint, ...]
+    dead: tuple[DeadDaemon, ...]
+
+
+class StatusDocument(JsonDocument):
+    """What `status` prints."""
+
+    document: Literal["status"] = "status"
+    deployments: tuple[RunningDeployment, ...]
+    silent: dict[str, str] = Field(default_factory=dict)
+    """Real hosts that do not answer, and why: what runs there is not known."""
+
+
+class LabImage(Record):
+    """A root image of lab hosts."""
+
+    name: str
+    debian: str
+    """The release of Debian whose packages it has."""
+    built: str
+    """The day of its packages; empty: not built."""
+    packages: str
+    """A sum over names and versions of its packages; empty: not built."""
+
+
+class ImagesDocument(JsonDocument):
+    """What `images` prints."""
+
+    document: Literal["images"] = "images"
+    images: tuple[LabImage, ...]

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from weighbridge.cli import status
 from weighbridge.common.errors import TargetError
+from weighbridge.documents import StatusDocument
 from weighbridge.environment import place
 from weighbridge.screen.deployments import dead_here
 from weighbridge.selection import fitting
@@ -144,6 +145,17 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         done = CliRunner().invoke(status.command, ["--hardware", str(path)], standalone_mode=False)
         error = done.exception
         assert error is None or isinstance(error, TargetError), done.output
+        words = ["--hardware", str(path), "--json"]
+        said = CliRunner().invoke(status.command, words, standalone_mode=False)
+        document = StatusDocument.model_validate_json(said.stdout)
+        (one,) = document.deployments
+        assert {(each.host, each.service) for each in one.dead} == {
+            (each.host, each.service)
+            for each in daemons
+            if not each.alive and each.deployment == LABEL
+        }
+        assert document.silent.keys() == errors.keys()
+        assert said.return_value == document.exit_code == (3 if errors else 0)
         head, *rest = done.output.splitlines()
         assert head.startswith(f"{LABEL} on {', '.join(on)} since ")
         return [

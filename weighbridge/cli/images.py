@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weighbridge.cli.options import as_json
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,29 +25,37 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Build those NAMEs, or all that are built, again from today's packages.",
 )
-def command(names: tuple[str, ...], *, refresh: bool) -> None:
+@as_json
+def command(names: tuple[str, ...], *, refresh: bool, as_json: bool) -> None:
     """List lab hosts' images with the date of their packages; NAME is, for example, ceph-16."""
     from weighbridge.common.document import did_you_mean
     from weighbridge.common.errors import UsageError
+    from weighbridge.documents import ImagesDocument, LabImage
     from weighbridge.environment import place
+    from weighbridge.results_output import print_document
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.topologies.images import built_on, find, packages_sum
     from weighbridge.topologies.images import refresh as rebuild
 
-    say, store, known = partial(print_line, console()), place().images, _known()
+    say, store, known = partial(print_line, console(stderr=as_json)), place().images, _known()
     strange = [
         f"no image {name!r}{did_you_mean(name, list(known))}" for name in names if name not in known
     ]
     if strange:
         raise UsageError("\n".join(strange))
+    listed = []
     for name in names or known:
         root = find(known[name], store)
         if refresh and (root is not None or names):
             root = rebuild(known[name], say, store=store)
-        state = (
-            "not built" if root is None else f"packages of {built_on(root)}, {packages_sum(root)}"
-        )
-        say(f"{name}: Debian {known[name].suite}, {state}")
+        built, packages = ("", "") if root is None else (built_on(root), packages_sum(root))
+        debian = known[name].suite
+        listed.append(LabImage(name=name, debian=debian, built=built, packages=packages))
+        if not as_json:
+            state = f"packages of {built}, {packages}" if built else "not built"
+            say(f"{name}: Debian {debian}, {state}")
+    if as_json:
+        print_document(ImagesDocument(images=tuple(listed)))
 
 
 def _known() -> Mapping[str, RootImage]:

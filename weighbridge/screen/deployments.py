@@ -13,7 +13,10 @@ from weighbridge.topologies.deployment import DeploymentRecord, StateFolders, ru
 from weighbridge.topologies.hardware import HOSTS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from weighbridge.topologies.hardware import Hardware
+    from weighbridge.topologies.lab.daemons import LabDaemon
     from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, LeftoverReport
 
 
@@ -38,19 +41,28 @@ def dead_here(record: DeploymentRecord, place: StateFolders) -> list[str]:
     """
     if HOSTS[record.kind].by_ssh:
         return ["  for its daemons: weighbridge status --hardware FILE"]
+    dead, others = dead_of_lab(record, place)
+    if dead and not others:
+        return [_nothing()]
+    return _with_remedy([_dead(one.service, one.host, str(log)) for one, log in dead.items()])
+
+
+def dead_of_lab(
+    record: DeploymentRecord, place: StateFolders
+) -> tuple[dict[LabDaemon, Path], tuple[LabDaemon, ...]]:
+    """The daemons of a deployment on lab hosts: those that died, with their logs, and the others.
+
+    None where its hosts are of another kind.
+    """
     if not HOSTS[record.kind].contained:
-        return []
+        return {}, ()
     from weighbridge.topologies.lab.daemons import daemons  # noqa: PLC0415 - only for lab hosts
 
     folder = place.deployments / record.label
-    started = daemons(folder)
-    dead = [one for one in started if not one.alive]
-    if started and len(dead) == len(started):
-        return [_nothing()]
     logs = folder / "logs"
-    return _with_remedy(
-        [_dead(one.service, one.host, f"{logs / one.host / one.service}.out") for one in dead]
-    )
+    started = daemons(folder)
+    dead = {one: logs / one.host / f"{one.service}.out" for one in started if not one.alive}
+    return dead, tuple(one for one in started if one not in dead)
 
 
 def dead_there(

@@ -13,12 +13,18 @@ from tests.weighbridge.cli.compared_runs import SMALL, another
 from weighbridge.common.json_document import JsonDocument
 from weighbridge.documents import (
     ComparedRunsDocument,
+    DeadDaemon,
     DoctorDocument,
     DurabilityDocument,
+    ImagesDocument,
+    LabImage,
     LeadsDocument,
     ParameterOfGateway,
+    ReachedEndpoint,
     RequirementSeen,
+    RunningDeployment,
     ShippedLayout,
+    StatusDocument,
     TopologiesDocument,
 )
 from weighbridge.file_lists import HardwareDocument, SuitesDocument
@@ -40,6 +46,8 @@ DOCUMENTS: tuple[type[JsonDocument], ...] = (
     HardwareDocument,
     TopologiesDocument,
     DoctorDocument,
+    StatusDocument,
+    ImagesDocument,
 )
 PARTS = (
     OutlinedLayout,
@@ -48,6 +56,10 @@ PARTS = (
     ShippedLayout,
     ParameterOfGateway,
     RequirementSeen,
+    RunningDeployment,
+    ReachedEndpoint,
+    DeadDaemon,
+    LabImage,
 )
 
 
@@ -107,6 +119,17 @@ def test_layouts_and_requirements_are_documents(run_cli: RunCli) -> None:
     assert (code, needed.exit_code, needed.hardware) == (0, 0, "this-machine")
     assert [one.name for one in needed.requirements if one.optional] == ["perf"]
     assert "this machine can run this-machine" in said
+
+
+def test_images_are_a_document(run_cli: RunCli) -> None:
+    code, out, _ = run_cli("images", "ceph-16", "tools", "--json")
+    found = ImagesDocument.model_validate_json(out)
+    assert code == 0
+    assert (found.images[0].name, found.images[0].debian) == ("ceph-16", "bookworm")
+    assert all(bool(one.built) == bool(one.packages) for one in found.images)
+    code, out, said = run_cli("images", "ceph-15", "--json")
+    assert (code, out) == (2, "")
+    assert "ceph-15" in said
 
 
 def test_the_plan_of_a_study_is_one_document(run_cli: RunCli) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from stub_run import Run
 from tests.weighbridge.command_line import weighbridge
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.documents import StatusDocument
 from weighbridge.topologies.deployment import DeploymentRecord
 from weighbridge.topologies.lab.daemons import keep
 from weighbridge.topologies.lab.program import LabProcess
@@ -29,9 +31,9 @@ def test_status_names_dead_daemons(
         layout="rgw-a",
         hardware="lab-cpu",
         since="today",
-        hosts={},
+        hosts={"gateway-1": "10.0.0.1"},
         clients=("client-1",),
-        endpoints=(),
+        endpoints=(Endpoint(api="s3", url="http://10.0.0.1:80", user="u", key="secret"),),
     )
     (folder / "deployment.json").write_text(record.model_dump_json())
     mine = LabProcess.of(os.getpid())
@@ -42,6 +44,17 @@ def test_status_names_dead_daemons(
     assert code == 0
     assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
     assert "mon on gateway-1" not in printed
+    code, out, _ = run_cli("status", "--json")
+    (one,) = StatusDocument.model_validate_json(out).deployments
+    assert (code, one.label, one.state) == (0, "rgw-a-1", "running")
+    assert one.addresses == {"gateway-1": "10.0.0.1"}
+    assert [(each.urls, each.user, each.key) for each in one.endpoints] == [
+        (("http://10.0.0.1:80",), "u", "secret")
+    ]
+    log = f"{folder}/logs/gateway-1/radosgw.out"
+    assert [(each.host, each.service, each.log) for each in one.dead] == [
+        ("gateway-1", "radosgw", log)
+    ]
     keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
     assert (
         "dead: none of it is running; `weighbridge down` removes what is left"
