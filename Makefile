@@ -10,7 +10,7 @@ ARGS ?=
 # Four test files at a time, the longest first; a file runs in one process, so its fixtures are created once.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: compare test quick check unit unit-long system test-cgroup2 rust setup setup-test bench fuzz lock wheel man clean help
+.PHONY: compare test quick check unit unit-long system test-cgroup2 rust setup setup-test bench fuzz lock wheel man reference clean help
 
 compare: setup ## Compare a real RGW with a real Swift on this machine (ten to fifteen minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
@@ -81,6 +81,9 @@ wheel: setup-test ## Build dist/: a wheel for machines without a compiler, and t
 
 man: setup ## Make docs/weighbridge.1 again, from the help
 	$(BIN)/python scripts/man.py >docs/weighbridge.1.new && mv docs/weighbridge.1.new docs/weighbridge.1
+
+reference: setup ## Make docs/reference.md again, from the records that read files and compute metrics
+	$(BIN)/python scripts/reference.py >docs/reference.md.new && mv docs/reference.md.new docs/reference.md
 
 clean: ## Remove what was built (results in runs/ and the images stay)
 	rm -rf $(VENV) build dist *.egg-info target drivers/engine/_native*.so

@@ -28,11 +28,14 @@ class LayoutParameter:
 
 
 def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutParameter]:
-    """Every parameter of a settings record, with the parameters of nested records."""
+    """Every parameter of a settings record, with the parameters of nested records.
+
+    Those of records in a list are below `KEY[]`, those of records in a mapping below `KEY.NAME`.
+    """
     texts = field_texts(settings)
     for name, field in settings.model_fields.items():
-        key = f"{under}{name}"
-        inner = _record(field.annotation)
+        inner, place = _record(field.annotation)
+        key = f"{under}{name}{place}"
         if inner is not None:
             yield from parameters(inner, f"{key}.")
         else:
@@ -62,14 +65,22 @@ def field_texts(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def _record(annotation: Any) -> type[BaseModel] | None:
-    """The record that a field holds, optional or not; None: it holds anything else."""
-    if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
-        held = [one for one in typing.get_args(annotation) if one is not type(None)]
-        annotation = held[0] if len(held) == 1 else None
+def _record(annotation: Any) -> tuple[type[BaseModel] | None, str]:
+    """The record that a field holds, optional or not, or has in a list or a mapping, and how its
+    keys are reached; None: it holds anything else.
+    """
+    origin, held = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in {typing.Union, types.UnionType}:
+        there = [one for one in held if one is not type(None)]
+        return _record(there[0]) if len(there) == 1 else (None, "")
+    if origin is typing.Annotated:
+        return _record(held[0])
+    for kind, place in ((tuple, "[]"), (dict, ".NAME")):
+        if origin is kind and (inner := _record(held[0 if kind is tuple else 1])[0]) is not None:
+            return inner, place
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
-        return annotation
-    return None
+        return annotation, ""
+    return None, ""
 
 
 def _kind_of(field: FieldInfo) -> str:
@@ -111,4 +122,8 @@ def _default(field: FieldInfo) -> str:
         return f"{value:g}s"
     if isinstance(value, float):
         return f"{value:g}"
+    if isinstance(value, BaseModel):
+        return ", ".join(f"{name}: {one}" for name, one in value if one is not None)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
     return "{}" if value == {} else str(value)

@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from pydantic import Field
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
@@ -265,6 +266,9 @@ class Outer(Record):
     inner: Inner = Inner()
     count: int | None = None
     named: str
+    many: tuple[Inner, ...] = ()
+    by_name: dict[str, Inner] = Field(default_factory=dict)
+    places: tuple[str, ...] = ("here", "there")
 
 
 def test_every_setting_has_a_type_a_default_and_a_description() -> None:
@@ -274,6 +278,9 @@ def test_every_setting_has_a_type_a_default_and_a_description() -> None:
         LayoutParameter("inner.wait", "time", "1.5s", "How long one waits. And more."),
         LayoutParameter("count", "number | none", "none", "count"),
         LayoutParameter("named", "text", "(must be given)", "named"),
+        LayoutParameter("many[].wait", "time", "1.5s", "How long one waits. And more."),
+        LayoutParameter("by_name.NAME.wait", "time", "1.5s", "How long one waits. And more."),
+        LayoutParameter("places", "list", "here, there", "places"),
     ]
 
 

@@ -96,6 +96,16 @@ def test_the_dockerfile_installs_what_setup_does() -> None:
     assert installed() == wanted | RUST | {"python3", "python3-venv", "ca-certificates"}
 
 
+def test_the_reference_is_of_todays_records() -> None:
+    made = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "reference.py"],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    ).stdout.decode()
+    assert made == (ROOT / "docs" / "reference.md").read_text(), "run `make reference`"
+
+
 def test_the_manual_page_is_of_todays_help() -> None:
     made = subprocess.run(
         [sys.executable, ROOT / "scripts" / "man.py"], capture_output=True, check=True, timeout=60
