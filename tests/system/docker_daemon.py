@@ -17,7 +17,7 @@ from typing import Final
 
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies.images import ensure
+from weighbridge.topologies.images import ALWAYS, ensure
 
 PROGRAMS: Final = RootImage(
     name="docker",
@@ -25,7 +25,13 @@ PROGRAMS: Final = RootImage(
     packages=("containerd", "docker.io"),
     options=("--variant=extract",),
 )
-BASE: Final = RootImage(name="trixie", suite="trixie", packages=())
+BASE: Final = RootImage(
+    name="trixie",
+    suite="trixie",
+    packages=(),
+    # As bare as Docker's own: what every image of hosts has would hide what the Dockerfile lacks.
+    options=(f'--customize-hook=chroot "$1" apt-get -qy --autoremove purge {" ".join(ALWAYS)}',),
+)
 BASE_NAME: Final = "debian:trixie-slim"
 AUTHORITIES: Final = "/opt/authorities.crt"
 READ_BY: Final = ("PIP_CERT", "SSL_CERT_FILE", "CARGO_HTTP_CAINFO")
