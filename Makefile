@@ -48,7 +48,7 @@ unit-long: setup-test ## All tests that need no root and no cluster, with 10,000
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 	@# Most tests wait for daemons: four files at a time, each with its own state; then those that need half of the
 	@# machine, two at a time; then those that need all of it. All of them run, whatever fails.
-	$(BIN)/pytest -q tests/system -m "not pair and not alone" $(AT_ONCE); four=$$?; \
+	$(BIN)/pytest -q tests/system -m "not pair and not alone and not by_hand" $(AT_ONCE); four=$$?; \
 	  $(BIN)/pytest -q tests/system -m pair -n 2 --dist load; two=$$?; \
 	  $(BIN)/pytest -q tests/system -m alone && [ $$four = 0 ] && [ $$two = 0 ]
 

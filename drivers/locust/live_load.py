@@ -5,19 +5,16 @@ and its statistics follow every second.
 from __future__ import annotations
 
 import logging
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 import gevent
 from locust.stats import RequestStats
-from pydantic import ValidationError
 
-from weighbridge.common.endpoint import ObjectApi
-from weighbridge.common.errors import DriverError, UsageError
+from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.figures import LocustFigures
-from weighbridge.drivers.locust.kind import KIND
 from weighbridge.drivers.locust.worker_process import Begin, End, WorkerProcess
 from weighbridge.drivers.protocol import Setup
-from weighbridge.suites import Suite, Workload
+from weighbridge.suites import Workload
 
 NUMBERS: Final = 1_000_003
 """Of how many workers a user's number counts, as nobody knows how many there will be. A prime: with
@@ -94,22 +91,3 @@ class LiveLoad:
             if window.window_s > WINDOW_S:
                 self._figures.forget()
                 self.process.open_window()
-
-
-def refuse_unfit(workload: Workload, api: ObjectApi, users: Literal["engine", "sdk"]) -> None:
-    """Raise UsageError with all reasons why Locust's users cannot replay this workload."""
-    faults = list(KIND.unfit(workload, api))
-    if workload.rate_per_s is not None:
-        faults.append("rate_per_s needs to know how many workers there will be")
-    if workload.only_deletes:
-        faults.append("it only deletes, and would soon have nothing left to delete")
-    try:
-        # What SDK users cannot do, suites know.
-        Suite(name="of-a-locustfile", about="", api=(api,), workloads=(workload,), users=users)
-    except ValidationError as error:
-        faults += [fault["msg"].removeprefix("Value error, ") for fault in error.errors()]
-    if faults:
-        raise UsageError(
-            f"Locust's users cannot replay {workload.name}: {'; '.join(faults)}",
-            advice="`weighbridge compare` replays workloads step by step.",
-        )

@@ -106,6 +106,22 @@ def test_the_reference_is_of_todays_records() -> None:
     assert made == (ROOT / "docs" / "reference.md").read_text(), "run `make reference`"
 
 
+def test_rust_is_as_old_as_the_oldest_compiler_that_setup_takes() -> None:
+    """Conditions after `if let`: compilers before 1.88 refuse them, and newer ones say nothing."""
+    setup = (ROOT / "scripts" / "setup.sh").read_text()
+    (least,) = re.findall(r"^least_rust=(\S+)", setup, re.MULTILINE)
+    assert least == "1.85"
+    chain = re.compile(r"\b(?:if|while)\s+let\s(?:[^{}]|\{[^{}\n]*\})*?\s&&\s|\s&&\s+let\s")
+    sources = [
+        path
+        for crate in ("drivers/engine", "gateways/apache/responder", "topologies/lab/vdisk")
+        for path in (ROOT / crate).rglob("*.rs")
+        if "target" not in path.parts
+    ]
+    assert sources
+    assert not [str(path) for path in sources if chain.search(path.read_text())]
+
+
 def test_the_manual_page_is_of_todays_help() -> None:
     made = subprocess.run(
         [sys.executable, ROOT / "scripts" / "man.py"], capture_output=True, check=True, timeout=60

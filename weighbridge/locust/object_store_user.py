@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
-from weighbridge.drivers.locust.live_load import Load, refuse_unfit
+from weighbridge.drivers.locust.fit import refuse_unfit
+from weighbridge.drivers.locust.live_load import Load
 from weighbridge.drivers.locust.made_objects import MadeObjects
 from weighbridge.drivers.protocol import Setup
 from weighbridge.gateways.existing import credentials

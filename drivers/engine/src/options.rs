@@ -153,9 +153,8 @@ impl Workload {
                 || one.notes()
                 || matches!(one, Operation::ReadPart | Operation::WriteForm)
         };
-        if let Some(one) = self.operations.keys().find(|&one| is_fixed(one))
-            && self.signing != Signing::default()
-        {
+        let fixed = self.operations.keys().find(|&one| is_fixed(one));
+        if let Some(one) = fixed.filter(|_| self.signing != Signing::default()) {
             return Err(format!("signing: {} is signed in one way only", one.word()));
         }
         if self.encryption != Encryption::None {

@@ -106,12 +106,12 @@ impl Answer {
         } else {
             "an object"
         };
-        if let Part::Numbered { number, .. } = request.part
-            && self.received == request.size
-        {
-            let why =
-                format!("{}: the complete object instead of part {number} of it", head.status);
-            return Err((Failure::IgnoredPart, why));
+        if let Part::Numbered { number, .. } = request.part {
+            if self.received == request.size {
+                let why =
+                    format!("{}: the complete object instead of part {number} of it", head.status);
+                return Err((Failure::IgnoredPart, why));
+            }
         }
         let names_range = match request.part {
             Part::Bytes { .. } => true,
