@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final, Literal
@@ -18,8 +17,9 @@ from pydantic import ValidationError
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
-from weighbridge.drivers.locust.live_load import Load, refuse_unfit
+from weighbridge.drivers.locust.live_load import LiveLoad, refuse_unfit
 from weighbridge.drivers.locust.made_objects import MadeObjects
+from weighbridge.drivers.locust.worker_process import WorkerProcess
 from weighbridge.drivers.protocol import Setup
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
@@ -47,8 +47,9 @@ class ObjectStoreUser(User):
     ca_file: ClassVar[str | None] = None
     """PEM file of the CA that signed the target's certificate; None: this machine's CAs."""
 
-    load: ClassVar[Load | None] = None
-    ended: ClassVar[tuple[Load, ...]] = ()
+    process: ClassVar[WorkerProcess | None] = None
+    load: ClassVar[LiveLoad | None] = None
+    ended: ClassVar[tuple[LiveLoad, ...]] = ()
     made: ClassVar[tuple[MadeObjects, ...]] = ()
     starting: ClassVar[gevent.Greenlet | None] = None
     """Which makes objects for a test, or begins its load."""
@@ -144,17 +145,15 @@ class ObjectStoreUser(User):
         setup = cls.setup(environment, replay)
         runner = environment.runner
         rank = runner.worker_index if isinstance(runner, WorkerRunner) else 0
-        cls.load = cls.loaded(environment, setup, replay.workload, max(0, rank))
-
-    @classmethod
-    @abstractmethod
-    def loaded(cls, environment: Environment, setup: Setup, workload: Workload, rank: int) -> Load:
-        """Begin the load of a test in this process, the `rank`-th. Raises DriverError."""
+        cls.load = LiveLoad(
+            environment.stats, setup, replay.workload, rank=max(0, rank), repeat=len(cls.ended)
+        )
+        cls.process = cls.load.process
 
     @classmethod
     def end(cls, patience_s: float) -> None:
         """End the load of a test, if there is one. Raises DriverError."""
-        load, cls.load = cls.load, None
+        load, cls.load, cls.process = cls.load, None, None
         if load is not None:
             cls.ended = (*cls.ended, load)
             load.close(patience_s)

@@ -5,28 +5,19 @@ Locust assigns users.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from locust import User, task
-from locust.dispatch import UsersDispatcher
-from locust.runners import WorkerNode
 
-from weighbridge.drivers.locust.load_runner import dispatch_order
 from weighbridge.drivers.locust.merge import merged
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.worker_group import Window
-from weighbridge.drivers.locust.worker_process import Begin
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
-from weighbridge.suites import Objects, Operation, Workload
+from weighbridge.suites import Operation
 
 WINDOW_S = 3.0
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete")
-READS = Workload(
-    name="reads", objects=Objects(size=100), operations={"read": 1}, workers=(1,), runtime=1.0
-)
 
 
 @dataclass(frozen=True)
@@ -98,37 +89,3 @@ def test_the_windows_of_several_processes_merge_into_the_window_of_all_their_req
     }
     assert len(found.seconds) == len(complete.seconds())
     assert (found.window_s, found.cpu_s) == (WINDOW_S, 1.0)
-
-
-class Worker(User):
-    @task
-    def nothing(self) -> None:
-        pass
-
-
-hosts = st.sampled_from(["client-1", "client-2", "client-3", "c", "client"])
-nodes = st.lists(st.tuples(hosts, st.uuids()), min_size=1, max_size=8, unique=True).map(
-    lambda pairs: [f"{host}_{unique.hex}" for host, unique in pairs]
-)
-
-
-@settings(deadline=None, max_examples=200)
-@given(nodes, st.integers(1, 40))
-def test_ranks_follow_the_order_in_which_locust_assigns_users(names: list[str], count: int) -> None:
-    dispatcher = UsersDispatcher([WorkerNode(name) for name in names], [Worker])
-    dispatcher.new_dispatch(target_user_count=count, spawn_rate=count)
-    *_, last = dispatcher
-    assigned = {name: users["Worker"] for name, users in last.items()}
-    ranked = dispatch_order(names)
-    shares = {
-        name: Begin(workload=READS, workers=count, repeat=0, rank=rank, processes=len(names)).share
-        for rank, name in enumerate(ranked)
-    }
-    assert assigned == shares
-    assert max(shares.values()) - min(shares.values()) <= 1
-
-
-def test_each_client_gets_a_user_before_any_gets_a_second() -> None:
-    names = [f"client-{client}_{number}" for number in range(3) for client in (2, 1)]
-    hosts = [name.split("_")[0] for name in dispatch_order(names)]
-    assert all(one != other for one, other in pairwise(hosts))
