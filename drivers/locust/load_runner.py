@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -49,7 +50,7 @@ SEND_S = 0.5
 Send: TypeAlias = Callable[[Listening | Progress], None]
 
 
-class LoadRunner:
+class LoadRunner(ABC):
     """Asks all worker processes at once, and has Locust start and stop the users.
 
     Both by Locust's messages: its local runner hands them to itself. Methods raise DriverError.
@@ -96,18 +97,19 @@ class LoadRunner:
         """CPU seconds of this process so far, unless a worker process counts them."""
         return 0.0
 
+    @abstractmethod
     def close(self) -> None:
         """End everything, on any path."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _users(self) -> Mapping[int, int]:
         """The users of each worker process, by its number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _have(self, count: int, timeout_s: float, what: str) -> None:
         """Have Locust start or stop users until there are so many."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _check(self) -> None:
         """Raise DriverError when a worker process is lost."""
 
@@ -194,13 +196,16 @@ class LocalLoadRunner(LoadRunner):
 
     def _have(self, count: int, timeout_s: float, what: str) -> None:
         self._runner.start(count, spawn_rate=AT_ONCE)
-        # Whoever has ended by itself must be noticed by Locust, too.
+        # Users that ended by themselves are none of these: Locust must have seen that, too.
         spawning = self._runner.spawning_greenlet
         _wait(
             lambda: self._runner.user_count == count and (spawning is None or spawning.ready()),
             timeout_s,
             what,
         )
+
+    def _check(self) -> None:
+        self._process.check()
 
     def close(self) -> None:
         """See LoadRunner."""

@@ -81,6 +81,7 @@ class ObjectStoreUser(User):
         try:
             return Setup(
                 target=cls._endpoint(replay.api, environment.host or cls.host or ""),
+                users=cls.users,
                 processes=min(64, max(1, getattr(options, "processes", None) or 1)),
                 bucket_prefix=options.bucket_prefix,
                 seed=replay.seed,

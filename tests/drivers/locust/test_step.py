@@ -87,6 +87,15 @@ class FakeRunner(LoadRunner):
     def own_cpu_s(self) -> float:
         return 0.0
 
+    def _users(self) -> dict[int, int]:
+        return {0: 1, 1: 1}
+
+    def _have(self, count: int, timeout_s: float, what: str) -> None:
+        pass
+
+    def _check(self) -> None:
+        pass
+
     def close(self) -> None:
         self.asked.append("close")
 
