@@ -100,8 +100,9 @@ class SdkWorkerGroup:
     def wait_s(self, index: int) -> float:
         """Seconds until a worker's next request is due: 0 but at a rate."""
         worker = self._workers.get(index)
-        late = worker is None or not self.workload.rate_per_s
-        return 0.0 if late or worker is None else max(0.0, worker.due_s - time.perf_counter())
+        if worker is None or not self.workload.rate_per_s:
+            return 0.0
+        return max(0.0, worker.due_s - time.perf_counter())
 
     def request(self, index: int) -> Outcome | None:
         """Make a worker's next request; None when it has none left, or has been removed."""
