@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from locust import User, task
+from locust.dispatch import UsersDispatcher
+from locust.runners import WorkerNode
 
+from weighbridge.drivers.locust.load_runner import AT_ONCE
 from weighbridge.drivers.locust.merge import merged
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.worker_group import Window
@@ -89,3 +93,30 @@ def test_the_windows_of_several_processes_merge_into_the_window_of_all_their_req
     }
     assert len(found.seconds) == len(complete.seconds())
     assert (found.window_s, found.cpu_s) == (WINDOW_S, 1.0)
+
+
+class Worker(User):
+    @task
+    def nothing(self) -> None:
+        pass
+
+
+hosts = st.sampled_from(["client-1", "client-2", "client-3", "c", "client"])
+nodes = st.lists(st.tuples(hosts, st.uuids()), min_size=1, max_size=8, unique=True).map(
+    lambda pairs: [f"{host}_{unique.hex}" for host, unique in pairs]
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(nodes, st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_in_each_step_locust_gives_every_process_as_many_users_but_for_one(
+    names: list[str], steps: list[int]
+) -> None:
+    dispatcher = UsersDispatcher([WorkerNode(name) for name in names], [Worker])
+    for count in steps:
+        for target in (count, 0):
+            dispatcher.new_dispatch(target_user_count=target, spawn_rate=AT_ONCE)
+            *_, last = dispatcher
+            shares = [users["Worker"] for users in last.values()]
+            assert sum(shares) == target
+            assert max(shares) - min(shares) <= 1
