@@ -8,27 +8,26 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import gevent
 import gevent.event
 from locust.env import Environment
+from locust.runners import LocalRunner, MasterRunner
 from pydantic import SecretStr
 from zmq.error import ZMQError
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.encryption import encrypt_master
+from weighbridge.drivers.locust.messages import ANSWER, ARRIVED, ASK, answer_questions, host_of
 from weighbridge.drivers.locust.users import user_class
 from weighbridge.drivers.locust.worker_process import (
     BEGIN,
-    PING,
     Answer,
     Argument,
     Begin,
-    Empty,
     Question,
     WorkerProcess,
 )
@@ -36,9 +35,10 @@ from weighbridge.drivers.process import how_it_ended
 from weighbridge.drivers.protocol import Joining, Listening, Progress, Setup
 
 LOOPBACK = "127.0.0.1"
-ASK = "weighbridge-ask"
-ANSWER = "weighbridge-answer"
-ARRIVED = "weighbridge-here"
+LOCAL: Final = "local"
+"""Locust's name of the only process, in its messages to itself."""
+AT_ONCE: Final = 1_000_000
+"""Users that may start or stop a second: also the rate at which Locust stops them."""
 START_S = 60.0
 """Time for worker processes to start, and for users to stop: seconds on a fraction of a CPU."""
 USERS_S = 50.0
@@ -47,221 +47,84 @@ ANSWER_S = 10.0
 """A worker process that does not answer for so long is given up: it or its host hangs."""
 SEND_S = 0.5
 
-Send = Callable[[Listening | Progress], None]
+Send: TypeAlias = Callable[[Listening | Progress], None]
 
 
 class LoadRunner(ABC):
-    """Asks all worker processes at once, and has Locust start and stop the users."""
+    """Asks all worker processes at once, and has Locust start and stop the users.
 
-    environment: Environment
+    Both by Locust's messages: its local runner hands them to itself. Methods raise DriverError.
+    """
+
     clients: tuple[str, ...]
     """The client of each worker process, in the order of their answers; "" without a name."""
 
-    @abstractmethod
-    def begin(self, command: Begin) -> None:
-        """Give every worker process its share of a step's workers.
-
-        Raises DriverError, as all of these do.
-        """
-
-    @abstractmethod
-    def ask(
-        self, question: Question[Argument, Answer], argument: Argument, timeout_s: float
-    ) -> list[Answer]:
-        """Ask all worker processes; their answers are in the order of `clients`."""
-
-    @abstractmethod
-    def start_users(self, count: int) -> None:
-        """Have Locust start `count` users, and wait until they have started."""
-
-    @abstractmethod
-    def stop_users(self) -> None:
-        """Have Locust stop all users."""
-
-    @abstractmethod
-    def own_cpu_s(self) -> float:
-        """CPU seconds of this process so far, unless a worker process counts them."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End everything, on any path."""
-
-
-class LocalLoadRunner(LoadRunner):
-    """This process makes the load: Locust's local runner."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._process = WorkerProcess(setup)
-        self.clients = (setup.client_of(0),)
-        self.environment = Environment(user_classes=[user_class(self._process)])
-        self._runner = self.environment.create_local_runner()
-
-    def begin(self, command: Begin) -> None:
-        """See LoadRunner."""
-        self._process.begin(command)
-
-    def ask(
-        self, question: Question[Argument, Answer], argument: Argument, timeout_s: float
-    ) -> list[Answer]:
-        """See LoadRunner."""
-        return [question.do(self._process, argument)]
-
-    def start_users(self, count: int) -> None:
-        """See LoadRunner."""
-        self._runner.start(count, spawn_rate=count)
-        _wait(
-            lambda: self._runner.user_count == count and self._runner.state == "running",
-            START_S,
-            f"{count} users to be started",
-            self._process.check,
-        )
-
-    def stop_users(self) -> None:
-        """See LoadRunner."""
-        self._runner.stop()
-
-    def own_cpu_s(self) -> float:
-        """See LoadRunner."""
-        return 0.0
-
-    def close(self) -> None:
-        """See LoadRunner."""
-        self._process.close()
-        self._runner.quit()
-
-
-class DistributedLoadRunner(LoadRunner):
-    """Worker processes connected by Locust's messages, over loopback or the deployment's network.
-
-    Those of this host are started here; `send` has the conductor start the others.
-    """
-
-    def __init__(self, setup: Setup, send: Send) -> None:
+    def __init__(self, setup: Setup, environment: Environment) -> None:
         self._setup = setup
+        self.environment = environment
+        self.clients = tuple(setup.client_of(number) for number in range(setup.worker_processes))
         self._answers: dict[int, tuple[str, gevent.event.AsyncResult]] = {}
         self._nodes: dict[int, str] = {}
-        """Locust's names of the connected worker processes, by number."""
+        """Locust's names of the worker processes that are there, by number."""
         self._asked = 0
         self._lost = ""
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self.clients = tuple(setup.client_of(number) for number in range(setup.worker_processes))
-        self.environment = Environment(user_classes=[user_class(None)])
-        # One address only, and any free port: Locust's own server chooses one for 0.
-        address = host_of(setup.listen or LOOPBACK)
-        try:
-            key = encrypt_master()
-            self._runner = self.environment.create_master_runner(address, 0)
-        except ZMQError as error:
-            raise DriverError(
-                f"Locust's master cannot listen on {address}: {error.strerror}"
-            ) from error
-        self._runner.register_message(ANSWER, self._answered)
-        self._runner.register_message(ARRIVED, self._arrived)
-        try:
-            listening = Listening(port=self._runner.server.port, key=SecretStr(key))
-            for number in range(setup.processes):
-                self._processes.append(_spawn(setup, listening, number))
-            if setup.worker_processes > setup.processes:
-                send(listening)
-            self._await_workers(send)
-        except BaseException:
-            self.close()
-            raise
 
     def begin(self, command: Begin) -> None:
-        """See LoadRunner. Ranks follow Locust's own order of dispatch."""
-        self.ask(PING, Empty(), ANSWER_S)
-        ranked = dispatch_order(self._nodes.values())
-        shares = {
-            number: command.model_copy(
-                update={"rank": ranked.index(node), "processes": len(ranked)}
-            )
-            for number, node in self._nodes.items()
-        }
+        """Give each worker process the workers of its users, which have started."""
+        first, shares = 0, {}
+        for number, count in sorted(self._users().items()):
+            shares[number] = command.model_copy(update={"first": first, "count": count})
+            first += count
         self._ask_each(BEGIN, shares, START_S + self._setup.request_timeout_s)
 
     def ask(
         self, question: Question[Argument, Answer], argument: Argument, timeout_s: float
     ) -> list[Answer]:
-        """See LoadRunner."""
+        """Ask all worker processes; their answers are in the order of `clients`."""
         return self._ask_each(question, dict.fromkeys(self._nodes, argument), timeout_s)
 
     def start_users(self, count: int) -> None:
-        """See LoadRunner."""
-        _wait(self._all_ready, START_S, "all worker processes to be ready", self._check)
-        self._runner.start(count, spawn_rate=count)
-        _wait(
-            lambda: self._runner.user_count == count,
-            USERS_S,
-            f"{count} users to be started",
-            self._check,
-        )
+        """Have Locust start `count` users, and wait until they have started."""
+        self._have(count, USERS_S, f"{count} users to be started")
 
-    def stop_users(self) -> None:
-        """See LoadRunner."""
-        stopping = gevent.spawn(self._runner.stop)
-        _wait(stopping.ready, START_S, "all users to be stopped", self._check)
-        _wait(self._all_ready, START_S, "all worker processes to be ready again", self._check)
+    def stop_users(self, patience_s: float) -> None:
+        """Have Locust stop all users; a task may take so long to end."""
+        self.environment.stop_timeout = patience_s
+        # Not by its `stop`, which a master looks at only once a second.
+        self._have(0, patience_s + START_S, "all users to be stopped")
 
     def own_cpu_s(self) -> float:
-        """See LoadRunner."""
-        return time.process_time()
+        """CPU seconds of this process so far, unless a worker process counts them."""
+        return 0.0
 
+    @abstractmethod
     def close(self) -> None:
-        """See LoadRunner. Worker processes end when their stdin closes, or are killed by pid."""
-        for process in self._processes:
-            if process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    process.stdin.close()
-        deadline_s = time.monotonic() + 3.0
-        for process in self._processes:
-            try:
-                process.wait(max(0.1, deadline_s - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self._runner.greenlet.kill(block=True)
-        self._runner.server.close(linger=0)  # type: ignore[no-untyped-call]
+        """End everything, on any path."""
+
+    @abstractmethod
+    def _users(self) -> Mapping[int, int]:
+        """The users of each worker process, by its number."""
+
+    @abstractmethod
+    def _have(self, count: int, timeout_s: float, what: str) -> None:
+        """Have Locust start or stop users until there are so many."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise DriverError when a worker process is lost."""
+
+    def _send(self, number: int, data: Mapping[str, object]) -> None:
+        runner = self.environment.runner
+        if runner is not None:
+            runner.send_message(ASK, dict(data), client_id=self._nodes[number])
 
     def name_of(self, number: int) -> str:
         """A worker process, counted from 0, in words: `client-2: worker process 3 of 4`."""
         client = self.clients[number]
         return f"{client}{': ' if client else ''}worker process {number + 1} of {len(self.clients)}"
 
-    def _await_workers(self, send: Send) -> None:
-        """Wait until all worker processes have connected, and report how many have."""
-        total = self._setup.worker_processes
-        sent_s = time.monotonic()
-
-        def check() -> None:
-            nonlocal sent_s
-            self._check()
-            if time.monotonic() - sent_s > SEND_S:
-                sent_s = time.monotonic()
-                send(Progress(phase="prepare", done=len(self._nodes), total=total))
-
-        def late() -> str:
-            missing = [self.name_of(number) for number in range(total) if number not in self._nodes]
-            if not missing:
-                return "; others that nobody started have connected"
-            return f"; missing: {', '.join(missing)}"
-
-        _wait(self._all_ready, START_S, f"{total} worker processes to be ready", check, late)
-
-    def _all_ready(self) -> bool:
-        return len(self._nodes) == self._setup.worker_processes == len(self._runner.clients.ready)
-
-    def _check(self) -> None:
-        """Raise DriverError when a worker process of this host has ended, or one was given up."""
-        if self._lost:
-            raise DriverError(self._lost)
-        for number, process in enumerate(self._processes):
-            code = process.poll()
-            if code is not None:
-                raise DriverError(f"{self.name_of(number)} {how_it_ended(code)}")
-
     def _ask_each(
-        self, question: Question[Argument, Answer], each: dict[int, Argument], timeout_s: float
+        self, question: Question[Argument, Answer], each: Mapping[int, Argument], timeout_s: float
     ) -> list[Answer]:
         """Ask worker processes by number; returns their answers in the order of the numbers.
 
@@ -278,7 +141,7 @@ class DistributedLoadRunner(LoadRunner):
                 "verb": question.name,
                 "argument": argument.model_dump_json(),
             }
-            self._runner.send_message(ASK, data, client_id=self._nodes[number])
+            self._send(number, data)
 
         def late() -> str:
             silent = [
@@ -316,31 +179,140 @@ class DistributedLoadRunner(LoadRunner):
         else:
             answer.set(msg.data["answer"])
 
+
+class LocalLoadRunner(LoadRunner):
+    """This process makes the load: Locust's local runner."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._process = WorkerProcess(setup)
+        super().__init__(setup, Environment(user_classes=[user_class(setup, self._process)]))
+        self._runner: LocalRunner = self.environment.create_local_runner()
+        self._nodes = {0: LOCAL}
+        answer_questions(self._runner, self._process)
+        self._runner.register_message(ANSWER, self._answered)
+
+    def _users(self) -> Mapping[int, int]:
+        return {0: self._runner.user_count}
+
+    def _have(self, count: int, timeout_s: float, what: str) -> None:
+        self._runner.start(count, spawn_rate=AT_ONCE)
+        # Users that ended by themselves are none of these: Locust must have seen that, too.
+        spawning = self._runner.spawning_greenlet
+        _wait(
+            lambda: self._runner.user_count == count and (spawning is None or spawning.ready()),
+            timeout_s,
+            what,
+        )
+
+    def _check(self) -> None:
+        self._process.check()
+
+    def close(self) -> None:
+        """See LoadRunner."""
+        self._process.close()
+        self.environment.stop_timeout = 0.0
+        self._runner.quit()
+
+
+class DistributedLoadRunner(LoadRunner):
+    """Worker processes connected by Locust's messages, over loopback or the deployment's network.
+
+    Those of this host are started here; `send` has the conductor start the others.
+    """
+
+    def __init__(self, setup: Setup, send: Send) -> None:
+        super().__init__(setup, Environment(user_classes=[user_class(setup, None)]))
+        self._processes: list[subprocess.Popen[bytes]] = []
+        # One address only, and any free port: Locust's own server chooses one for 0.
+        address = host_of(setup.listen or LOOPBACK)
+        try:
+            key = encrypt_master()
+            self._runner: MasterRunner = self.environment.create_master_runner(address, 0)
+        except ZMQError as error:
+            raise DriverError(
+                f"Locust's master cannot listen on {address}: {error.strerror}"
+            ) from error
+        self._runner.register_message(ANSWER, self._answered)
+        self._runner.register_message(ARRIVED, self._arrived)
+        try:
+            listening = Listening(port=self._runner.server.port, key=SecretStr(key))
+            for number in range(setup.processes):
+                self._processes.append(_spawn(setup, listening, number))
+            if setup.worker_processes > setup.processes:
+                send(listening)
+            self._await_workers(send)
+        except BaseException:
+            self.close()
+            raise
+
+    def own_cpu_s(self) -> float:
+        """See LoadRunner."""
+        return time.process_time()
+
+    def close(self) -> None:
+        """See LoadRunner. Worker processes end when their stdin closes, or are killed by pid."""
+        for process in self._processes:
+            if process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    process.stdin.close()
+        deadline_s = time.monotonic() + 3.0
+        for process in self._processes:
+            try:
+                process.wait(max(0.1, deadline_s - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._runner.greenlet.kill(block=True)
+        self._runner.server.close(linger=0)  # type: ignore[no-untyped-call]
+
+    def _users(self) -> Mapping[int, int]:
+        clients = self._runner.clients
+        return {number: clients[node].user_count for number, node in self._nodes.items()}
+
+    def _have(self, count: int, timeout_s: float, what: str) -> None:
+        self._check()
+        self._runner.start(count, spawn_rate=AT_ONCE)
+        _wait(lambda: self._runner.user_count == count, timeout_s, what, self._check)
+
+    def _await_workers(self, send: Send) -> None:
+        """Wait until all worker processes have connected, and report how many have."""
+        total = self._setup.worker_processes
+        sent_s = time.monotonic()
+
+        def check() -> None:
+            nonlocal sent_s
+            self._check()
+            if time.monotonic() - sent_s > SEND_S:
+                sent_s = time.monotonic()
+                send(Progress(phase="prepare", done=len(self._nodes), total=total))
+
+        def late() -> str:
+            missing = [self.name_of(number) for number in range(total) if number not in self._nodes]
+            if not missing:
+                return "; others that nobody started have connected"
+            return f"; missing: {', '.join(missing)}"
+
+        _wait(
+            lambda: len(self._nodes) == total == len(self._runner.clients.ready),
+            START_S,
+            f"{total} worker processes to be ready",
+            check,
+            late,
+        )
+
+    def _check(self) -> None:
+        """See LoadRunner: one of this host has ended, or one was given up."""
+        if self._lost:
+            raise DriverError(self._lost)
+        for number, process in enumerate(self._processes):
+            code = process.poll()
+            if code is not None:
+                raise DriverError(f"{self.name_of(number)} {how_it_ended(code)}")
+
     def _arrived(self, environment: Environment, msg: Any) -> None:
         # Another process under the same number is not one that was started.
         if (number := msg.data["number"]) in range(self._setup.worker_processes):
             self._nodes.setdefault(number, msg.node_id)
-
-
-def dispatch_order(nodes: Iterable[str]) -> list[str]:
-    """Names of Locust's workers in the order in which it gives them users.
-
-    The first of each host (the part of a name before its first underscore), then the second of
-    each, and so on, each time by name: so `locust.dispatch` sorts them, as of 2.16. Users are
-    assigned in turn, so that worker processes, and clients, differ by at most one user a process.
-    """
-    places: Counter[str] = Counter()
-    placed: list[tuple[int, str]] = []
-    for node in sorted(nodes):
-        host = node.split("_", 1)[0]
-        placed.append((places[host], node))
-        places[host] += 1
-    return [node for _, node in sorted(placed)]
-
-
-def host_of(address: str) -> str:
-    """An address as ZeroMQ expects it before a port."""
-    return f"[{address}]" if ":" in address else address
 
 
 def _spawn(setup: Setup, listening: Listening, number: int) -> subprocess.Popen[bytes]:

@@ -1,7 +1,7 @@
-"""SDK users: workers that are greenlets and call boto3 or python-swiftclient, as a Python
-application would.
+"""The workers of SDK users, which call boto3 or python-swiftclient as a Python application would.
 
-They make the same sequence of requests as the native engine.
+Each request is a task of Locust's user. They make the same sequence of requests as the native
+engine.
 """
 
 from __future__ import annotations
@@ -26,33 +26,49 @@ from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import Operation, Workload
 
+PAUSE_S = 0.01
+"""After a failure: a dead target fails at once, and without a pause nothing else would run."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a request. `error` is the class of a failure, which moved no bytes."""
+
+    operation: Operation
+    latency_ms: float
+    moved_bytes: int = 0
+    error: str | None = None
+
 
 @dataclass
-class WorkerPace:
-    """A worker's position in its sequence; at a rate also when its next request is due."""
+class _Worker:
+    """A worker (of how many, repeat, index) and its position in its sequence; at a rate also when
+    its next request is due, and how far apart they are.
+    """
 
-    of: int
-    repeat: int
+    key: tuple[int, int, int]
+    client: Client
+    picker: Picker
+    sample: random.Random
     due_s: float
     apart_s: float
     drawn: int = 0
 
 
 class SdkWorkerGroup:
-    """A worker group whose workers are greenlets that call an SDK."""
+    """A worker group whose requests Locust's users make by an SDK, one after the other."""
 
     def __init__(self, setup: Setup, account: Account, workload: Workload, workers: int) -> None:
+        self.workload = workload
         self._setup = setup
         self._account = account
-        self._workload = workload
         self._workload_json = workload.model_dump_json()
         self._requests = SdkRequests(setup, workload)
         self._client = clients(setup, account, workload, workers)
-        self._greenlets: dict[int, gevent.Greenlet] = {}
-        self._leaving: set[int] = set()
+        self._workers: dict[int, _Worker] = {}
+        self._deleting: list[gevent.Greenlet] = []
         # For each worker with an outstanding request, its operation and (intended) start.
         self._in_hand: dict[int, tuple[Operation, float]] = {}
-        self._paces: dict[int, WorkerPace] = {}
         self._started: set[int] = set()
         self._exhausted = 0
         self._errors: dict[str, int] = {}
@@ -64,12 +80,54 @@ class SdkWorkerGroup:
         self._begun, self._behind_s = 0, 0.0
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
-        """See WorkerGroup."""
-        self._greenlets[index] = gevent.spawn(self._work, index, of, repeat)
+        """See WorkerGroup. Its user makes its requests."""
+        rate = self.workload.rate_per_s
+        apart_s = of / rate if rate else 0.0
+        self._workers[index] = _Worker(
+            key=(of, repeat, index),
+            client=self._client(),
+            picker=Picker(self._workload_json, self._setup.seed, of, repeat, index),
+            # Separate from the sequence, which must not depend on what is verified.
+            sample=random.Random(f"{self._setup.seed} {self.workload.name} {of} {repeat} {index}"),  # noqa: S311 - not for secrets
+            due_s=time.perf_counter() + apart_s * index / of,
+            apart_s=apart_s,
+        )
 
     def remove_worker(self, index: int) -> None:
-        """See WorkerGroup."""
-        self._leaving.add(index)
+        """See WorkerGroup. Its user has ended, and may have cut its request off."""
+        self._workers.pop(index, None)
+
+    def wait_s(self, index: int) -> float:
+        """Seconds until a worker's next request is due: 0 but at a rate."""
+        worker = self._workers.get(index)
+        if worker is None or not self.workload.rate_per_s:
+            return 0.0
+        return max(0.0, worker.due_s - time.perf_counter())
+
+    def request(self, index: int) -> Outcome | None:
+        """Make a worker's next request; None when it has none left, or has been removed."""
+        worker = self._workers.get(index)
+        if worker is None:
+            return None
+        try:
+            request = worker.picker.next()
+        except StopIteration:
+            self._exhausted += 1
+            self._started.add(index)
+            return None
+        start_s = time.perf_counter()
+        if self.workload.rate_per_s:
+            # Open loop: latency counts from when the request was due.
+            gevent.sleep(self.wait_s(index))
+            start_s = worker.due_s
+            worker.due_s += worker.apart_s
+            self._begun += self._open
+        worker.drawn += 1
+        self._in_hand[index] = (cast("Operation", request[0]), start_s)
+        verify = worker.sample.random() < self.workload.verify
+        outcome = self._one(worker, start_s, request, verify=verify)
+        self._started.add(index)
+        return outcome
 
     def open_window(self) -> None:
         """See WorkerGroup."""
@@ -85,41 +143,37 @@ class SdkWorkerGroup:
     def _take_census(self, recorder: Recorder, closed_s: float) -> None:
         """Record the age of outstanding requests, and at a rate of due requests not yet sent."""
         at_s = closed_s - self._opened_s
-        for index, (operation, start_s) in self._in_hand.items():
-            if index not in self._leaving:
-                recorder.outstanding(operation, at_s, round((closed_s - start_s) * 1e6))
-        if not self._workload.rate_per_s:
+        for operation, start_s in self._in_hand.values():
+            recorder.outstanding(operation, at_s, round((closed_s - start_s) * 1e6))
+        if not self.workload.rate_per_s:
             return
-        for index, pace in self._paces.items():
-            late = math.ceil((closed_s - pace.due_s) / pace.apart_s)
-            if late <= 0 or index in self._leaving:
+        for worker in self._workers.values():
+            late = math.ceil((closed_s - worker.due_s) / worker.apart_s)
+            if late <= 0:
                 continue
-            self._behind_s = max(self._behind_s, closed_s - pace.due_s)
-            picker = Picker(self._workload_json, self._setup.seed, pace.of, pace.repeat, index)
+            self._behind_s = max(self._behind_s, closed_s - worker.due_s)
+            picker = Picker(self._workload_json, self._setup.seed, *worker.key)
             for number, operation in enumerate(
-                islice(_operations(picker), pace.drawn, pace.drawn + late)
+                islice(_operations(picker), worker.drawn, worker.drawn + late)
             ):
-                recorder.waiting(
-                    operation, round((closed_s - pace.due_s - number * pace.apart_s) * 1e6)
-                )
+                waited_s = closed_s - worker.due_s - number * worker.apart_s
+                recorder.waiting(operation, round(waited_s * 1e6))
 
     def stop(self, timeout_s: float) -> int:
-        """See WorkerGroup."""
-        self._leaving.update(self._greenlets)
-        gevent.joinall(list(self._greenlets.values()), timeout=timeout_s)
-        cut = len(self._in_hand)
-        gevent.killall(list(self._greenlets.values()), block=True)
-        return cut
+        """See WorkerGroup. Locust has stopped the users: what is outstanding was cut off."""
+        gevent.killall(self._deleting, block=True)
+        self._workers.clear()
+        return len(self._in_hand)
 
     def renew(self, account: Account) -> None:
         """See WorkerGroup. The clients read the account's token for each request."""
 
     def progress(self) -> WorkerProgress:
         """See WorkerGroup."""
-        running = sum(not greenlet.dead for greenlet in self._greenlets.values())
+        deleting = sum(not greenlet.dead for greenlet in self._deleting)
         return WorkerProgress(
             started=len(self._started),
-            running=running,
+            running=len(self._workers) + deleting,
             exhausted=self._exhausted,
             done=self._done,
             failed=self._failed,
@@ -133,7 +187,7 @@ class SdkWorkerGroup:
         if self._recorder is None:
             return Window(tallies=(), seconds=(), window_s=0.0)
         end_s = time.perf_counter() if self._open else self._closed_s
-        paced = self._workload.rate_per_s is not None
+        paced = self.workload.rate_per_s is not None
         return Window(
             tallies=self._recorder.tallies(),
             seconds=self._recorder.seconds(),
@@ -145,8 +199,9 @@ class SdkWorkerGroup:
     def delete_written(self, parallel: int) -> None:
         """See WorkerGroup."""
         left = list(self._requests.written)
-        for number in range(min(parallel, len(left))):
-            self._greenlets[-1 - number] = gevent.spawn(self._delete_share, left[number::parallel])
+        self._deleting = [
+            gevent.spawn(self._delete_share, left[number::parallel]) for number in range(parallel)
+        ]
 
     def _delete_share(self, share: list[tuple[str, str]]) -> None:
         client = self._client()
@@ -160,88 +215,47 @@ class SdkWorkerGroup:
             self._done += 1
             self._requests.written.pop((bucket, name), None)
 
-    def _work(self, index: int, of: int, repeat: int) -> None:
-        client = self._client()
-        picker = Picker(self._workload_json, self._setup.seed, of, repeat, index)
-        rate = self._workload.rate_per_s
-        pace_s = of / rate if rate else 0.0
-        pace = self._paces[index] = WorkerPace(
-            of, repeat, time.perf_counter() + pace_s * index / of, pace_s
-        )
-        # Separate from the sequence, which must not depend on what is verified.
-        sample = random.Random(f"{self._setup.seed} {self._workload.name} {of} {repeat} {index}")  # noqa: S311 - not for secrets
-        while index not in self._leaving:
-            try:
-                request = picker.next()
-            except StopIteration:
-                self._exhausted += 1
-                self._started.add(index)
-                return
-            start_s = time.perf_counter()
-            if rate:
-                # Open loop: latency counts from when the request was due.
-                gevent.sleep(max(0.0, pace.due_s - start_s))
-                start_s = pace.due_s
-                pace.due_s += pace_s
-                self._begun += self._open and index not in self._leaving
-            pace.drawn += 1
-            self._in_hand[index] = (cast("Operation", request[0]), start_s)
-            self._one(
-                client,
-                start_s,
-                (of, repeat, index),
-                request,
-                verify=sample.random() < self._workload.verify,
-            )
-            self._in_hand.pop(index, None)
-            self._started.add(index)
-            # Greenlets switch only when they wait: without this, one that never has to would
-            # starve all others.
-            gevent.sleep(0)
-
     def _one(
         self,
-        client: Client,
+        worker: _Worker,
         start_s: float,
-        worker: tuple[int, int, int],
         request: tuple[str, int, int, int],
         *,
         verify: bool,
-    ) -> None:
-        operation = cast("Operation", request[0])
+    ) -> Outcome:
+        operation, index = cast("Operation", request[0]), worker.key[2]
         try:
-            moved_bytes, first_byte_s = self._requests.make(client, worker, request, verify=verify)
+            moved_bytes, first_byte_s = self._requests.make(
+                worker.client, worker.key, request, verify=verify
+            )
         except Exception as error:  # noqa: BLE001 - SDKs raise all kinds; each is counted by class
             end_s = time.perf_counter()
-            error_class = self._fail(client, error)
-            self._in_hand.pop(worker[2], None)
-            counts = self._counts(worker[2])
+            error_class = self._fail(worker.client, error)
+            self._in_hand.pop(index, None)
+            counts = self._recorder if self._open else None
             if counts is not None:
                 counts.failure(
                     operation, end_s - self._opened_s, error_class, round((end_s - start_s) * 1e6)
                 )
-            # A dead target fails at once: without a pause nothing else would run.
-            gevent.sleep(0.01)
+            gevent.sleep(PAUSE_S)
             if counts is not None and counts is self._recorder:
                 rested_s = (time.perf_counter() if self._open else self._closed_s) - end_s
                 counts.rested(operation, round(rested_s * 1e6))
-            return
+            return Outcome(operation, (end_s - start_s) * 1000, error=error_class)
         end_s = time.perf_counter()
+        self._in_hand.pop(index, None)
         self._done += 1
         self._bytes += moved_bytes
-        if (counts := self._counts(worker[2])) is not None:
+        if self._open and self._recorder is not None:
             first_us = None if first_byte_s is None else round((first_byte_s - start_s) * 1e6)
-            counts.success(
+            self._recorder.success(
                 operation,
                 end_s - self._opened_s,
                 round((end_s - start_s) * 1e6),
                 moved_bytes,
                 first_us,
             )
-
-    def _counts(self, index: int) -> Recorder | None:
-        """The recorder of a worker's request that ends now, if it is recorded."""
-        return self._recorder if self._open and index not in self._leaving else None
+        return Outcome(operation, (end_s - start_s) * 1000, moved_bytes)
 
     def _fail(self, client: Client, error: Exception) -> str:
         error_class = class_of(client, error)

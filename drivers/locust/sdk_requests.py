@@ -27,6 +27,10 @@ IN_MEMORY_BYTES = 8 * 2**20
 """Bodies up to this size are held in memory, larger ones are read as files."""
 
 
+MOST_CONNECTIONS = 4096
+"""That workers keep: more workers make a new one for each request."""
+
+
 class BadResponse(Exception):
     """A response that is not what was requested; `error_class` is its class."""
 
@@ -41,7 +45,8 @@ def clients(
     """What gives each of so many workers its client."""
     if setup.target.api == "s3":
         as_shipped = workload.signed == SDK_DEFAULT
-        shared = S3Client(setup, account, max(1, workers), checksums=as_shipped)
+        connections = min(max(1, workers), MOST_CONNECTIONS)
+        shared = S3Client(setup, account, connections, checksums=as_shipped)
         return lambda: shared
     return lambda: SwiftClient(setup, account)
 

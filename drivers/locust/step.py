@@ -17,7 +17,16 @@ from weighbridge.drivers.locust.endpoint_notes import endpoint_notes
 from weighbridge.drivers.locust.load_runner import ANSWER_S, LoadRunner
 from weighbridge.drivers.locust.merge import merged, merged_progress
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
-from weighbridge.drivers.locust.worker_process import CLOSE, END, OPEN, PROGRESS, Begin, Empty, End
+from weighbridge.drivers.locust.worker_process import (
+    CLOSE,
+    END,
+    OPEN,
+    PROGRESS,
+    RELEASE,
+    Begin,
+    Empty,
+    End,
+)
 from weighbridge.drivers.protocol import Progress, Setup, Step
 from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
 
@@ -61,10 +70,17 @@ class StepRun:
         Raises DriverError when it cannot be measured.
         """
         command = self._command
-        self._runner.begin(
-            Begin(workload=self._workload, workers=command.workers, repeat=command.repeat)
-        )
         try:
+            # The users wait, until Locust has said which of them are where.
+            self._runner.start_users(command.workers)
+            self._runner.begin(
+                Begin(
+                    workload=self._workload,
+                    workers=command.workers,
+                    repeat=command.repeat,
+                    count=command.workers,
+                )
+            )
             window, load, started_at, warmup_s = self._measure()
         except gevent.GreenletExit:
             # The driver is being ended: closing the runner ends everything, without questions.
@@ -124,11 +140,11 @@ class StepRun:
         workload = self._workload
         # Objects to delete are used up: after a warm-up there could be none left for the window.
         at_once = workload.only_deletes and workload.warmup == 0
-        began_s = time.monotonic()
         opened = self._open() if at_once else None
-        self._runner.start_users(self._command.workers)
+        began_s = time.monotonic()
+        self._runner.ask(RELEASE, EMPTY, ANSWER_S)
         if opened is None:
-            self._warm_up(time.monotonic())
+            self._warm_up(began_s)
             opened = self._open()
         else:
             self._notes.append(
@@ -257,7 +273,7 @@ class StepRun:
 
     def _end(self, timeout_s: float, *, hide: bool = False) -> tuple[int, int]:
         try:
-            self._runner.stop_users()
+            self._runner.stop_users(timeout_s)
             ended = self._runner.ask(END, End(timeout_s=timeout_s), timeout_s + self._patience_s)
         except DriverError:
             if hide:

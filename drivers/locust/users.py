@@ -1,21 +1,25 @@
-"""A user of Locust is one worker: Locust starts and stops it, a worker group makes its requests."""
+"""A user of Locust is one worker, whoever decides how many there are: Locust starts and stops it.
+
+The native engine makes the requests of a WorkerUser, an SDK those of an SdkWorkerUser.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
 from locust import User, constant, task
+from locust.exception import StopUser
 
 from weighbridge.drivers.locust.worker_process import WorkerProcess
+from weighbridge.drivers.protocol import Setup
 
 A_DAY_S: Final = 86400
 
 
-class WorkerUser(User):
-    """Waits while its worker makes requests: Locust stops at once whoever waits between tasks."""
+class _JoiningUser(User):
+    """A worker of a process's group while it runs."""
 
     abstract = True
-    wait_time = constant(A_DAY_S)
     process: ClassVar[WorkerProcess | None] = None
     """Whose workers its users are; None: no load is to be made in this process now."""
     index: int | None = None
@@ -30,14 +34,49 @@ class WorkerUser(User):
         if self.process is not None and self.index is not None:
             self.process.user_leaves(self.index)
 
+
+class WorkerUser(_JoiningUser):
+    """Waits while its worker makes requests: Locust stops at once whoever waits between tasks."""
+
+    abstract = True
+    wait_time = constant(A_DAY_S)
+
     @task
     def idle(self) -> None:
         """Nothing: its worker makes the requests."""
 
 
-def user_class(process: WorkerProcess | None) -> type[User]:
+class SdkWorkerUser(_JoiningUser):
+    """Makes each request as a task, by an SDK, and fires Locust's event `request` for it."""
+
+    abstract = True
+
+    def wait_time(self) -> float:
+        """Seconds until its next request."""
+        group = None if self.process is None else self.process.sdk
+        return 0.0 if group is None or self.index is None else group.wait_s(self.index)
+
+    @task
+    def request(self) -> None:
+        """Make the worker's next request. Raises StopUser where there is none, or no load."""
+        group = None if self.process is None else self.process.sdk
+        done = None if group is None or self.index is None else group.request(self.index)
+        if group is None or done is None:
+            raise StopUser
+        self.environment.events.request.fire(
+            request_type=done.operation,
+            name=group.workload.name,
+            response_time=done.latency_ms,
+            response_length=done.moved_bytes,
+            exception=done.error,
+            context=self.context(),
+        )
+
+
+def user_class(setup: Setup, process: WorkerProcess | None) -> type[User]:
     """The user class of a process of the driver; a master, which starts no users, has none.
 
     Its name is the same in all processes: Locust sends it with the numbers of users.
     """
-    return type("Worker", (WorkerUser,), {"process": process})
+    kind = WorkerUser if setup.users == "engine" else SdkWorkerUser
+    return type("Worker", (kind,), {"process": process})

@@ -6,9 +6,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
 
 import gevent
+import gevent.event
 from pydantic import Field, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
@@ -26,6 +27,9 @@ from weighbridge.drivers.locust.worker_group import (
 from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import TRAITS, Workload, remaining
 
+if TYPE_CHECKING:
+    from weighbridge.drivers.locust.sdk import SdkWorkerGroup
+
 log = logging.getLogger(__name__)
 
 DELETE_PARALLEL = 8
@@ -34,18 +38,14 @@ RENEW_APART_S = 1.0
 
 
 class Begin(Record):
-    """A worker process's share of a step: workers `rank`, `rank + processes`, ... of `workers`."""
+    """A worker process's share of a step: `count` of its `workers`, `apart` from `first` on."""
 
     workload: Workload
     workers: Annotated[int, Field(ge=1)]
     repeat: NonNegativeInt
-    rank: NonNegativeInt = 0
-    processes: Annotated[int, Field(ge=1)] = 1
-
-    @property
-    def share(self) -> int:
-        """The number of workers in this process."""
-        return len(range(self.rank, self.workers, self.processes))
+    first: NonNegativeInt = 0
+    count: NonNegativeInt
+    apart: Annotated[int, Field(ge=1)] = 1
 
 
 class Empty(Record):
@@ -89,7 +89,10 @@ class WorkerProcess:
         self._begin: Begin | None = None
         self._group: WorkerGroup | None = None
         self._left_behind: list[WorkerGroup] = []
-        self._next = 0
+        self.sdk: SdkWorkerGroup | None = None
+        """The group, where its users make the requests themselves."""
+        self._released = gevent.event.Event()
+        self._joined = 0
         self._fault = ""
         self._deleted = Deleted()
         self._cpu_at_open_s = 0.0
@@ -99,7 +102,7 @@ class WorkerProcess:
         self._renewed, self._renewed_s, self._refused = 0, 0.0, 0
 
     def begin(self, command: Begin) -> Empty:
-        """Create a step's worker group; workers are added when Locust starts their users."""
+        """Create a step's worker group. Its workers are those of Locust's users, once released."""
         account = account_at(self.setup)
         account.authenticate()
         # Of the step: limits are off while a driver starts.
@@ -107,7 +110,7 @@ class WorkerProcess:
         cpus = self._allowance.cpus / self.setup.processes
         self._account, self._renewed, self._renewed_s, self._refused = account, 0, 0.0, 0
         self._begin = command
-        self._next = command.rank
+        self._joined = 0
         if self.setup.users == "engine":
             found = remaining(command.workload)
             self._group = group = NativeWorkerGroup(self.setup, account, found, cpus)
@@ -116,18 +119,29 @@ class WorkerProcess:
         else:
             from weighbridge.drivers.locust.sdk import SdkWorkerGroup  # noqa: PLC0415 - not wanted by engine users
 
-            self._group = SdkWorkerGroup(self.setup, account, command.workload, command.share)
+            self.sdk = SdkWorkerGroup(self.setup, account, command.workload, command.count)
+            self._group = self.sdk
+        return Empty()
+
+    def release(self) -> Empty:
+        """Let the workers of all users begin, of those that wait and of those that come."""
+        self._running()
+        self._released.set()
         return Empty()
 
     def user_joins(self) -> int:
-        """A Locust user has started: start the next worker of this process. Returns its number."""
+        """A Locust user has started: start the next worker of this process once it is released.
+
+        Returns its number.
+        """
+        self._released.wait()
         begin, group = self._running()
-        index = self._next
-        if index >= begin.workers:
+        if self._joined >= begin.count:
             raise DriverError(
-                f"Locust started more users here than this process's share of {begin.workers}"
+                f"Locust started more users here than this process's share of {begin.count}"
             )
-        self._next += begin.processes
+        index = begin.first + self._joined * begin.apart
+        self._joined += 1
         try:
             group.add_worker(index, begin.workers, begin.repeat)
         except (ValueError, OSError) as error:
@@ -197,7 +211,8 @@ class WorkerProcess:
     def end(self, command: End) -> CutOff:
         """End the group. What it wrote is remembered for `delete_written`."""
         begin, group = self._running()
-        self._group = None
+        self._group = self.sdk = None
+        self._released.clear()
         if self._renewing is not None:
             self._renewing.kill()
         cut = group.stop(command.timeout_s)
@@ -208,7 +223,7 @@ class WorkerProcess:
         makes = any(TRAITS[one].makes for one in begin.workload.operations)
         if makes and not begin.workload.versions:
             self._left_behind.append(group)
-        return CutOff(requests=min(begin.share, cut + late), renewed=self._renewed)
+        return CutOff(requests=min(begin.count, cut + late), renewed=self._renewed)
 
     def delete_written(self) -> Deleted:
         """Delete what groups wrote and did not delete; a group is forgotten even if that fails."""
@@ -238,7 +253,7 @@ class WorkerProcess:
             self._renewing.kill()
         if self._group is not None:
             self._group.stop(0.0)
-            self._group = None
+            self._group = self.sdk = None
 
     def _running(self) -> tuple[Begin, WorkerGroup]:
         if self._begin is None or self._group is None:
@@ -256,8 +271,8 @@ class Question(Generic[Argument, Answer]):
     do: Callable[[WorkerProcess, Argument], Answer]
 
 
-PING: Final = Question("ping", Empty, Empty, lambda _process, empty: empty)
 BEGIN: Final = Question("begin", Begin, Empty, WorkerProcess.begin)
+RELEASE: Final = Question("release", Empty, Empty, lambda process, _: process.release())
 PROGRESS: Final = Question("progress", Empty, WorkerProgress, lambda process, _: process.progress())
 OPEN: Final = Question("open", Empty, Empty, lambda process, _: process.open_window())
 CLOSE: Final = Question("close", Empty, Window, lambda process, _: process.close_window())
@@ -267,5 +282,5 @@ DELETE_WRITTEN: Final = Question(
 )
 DELETED: Final = Question("deleted", Empty, Deleted, lambda process, _: process.deleted())
 QUESTIONS: Final[Mapping[str, Question[Any, Any]]] = {
-    one.name: one for one in (PING, BEGIN, PROGRESS, OPEN, CLOSE, END, DELETE_WRITTEN, DELETED)
+    one.name: one for one in (BEGIN, RELEASE, PROGRESS, OPEN, CLOSE, END, DELETE_WRITTEN, DELETED)
 }

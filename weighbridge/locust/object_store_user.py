@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final, Literal
@@ -19,8 +18,9 @@ from pydantic import ValidationError
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.drivers.locust.fit import refuse_unfit
-from weighbridge.drivers.locust.live_load import Load
+from weighbridge.drivers.locust.live_load import LiveLoad
 from weighbridge.drivers.locust.made_objects import MadeObjects
+from weighbridge.drivers.locust.worker_process import WorkerProcess
 from weighbridge.drivers.protocol import Setup
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
@@ -48,8 +48,9 @@ class ObjectStoreUser(User):
     ca_file: ClassVar[str | None] = None
     """PEM file of the CA that signed the target's certificate; None: this machine's CAs."""
 
-    load: ClassVar[Load | None] = None
-    ended: ClassVar[tuple[Load, ...]] = ()
+    process: ClassVar[WorkerProcess | None] = None
+    load: ClassVar[LiveLoad | None] = None
+    ended: ClassVar[tuple[LiveLoad, ...]] = ()
     made: ClassVar[tuple[MadeObjects, ...]] = ()
     starting: ClassVar[gevent.Greenlet | None] = None
     """Which makes objects for a test, or begins its load."""
@@ -81,6 +82,7 @@ class ObjectStoreUser(User):
         try:
             return Setup(
                 target=cls._endpoint(replay.api, environment.host or cls.host or ""),
+                users=cls.users,
                 processes=min(64, max(1, getattr(options, "processes", None) or 1)),
                 bucket_prefix=options.bucket_prefix,
                 seed=replay.seed,
@@ -145,17 +147,15 @@ class ObjectStoreUser(User):
         setup = cls.setup(environment, replay)
         runner = environment.runner
         rank = runner.worker_index if isinstance(runner, WorkerRunner) else 0
-        cls.load = cls.loaded(environment, setup, replay.workload, max(0, rank))
-
-    @classmethod
-    @abstractmethod
-    def loaded(cls, environment: Environment, setup: Setup, workload: Workload, rank: int) -> Load:
-        """Begin the load of a test in this process, the `rank`-th. Raises DriverError."""
+        cls.load = LiveLoad(
+            environment.stats, setup, replay.workload, rank=max(0, rank), repeat=len(cls.ended)
+        )
+        cls.process = cls.load.process
 
     @classmethod
     def end(cls, patience_s: float) -> None:
         """End the load of a test, if there is one. Raises DriverError."""
-        load, cls.load = cls.load, None
+        load, cls.load, cls.process = cls.load, None, None
         if load is not None:
             cls.ended = (*cls.ended, load)
             load.close(patience_s)

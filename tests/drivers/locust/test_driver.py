@@ -158,6 +158,7 @@ def test_a_worker_process_that_dies_fails_the_step_and_is_named(
     reads = workload({"read": 1}, runtime=60.0)
     target = null(delay_ms=5.0)
     killed_s = []
+    ended_s = 0.0
     with driver(tmp_path) as running:
         running.setup(setup_for(target.target("s3"), processes=2))
         running.prepare(Prepare(workload=reads))
@@ -171,8 +172,9 @@ def test_a_worker_process_that_dies_fails_the_step_and_is_named(
 
         with pytest.raises(DriverError, match="worker process 2 of 2 was ended by SIGKILL"):
             running.step(Step(workload=reads, workers=4), kill_one)
+        ended_s = time.monotonic()
         assert running.process.wait(10) == 3
-    assert time.monotonic() - killed_s[0] < 40
+    assert ended_s - killed_s[0] < 5
     assert not [
         child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE
     ]

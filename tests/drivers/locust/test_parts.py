@@ -28,9 +28,7 @@ from weighbridge.drivers.locust.merge import merged, merged_progress
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
-from weighbridge.drivers.locust.worker_process import Begin
 from weighbridge.results.record.histogram import Histogram
-from weighbridge.suites import Objects, Workload
 
 
 def window_of(latencies_us: list[int], failures: int, window_s: float = 2.0) -> Window:
@@ -220,17 +218,6 @@ def test_urls_are_split_into_their_parts(url: str, place: UrlParts) -> None:
 def test_invalid_urls_are_refused(url: str) -> None:
     with pytest.raises(DriverError):
         UrlParts.of(url)
-
-
-def test_ranks_share_all_workers_evenly() -> None:
-    workload = Workload(
-        name="w", objects=Objects(size=1), operations={"read": 1}, workers=(5,), runtime=1.0
-    )
-    shares = [
-        Begin(workload=workload, workers=5, repeat=0, rank=rank, processes=3).share
-        for rank in range(3)
-    ]
-    assert shares == [2, 2, 1]
 
 
 def proc(folder: Path, cgroup: str, mountinfo: str) -> Path:

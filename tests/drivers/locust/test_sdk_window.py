@@ -106,9 +106,16 @@ def until(condition: Callable[[], bool]) -> None:
             gevent.sleep(0.001)
 
 
+def work(group: SdkWorkerGroup, index: int) -> None:
+    """Make a worker's requests, as its user does."""
+    while group.request(index) is not None:
+        gevent.sleep(group.wait_s(index))
+
+
 def start(group: SdkWorkerGroup, workers: int) -> None:
     for index in range(workers):
         group.add_worker(index, workers, 0)
+        gevent.spawn(work, group, index)
     until(lambda: group.progress().started == workers)
 
 
@@ -170,18 +177,19 @@ def test_at_a_rate_requests_not_sent_in_time_are_in_flight_too(
     assert closed.begun <= tally.count + 1
 
 
-def test_a_worker_that_leaves_is_not_counted_any_more(group: MakeGroup, client: FakeClient) -> None:
+def test_a_request_whose_user_is_ended_counts_as_cut_off(
+    group: MakeGroup, client: FakeClient
+) -> None:
     reads = group("read")
-    start(reads, 2)
+    reads.add_worker(0, 1, 0)
+    user = gevent.spawn(work, reads, 0)
+    until(lambda: reads.progress().started == 1)
     client.free.clear()
-    until(lambda: client.held == 2)
-    reads.open_window()
-    for index in range(2):
-        reads.remove_worker(index)
-    client.free.set()
-    until(lambda: reads.progress().running == 0)
-    reads.close_window()
-    assert reads.snapshot().tallies == ()
+    until(lambda: client.held == 1)
+    user.kill()
+    reads.remove_worker(0)
+    assert reads.progress().running == 0
+    assert reads.stop(0.0) == 1
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,20 @@ class FakeRunner(LoadRunner):
     def start_users(self, count: int) -> None:
         self.asked.append(f"start {count}")
 
-    def stop_users(self) -> None:
+    def stop_users(self, patience_s: float) -> None:
         self.asked.append("stop")
 
     def own_cpu_s(self) -> float:
         return 0.0
+
+    def _users(self) -> dict[int, int]:
+        return {0: 1, 1: 1}
+
+    def _have(self, count: int, timeout_s: float, what: str) -> None:
+        pass
+
+    def _check(self) -> None:
+        pass
 
     def close(self) -> None:
         self.asked.append("close")
@@ -108,7 +117,7 @@ def test_a_step_is_warm_up_window_and_drain_and_merges_the_windows_of_all_proces
     heard: list[Progress] = []
     measurement = measure(runner, heard=heard)
     asked = [verb for verb in runner.asked if verb != "progress"]
-    assert asked == ["begin", "start 2", "open", "close", "stop", "end"]
+    assert asked == ["start 2", "begin", "release", "open", "close", "stop", "end"]
     assert measurement.tallies[0].count == 2
     assert measurement.seconds[0].count == 2
     assert measurement.window_s == pytest.approx(0.15)
@@ -149,7 +158,7 @@ def test_the_window_ends_when_no_objects_are_left_to_delete() -> None:
     measurement = measure(runner, deletes)
     assert any("ran out after" in note for note in measurement.notes)
     # Objects are used up from the first request on.
-    assert runner.asked.index("open") < runner.asked.index("start 2")
+    assert runner.asked.index("open") < runner.asked.index("release")
 
 
 def test_workers_that_all_end_by_themselves_fail_the_step() -> None:

@@ -5,7 +5,6 @@ Locust assigns users.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,20 +12,16 @@ from locust import User, task
 from locust.dispatch import UsersDispatcher
 from locust.runners import WorkerNode
 
-from weighbridge.drivers.locust.load_runner import dispatch_order
+from weighbridge.drivers.locust.load_runner import AT_ONCE
 from weighbridge.drivers.locust.merge import merged
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.worker_group import Window
-from weighbridge.drivers.locust.worker_process import Begin
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
-from weighbridge.suites import Objects, Operation, Workload
+from weighbridge.suites import Operation
 
 WINDOW_S = 3.0
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete")
-READS = Workload(
-    name="reads", objects=Objects(size=100), operations={"read": 1}, workers=(1,), runtime=1.0
-)
 
 
 @dataclass(frozen=True)
@@ -113,22 +108,15 @@ nodes = st.lists(st.tuples(hosts, st.uuids()), min_size=1, max_size=8, unique=Tr
 
 
 @settings(deadline=None, max_examples=200)
-@given(nodes, st.integers(1, 40))
-def test_ranks_follow_the_order_in_which_locust_assigns_users(names: list[str], count: int) -> None:
+@given(nodes, st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_in_each_step_locust_gives_every_process_as_many_users_but_for_one(
+    names: list[str], steps: list[int]
+) -> None:
     dispatcher = UsersDispatcher([WorkerNode(name) for name in names], [Worker])
-    dispatcher.new_dispatch(target_user_count=count, spawn_rate=count)
-    *_, last = dispatcher
-    assigned = {name: users["Worker"] for name, users in last.items()}
-    ranked = dispatch_order(names)
-    shares = {
-        name: Begin(workload=READS, workers=count, repeat=0, rank=rank, processes=len(names)).share
-        for rank, name in enumerate(ranked)
-    }
-    assert assigned == shares
-    assert max(shares.values()) - min(shares.values()) <= 1
-
-
-def test_each_client_gets_a_user_before_any_gets_a_second() -> None:
-    names = [f"client-{client}_{number}" for number in range(3) for client in (2, 1)]
-    hosts = [name.split("_")[0] for name in dispatch_order(names)]
-    assert all(one != other for one, other in pairwise(hosts))
+    for count in steps:
+        for target in (count, 0):
+            dispatcher.new_dispatch(target_user_count=target, spawn_rate=AT_ONCE)
+            *_, last = dispatcher
+            shares = [users["Worker"] for users in last.values()]
+            assert sum(shares) == target
+            assert max(shares) - min(shares) <= 1

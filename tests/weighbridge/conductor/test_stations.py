@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,10 @@ class Killing:
     def __init__(self, deeds: dict[str, Callable[[], None]]) -> None:
         self._deeds = dict(deeds)
         self._workload = ""
+        self._did_s = 0.0
         self.seen: set[psutil.Process] = set()
+        self.took_s: dict[str, float] = {}
+        """How long after the deed the step of a workload ended."""
 
     def say(self, text: str) -> None:
         pass
@@ -198,10 +202,12 @@ class Killing:
     def progress(self, progress: Progress) -> None:
         if progress.phase == "measure":
             self.seen.update(stations(), drivers())
-            self._deeds.pop(self._workload, lambda: None)()
+            if (deed := self._deeds.pop(self._workload, None)) is not None:
+                deed()
+                self._did_s = time.monotonic()
 
     def ended(self, result: StepResult) -> None:
-        pass
+        self.took_s[result.key.workload] = time.monotonic() - self._did_s
 
 
 def drivers() -> list[psutil.Process]:
@@ -234,6 +240,7 @@ def test_any_process_of_a_distributed_driver_that_dies_costs_only_its_step_and_i
         in steps["remote-killed"].notes[0]
     )
     assert "client-1: worker process 2 of 4 was ended by SIGKILL" in steps["local-killed"].notes[0]
+    assert max(display.took_s["remote-killed"], display.took_s["local-killed"]) < 5
     silent = "client-2: worker process 3 of 4"
     in_vain = f"waited {ANSWER_S:g} s in vain for an answer to 'progress' from {silent}"
     assert in_vain in steps["remote-stopped"].notes[0]
