@@ -149,7 +149,7 @@ def test_failures_and_the_pauses_after_them_count_as_time_of_their_workers(
     start(reads, 2)
     reads.open_window()
     failed = reads.progress().failed
-    until(lambda: reads.progress().failed > failed + 10)
+    until(lambda: reads.progress().failed > failed + 40)
     reads.close_window()
     closed = reads.snapshot()
     (tally,) = closed.tallies
