@@ -144,7 +144,7 @@ def all_of_them(environment, **_):
     print("all", len(seen) == environment.stats.total.num_requests > 100)
 """
     )
-    done = locust(tmp_path, "-H", target.url, "--headless", "-u", "3", "-r", "3", "-t", "3s")
+    done = locust(tmp_path, "-H", target.url, "--headless", "-u", "3", "-r", "3", "-t", "6s")
     assert "Traceback" not in done.stderr
     assert "seen ['read', 'write']" in done.stdout, done.stderr
     assert "'http-503'" in done.stdout
