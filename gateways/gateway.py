@@ -20,6 +20,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
 from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
+from weighbridge.gateways.artefact import Program
 from weighbridge.gateways.daemon import Daemon, start
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
 from weighbridge.gateways.file_grammar import FileGrammar
@@ -67,6 +68,8 @@ class RootImage(Record):
     suite: str
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
+    programs: tuple[Program, ...] = ()
+    """Programs that Debian does not package; hosts have them in `artefact.FOLDER`."""
     version_packages: tuple[str, ...] = ()
     """Packages whose version shows a real host's release: Debian's names, then others'. The release
     is what follows the first dash of `name`; empty: there is none to check.
@@ -394,6 +397,7 @@ STORES: Registry[type[Gateway]] = Registry(
         "rgw": "weighbridge.gateways.rgw.rgw:Rgw",
         "swift": "weighbridge.gateways.swift.swift:Swift",
         "existing": "weighbridge.gateways.existing.existing:Existing",
+        "seaweedfs": "weighbridge.gateways.seaweedfs.seaweedfs:Seaweedfs",
         "null": "weighbridge.gateways.null.null:Null",
     },
 )
