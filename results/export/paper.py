@@ -147,7 +147,7 @@ def _mark(row: Row) -> str:
 
     After it, that its layout lost acknowledged writes.
     """
-    lost = NOT_DURABLE if row.power is not None and row.power.lost else ""
+    lost = NOT_DURABLE if row.power is not None and row.power.endangered else ""
     return f"{_rank_mark(row)}{lost}"
 
 
@@ -178,7 +178,7 @@ def _summary_notes(
         (NOT_STEADY, "not steady, not ranked"),
         (IN_DOUBT, "not comparable, not ranked"),
         (PROVISIONAL, "provisional: allows no claim"),
-        (NOT_DURABLE, "lost acknowledged writes in power cuts"),
+        (NOT_DURABLE, "loses acknowledged writes in power cuts, or has them not on disk"),
     ):
         if any(mark in one for one in found):
             yield f"{mark}: {words}."
