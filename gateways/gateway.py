@@ -398,6 +398,8 @@ STORES: Registry[type[Gateway]] = Registry(
         "swift": "weighbridge.gateways.swift.swift:Swift",
         "existing": "weighbridge.gateways.existing.existing:Existing",
         "seaweedfs": "weighbridge.gateways.seaweedfs.seaweedfs:Seaweedfs",
+        "versitygw": "weighbridge.gateways.versitygw.versitygw:Versitygw",
+        "minio": "weighbridge.gateways.minio.minio:Minio",
         "null": "weighbridge.gateways.null.null:Null",
     },
 )
