@@ -43,7 +43,7 @@ def build(
     for name in ("work", "upper", "root"):
         (folder / name).mkdir()
     follow(
-        ["sh", "-ec", _script(program, folder, root)],
+        ["sh", "-ec", script(program, folder, root)],
         f"program {program.name}",
         say,
         scratch=folder / "tmp",
@@ -52,7 +52,7 @@ def build(
     )
 
 
-def _script(program: GoProgram, folder: Path, root: Path) -> str:
+def script(program: GoProgram, folder: Path, root: Path) -> str:
     """Mount an overlay over the image, with this machine's trust and resolver, and build in it."""
     at = shlex.quote(str(folder))
     home = Path(os.environ.get("HOME", "/root")) / ".config/go/env"

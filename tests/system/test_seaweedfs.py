@@ -1,0 +1,31 @@
+"""A real SeaweedFS on lab hosts, out of PyPI's package."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from deployed_layouts import deployed, unlimited, witness
+from witness import ODD_NAMES
+
+pytestmark = pytest.mark.system
+
+
+def test_seaweedfs_syncs_three_copies_of_what_it_acknowledges_and_outlives_a_stop(
+    tmp_path: Path,
+) -> None:
+    with deployed("seaweedfs", tmp_path, change_hardware=unlimited) as deployment:
+        assert witness(deployment, "s3")["same"] == ODD_NAMES
+        host = deployment.hosts["store-1"]
+        line = f"-master={host.address}:9333"
+        said = host.run(["weed", "shell", line], stdin="fs.configure\n").stdout
+        (rule,) = json.loads(said[said.index("{") : said.rindex("}") + 1])["locations"]
+        assert (rule["locationPrefix"], rule["fsync"]) == ("/buckets/", True)
+        volumes = host.run(["weed", "shell", line], stdin="volume.list\n").stdout
+        assert (
+            'replicaPlacement:"002"' in volumes.replace(" ", "") or "replica_placement:2" in volumes
+        )
