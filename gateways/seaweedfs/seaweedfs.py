@@ -206,6 +206,7 @@ class Seaweedfs(Gateway):
             "the page cache of the filer's host, and is not synced",
             "volumes": f"{settings.volume_size // MIB} MiB each; objects in pieces of "
             f"{settings.chunk_size // MIB} MiB",
+            "names": "one of 900 bytes without a slash is refused (400 KeyTooLongError)",
             "telemetry": "off",
         }
 

@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, unlimited, witness
-from witness import ODD_NAMES
+from deployed_layouts import deployed, large_object, unlimited
 
 pytestmark = pytest.mark.system
+
+SIZE_BYTES = 20 << 20
+"""Several of its chunks."""
 
 
 def test_seaweedfs_syncs_three_copies_of_what_it_acknowledges(tmp_path: Path) -> None:
     with deployed("seaweedfs", tmp_path, change_hardware=unlimited) as deployment:
-        assert witness(deployment, "s3")["same"] == ODD_NAMES
+        seen = large_object(deployment, "s3", SIZE_BYTES)
+        assert (seen["length"], seen["read"]) == (SIZE_BYTES, seen["sent"])
         host = deployment.hosts["store-1"]
         line = f"-master={host.address}:9333"
         said = host.run(["weed", "shell", line], stdin="fs.configure\n").stdout
