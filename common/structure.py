@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
+
+Answers = Literal["disk", "data on disk", "page cache", "memory"]
+"""What a store has on disk when it acknowledges a write."""
+ANSWERS: Final[Mapping[Answers, str]] = {
+    "disk": "acknowledges when on disk",
+    "data on disk": "acknowledges with the data on disk and its name in the page cache",
+    "page cache": "acknowledges from the page cache",
+    "memory": "acknowledges from memory",
+}
+"""The same in words."""
 
 
 class Fragments(Record):
@@ -84,6 +95,8 @@ class Structure(Redundancy):
     """How often each byte is written to its disk: twice if its journal is on it."""
     layer: StoreLayer | None = None
     """The layer of the store itself, where it can be measured without the gateway."""
+    answers: Answers | None = None
+    """What is on disk when a write is acknowledged; None: not declared."""
     copied_by: Literal["gateway", "store"]
     """Who sends the replicas: the gateway all, or the store that got the first one the others."""
 

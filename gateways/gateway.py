@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
 from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import Endpoint, ObjectApi
@@ -20,6 +19,8 @@ from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
 from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
+from weighbridge.gateways.artefact import Program
+from weighbridge.gateways.below import Below
 from weighbridge.gateways.daemon import Daemon, start
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
 from weighbridge.gateways.file_grammar import FileGrammar
@@ -67,6 +68,8 @@ class RootImage(Record):
     suite: str
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
+    programs: tuple[Program, ...] = ()
+    """Programs that Debian does not package; hosts have them in `artefact.FOLDER`."""
     version_packages: tuple[str, ...] = ()
     """Packages whose version shows a real host's release: Debian's names, then others'. The release
     is what follows the first dash of `name`; empty: there is none to check.
@@ -96,61 +99,6 @@ class Rendered(Record):
     host: str
     path: str
     text: str
-
-
-@dataclass(frozen=True)
-class CephBelow:
-    """The Ceph cluster below a gateway, for Ceph's own benchmarks.
-
-    `host` has ceph.conf, an administrator's keys and Ceph's programs, and no daemon of the store;
-    `mon` is the mon's host.
-    """
-
-    host: Host
-    mon: Host
-    osds: Mapping[int, str]
-    """Host by OSD number."""
-    replicas: int
-    failure_domain: Literal["host", "osd"]
-
-
-@dataclass(frozen=True)
-class ObjectServer:
-    """One disk of one of Swift's object servers, as the ring has it."""
-
-    host: str
-    address: str
-    port: int
-    device: str
-
-
-@dataclass(frozen=True)
-class SwiftBelow:
-    """The object servers below a Swift proxy.
-
-    `ring` has a row for each replica: the disk's number for each partition.
-    """
-
-    servers: tuple[ObjectServer, ...]
-    ring: tuple[tuple[int, ...], ...]
-    part_power: int
-    hash_prefix: SecretStr
-    hash_suffix: SecretStr
-    replicas: int
-    account: str
-    """The account of the gateway's clients."""
-
-
-@dataclass(frozen=True)
-class Below:
-    """The layers below a gateway, so far as they can be measured without it.
-
-    `gateway`: one of its daemons, behind its front.
-    """
-
-    gateway: tuple[Endpoint, ...] = ()
-    ceph: CephBelow | None = None
-    swift: SwiftBelow | None = None
 
 
 class RunningGateway(ABC):
@@ -394,6 +342,9 @@ STORES: Registry[type[Gateway]] = Registry(
         "rgw": "weighbridge.gateways.rgw.rgw:Rgw",
         "swift": "weighbridge.gateways.swift.swift:Swift",
         "existing": "weighbridge.gateways.existing.existing:Existing",
+        "seaweedfs": "weighbridge.gateways.seaweedfs.seaweedfs:Seaweedfs",
+        "versitygw": "weighbridge.gateways.versitygw.versitygw:Versitygw",
+        "minio": "weighbridge.gateways.minio.minio:Minio",
         "null": "weighbridge.gateways.null.null:Null",
     },
 )

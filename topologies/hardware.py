@@ -81,13 +81,8 @@ class Nic(Record):
         return self
 
 
-JumpHost = Annotated[
-    str,
-    Field(
-        pattern=r"^([a-z_][a-z0-9_.-]*@)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9][A-Za-z0-9._-]*)(:\d{1,5})?$"
-    ),
-]
-"""`[USER@]HOST[:PORT]`; an IPv6 address in brackets."""
+_JUMP_HOST = r"([a-z_][a-z0-9_.-]*@)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9][A-Za-z0-9._-]*)(:\d{1,5})?"
+JumpHost = Annotated[str, Field(pattern=f"^{_JUMP_HOST}$")]
 
 
 class Reach(Record):
@@ -111,9 +106,7 @@ class SshAccess(Record):
     passphrase, if it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE.
     """
     jump: JumpHost | None = None
-    """The host through which all others are reached, as `[USER@]HOST[:PORT]`: with the same key and
-    known hosts. None: they are reached directly.
-    """
+    """The host through which all others are reached: `[USER@]HOST[:PORT]`; None: directly."""
     known_hosts: str = "~/.ssh/known_hosts"
     """The known host keys; a host with no key or another key there is refused."""
     folder: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/opt/weighbridge"

@@ -6,32 +6,31 @@ import fcntl
 import hashlib
 import json
 import os
-import selectors
+import shlex
 import shutil
-import subprocess
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial as partial_of
 from pathlib import Path
 from threading import Event, Lock
 from typing import Final, Protocol
 
 from weighbridge.common import safe_files
-from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
+from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.common.locks import open_lock
+from weighbridge.gateways.artefact import FOLDER
 from weighbridge.gateways.gateway import RootImage, Say
-from weighbridge.topologies.local_command import HERE, command
+from weighbridge.topologies import artefacts
+from weighbridge.topologies.followed import follow
+from weighbridge.topologies.local_command import command
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
 """In every image: tools to inspect a host and to make a file system on its disk."""
 RECIPE = 1
 """Part of an image's name: increase it when the command below changes an image's content."""
-SAY_EVERY_S = 5.0
-TAIL_LINES = 30
-BUILD_TIMEOUT_S = 1800.0
 AT_ONCE: Final = 3
 """Builds that run together: each mostly unpacks, in one process."""
 
@@ -42,15 +41,6 @@ class Build(Protocol):
     def __call__(self, say: Say, *, ending: Event) -> object:
         """Raise CommandFailed when `ending` is set; otherwise as `ensure`."""
 
-
-# mmdebstrap mounts this machine's /proc, /sys and devices in the image while it installs. In these
-# namespaces, which end with this process, no such mount and no process remains however a build
-# ends. Without them, removing the remains of a killed build would delete in the machine's own /dev.
-ALONE = (
-    *("setpriv", "--pdeathsig", "KILL", "--"),
-    *("unshare", "--mount", "--propagation", "private", "--pid", "--mount-proc"),
-    *("--fork", "--kill-child=KILL", "--"),
-)
 
 # The image would otherwise have the build machine's resolv.conf and hostname.
 FORGET_THIS_MACHINE = '--customize-hook=rm -f "$1/etc/resolv.conf" "$1/etc/hostname"'
@@ -64,12 +54,17 @@ def packages(image: RootImage) -> tuple[str, ...]:
 
 def key(image: RootImage) -> str:
     """The name of an image in a store: its own name, and a hash of all that decides its content."""
-    asked = json.dumps([RECIPE, image.suite, packages(image), image.options])
+    programs = [artefacts.key(one) for one in image.programs]
+    asked = json.dumps(
+        [RECIPE, image.suite, packages(image), image.options, *([programs] if programs else [])]
+    )
     return f"{image.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
 
-def argv(image: RootImage, root: Path) -> list[str]:
-    """The command that builds an image from this machine's mirror, or the distribution's own."""
+def argv(image: RootImage, root: Path, programs: Sequence[Path] = ()) -> list[str]:
+    """The command that builds an image from this machine's mirror, or the distribution's own, with
+    `programs` of this machine copied in.
+    """
     return [
         "mmdebstrap",
         "--variant=minbase",
@@ -78,6 +73,7 @@ def argv(image: RootImage, root: Path) -> list[str]:
         "--dpkgopt=force-unsafe-io",
         '--aptopt=APT::Install-Recommends "false"',
         *image.options,
+        *(f"--customize-hook=copy-in {shlex.quote(str(one))} {FOLDER}" for one in programs),
         FORGET_THIS_MACHINE,
         image.suite,
         str(root),
@@ -178,8 +174,19 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
     say(f"image {image.name}: building Debian {image.suite}, {count} packages and dependencies")
     try:
         (partial / "tmp").mkdir(parents=True)
-        line = argv(image, partial / "root")
-        _follow(line, image.name, say, scratch=partial / "tmp", lock=lock, ending=ending)
+        programs = [
+            artefacts.obtain(
+                one,
+                say,
+                store=store,
+                tools=partial_of(ensure, say=say, store=store, ending=ending),
+                ending=ending,
+            )
+            for one in image.programs
+        ]
+        line = argv(image, partial / "root", programs)
+        what = f"image {image.name}"
+        follow(line, what, say, scratch=partial / "tmp", lock=lock, ending=ending)
         listed = _packages_in(partial / "root")
         if root.exists():
             # Two renames replace the old image: what is removed never has its name.
@@ -198,73 +205,6 @@ def _packages_in(root: Path) -> str:
     """The installed packages of an image, one `package=version` a line. Raises CommandFailed."""
     show = ("--show", f"--showformat={PACKAGES_FORMAT}")
     return command(["dpkg-query", f"--admindir={root}/var/lib/dpkg", *show])
-
-
-def _follow(
-    line: list[str], name: str, say: Say, *, scratch: Path, lock: int, ending: Event | None
-) -> None:
-    """Run mmdebstrap and report progress every few seconds. Raises CommandFailed with its last
-    lines, also when `ending` is set.
-
-    It ends with this process, also if that is killed, and holds the lock until then: nobody removes
-    what it still writes.
-    """
-    started = said = time.monotonic()
-    tail: deque[str] = deque(maxlen=TAIL_LINES)
-    environment = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
-    # In its own session Ctrl-C reaches only this process, which ends the session, and not apt.
-    with subprocess.Popen(
-        [*ALONE, *line],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        pass_fds=(lock,),
-        env=environment,
-    ) as process:
-        try:
-            for text in _lines(process, started + BUILD_TIMEOUT_S, ending):
-                now = time.monotonic()
-                if text:
-                    tail.append(text)
-                if now - said >= SAY_EVERY_S:
-                    said = now
-                    last = tail[-1][:100] if tail else "starting"
-                    say(f"image {name}: {now - started:.0f} s, {last}")
-            code = process.wait(10)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-    if code:
-        raise CommandFailed(HERE, line, code, "\n".join(tail))
-
-
-def _lines(
-    process: subprocess.Popen[bytes], deadline: float, ending: Event | None
-) -> Iterator[str]:
-    """Lines that a process prints, and an empty one every second; ends with its output.
-
-    Raises CommandFailed at the deadline, and when `ending` is set.
-    """
-    if process.stdout is None:
-        raise ValueError("the process was started without a pipe")
-    rest = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
-            if time.monotonic() > deadline or (ending is not None and ending.is_set()):
-                argv = process.args if isinstance(process.args, list) else []
-                raise CommandFailed(HERE, argv, None, "")
-            if not selector.select(1.0):
-                yield ""
-                continue
-            data = os.read(process.stdout.fileno(), 65536)
-            if not data:
-                return
-            # apt shows progress by carriage returns
-            *lines, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
-            yield from (text for one in lines if (text := one.decode(errors="replace").strip()))
 
 
 def sweep(partial: Path) -> None:

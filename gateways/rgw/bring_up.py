@@ -15,10 +15,11 @@ from weighbridge.common.endpoint import Endpoint, base_url
 from weighbridge.common.errors import ServiceFailed
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon
+from weighbridge.gateways.below import Below, CephBelow
 from weighbridge.gateways.certificates import ca_file_of, trust
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
-from weighbridge.gateways.gateway import Below, CephBelow, RunningGateway, Say
+from weighbridge.gateways.gateway import RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import data_pool, objectstore, zone
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster, Osd, Radosgw

@@ -177,6 +177,7 @@ class Rgw(Gateway):
             journals={name: mine for name, (_, mine) in used.items()} if apart else {},
             writes=2 if osd.objectstore == "filestore" and not apart else 1,
             replicas=kept.replicas,
+            answers="memory" if kept_in_memory else "disk",
             copied_by="store",
             layer="rados",
         )

@@ -12,9 +12,10 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
+from weighbridge.gateways.below import Below
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
-from weighbridge.gateways.gateway import Below, Gateway, RunningGateway, Say
+from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.change import CephChange

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from weighbridge.common.endpoint import Endpoint, base_url
 from weighbridge.common.host import Host
 from weighbridge.gateways import program
+from weighbridge.gateways.below import ObjectServer, SwiftBelow
 from weighbridge.gateways.certificates import ca_file_of
-from weighbridge.gateways.gateway import ObjectServer, SwiftBelow
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.files import Secrets
 from weighbridge.gateways.swift.settings import SwiftSettings

@@ -10,10 +10,11 @@ from functools import partial
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
+from weighbridge.gateways.below import Below
 from weighbridge.gateways.certificates import trust
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import front_url
-from weighbridge.gateways.gateway import Below, RunningGateway, Say
+from weighbridge.gateways.gateway import RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import below, config
 from weighbridge.gateways.swift.change import SwiftState, verified_text

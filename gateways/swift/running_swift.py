@@ -18,9 +18,10 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon, program
+from weighbridge.gateways.below import Below
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
-from weighbridge.gateways.gateway import Below, Gateway, RunningGateway, Say
+from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.below import RESELLER

@@ -192,6 +192,7 @@ class Swift(Gateway):
             disks={name: mine if len(mine) == 1 else mine[1:] for name, mine in used.items()},
             replicas=settings.kept.replicas,
             fragments=settings.kept.fragments,
+            answers="disk",
             copied_by="gateway",
             layer="object-server" if settings.ec is None else None,
         )

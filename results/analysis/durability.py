@@ -14,7 +14,14 @@ from statistics import median
 from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.power_mark import Judgement, PowerMark, not_tried
+from weighbridge.common.structure import Answers
+from weighbridge.results.analysis.power_mark import (
+    UNSYNCED,
+    Judgement,
+    PowerMark,
+    no_cuts,
+    not_tried,
+)
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import counted, listed, show_figure
 from weighbridge.results.probability import beta_quantile
@@ -286,16 +293,21 @@ def durability_of(
 
 
 def with_power_marks(
-    rows: Sequence[Row], found: Sequence[LayoutDurability], controls: Mapping[str, str]
+    rows: Sequence[Row],
+    found: Sequence[LayoutDurability],
+    controls: Mapping[str, str],
+    answers: Mapping[str, Answers],
 ) -> tuple[Row, ...]:
     """The rows; those of operations that write have the mark of their layout, if any layout was
-    tried. An A/A control has that of the layout that it repeats.
+    tried, or if any acknowledges what is not on disk (`answers`). An A/A control has that of the
+    layout that it repeats.
     """
     marks = {one.layout: one.mark for one in found}
-    if not marks:
+    told = answers if set(answers.values()) & UNSYNCED else {}
+    if not marks and not told:
         return tuple(rows)
     return tuple(
-        row.model_copy(update={"power": _mark_of(row.layout, marks, controls)})
+        row.model_copy(update={"power": _mark_of(row.layout, marks, controls, told)})
         if TRAITS[row.operation].writes
         else row
         for row in rows
@@ -355,6 +367,14 @@ def _finding_words(
             yield f"{objects:,} {FINDING_WORDS[one]}{where if in_cuts else ''}"
 
 
-def _mark_of(layout: str, marks: Mapping[str, PowerMark], controls: Mapping[str, str]) -> PowerMark:
-    found = marks.get(layout) or marks.get(controls.get(layout, ""))
-    return not_tried(layout) if found is None else found.model_copy(update={"layout": layout})
+def _mark_of(
+    layout: str,
+    marks: Mapping[str, PowerMark],
+    controls: Mapping[str, str],
+    answers: Mapping[str, Answers],
+) -> PowerMark:
+    repeated = controls.get(layout, "")
+    unknown = not_tried(layout) if marks else no_cuts(layout)
+    found = marks.get(layout) or marks.get(repeated) or unknown
+    told = answers.get(layout) or answers.get(repeated)
+    return found.model_copy(update={"layout": layout, "answers": told})

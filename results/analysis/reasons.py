@@ -119,7 +119,7 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[tuple[ReasonStatus, tuple[str, ...
                 "; ".join(faults(row)) or fallback,
                 _cell(row),
             )
-        if row.power is not None and row.power.lost:
+        if row.power is not None and row.power.endangered:
             yield "not durable", (), row.power.words, _cell(row)
         for doubt in row.doubts:
             yield _status(doubt), doubt.metrics, f"{doubt.what}: {doubt.words}", _cell(row)

@@ -164,7 +164,12 @@ class RunData:
             return tuning_rows(self.plan, self.visits, self.trials)
         rows = with_ceilings(self._every, self.stairs or ())
         rows = with_event_doubts([row for row in rows if row.fault is None], self.events)
-        return with_power_marks(rows, self.durability, self.plan.twins)
+        answers = {
+            name: one.answers
+            for name, one in self.plan.structures.items()
+            if one.answers is not None
+        }
+        return with_power_marks(rows, self.durability, self.plan.twins, answers)
 
     @cached_property
     def _every(self) -> tuple[Row, ...]:

@@ -27,6 +27,8 @@ NOT_STEADY: Final = "‡"
 IN_DOUBT: Final = "§"
 PROVISIONAL: Final = "°"
 NOT_DURABLE: Final = "¶"
+_LOST: Final = "lost acknowledged writes in power cuts"
+_UNSYNCED: Final = "acknowledges writes that are not on disk"
 WORKERS_ALL: Final = "all"
 
 
@@ -147,7 +149,7 @@ def _mark(row: Row) -> str:
 
     After it, that its layout lost acknowledged writes.
     """
-    lost = NOT_DURABLE if row.power is not None and row.power.lost else ""
+    lost = NOT_DURABLE if row.power is not None and row.power.endangered else ""
     return f"{_rank_mark(row)}{lost}"
 
 
@@ -173,12 +175,13 @@ def _summary_notes(
     if any(row.within("max") is not None for row in rows):
         yield "(10, 20]: the bin that holds the latency, where the driver counts in bins."
     found = [mark for row in rows if (mark := _mark(row))]
+    lost = any(row.power is not None and row.power.lost for row in rows)
     for mark, words in (
         (NOT_VALID, "invalid, not ranked"),
         (NOT_STEADY, "not steady, not ranked"),
         (IN_DOUBT, "not comparable, not ranked"),
         (PROVISIONAL, "provisional: allows no claim"),
-        (NOT_DURABLE, "lost acknowledged writes in power cuts"),
+        (NOT_DURABLE, _LOST if lost else _UNSYNCED),
     ):
         if any(mark in one for one in found):
             yield f"{mark}: {words}."

@@ -157,8 +157,9 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
         DataColumn(
             "power_cuts",
             "text",
-            "What power cuts did to objects of this layout, for operations that write; unknown "
-            "where no layout was tried.",
+            "What power cuts did to objects of this layout, and what it has on disk when it "
+            "acknowledges a write, for operations that write; unknown where no layout was tried "
+            "and none acknowledges what is not on disk.",
             _power_words,
         ),
         _row_column("notes", "texts", "What a reader must know."),

@@ -118,8 +118,8 @@ _COLUMNS: Final = (
 
 POWER_CUTS: Final = TableColumn(
     title="Power cuts",
-    about="What power cuts did to objects of this layout, beside all that it writes. It is "
-    "measured apart, and changes no figure and no rank.",
+    about="What power cuts did to objects of this layout, or what it has on disk when it "
+    "acknowledges a write, beside all that it writes. It changes no figure and no rank.",
 )
 
 
@@ -127,7 +127,7 @@ def results_table(rows: Sequence[Row], found: Sequence[Reason] = ()) -> ResultsT
     """The table of results, with the marks of these reasons.
 
     A column that is empty in every line is kept: its absence would say less. Only where power was
-    cut there is one for it.
+    cut, or a layout acknowledges what is not on disk, there is one for it.
     """
     lines = tuple(_line(row, marks(row, found)) for row in rows)
     if all(row.power is None for row in rows):
@@ -145,7 +145,7 @@ def _with_power(line: TableLine, row: Row, place: int) -> TableLine:
         update={
             "cells": (*line.cells[:place], words, *line.cells[place:]),
             "values": (*line.values[:place], words, *line.values[place:]),
-            "lost": row.power is not None and row.power.lost,
+            "lost": row.power is not None and row.power.endangered,
         }
     )
 

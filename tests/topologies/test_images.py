@@ -12,7 +12,7 @@ import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies import images
+from weighbridge.topologies import followed, images
 
 IMAGE = RootImage(name="tiny", suite="bookworm", packages=("tini",))
 
@@ -197,7 +197,7 @@ def test_an_interrupted_build_ends_its_builder(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOWLY", "60")
-    monkeypatch.setattr(images, "SAY_EVERY_S", 0.0)
+    monkeypatch.setattr(followed, "SAY_EVERY_S", 0.0)
 
     def interrupt(line: str) -> None:
         if "downloading" in line:

@@ -108,6 +108,8 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     assert exported.returncode == 0, exported.stderr
     tables = json.loads((tmp_path / "exported.json").read_text())["tables"]
     assert {row["layout"] for row in tables["summary"]} == {"bare", "fronted"}
+    writes = [row for row in tables["summary"] if row["operation"] == "write"]
+    assert {row["power_cuts"] for row in writes} == {"acknowledges from memory"}
     # Reading the run does not need what made it.
     (run / "derived" / "report.html").unlink()
     again = ran({**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}, "report", run)

@@ -15,7 +15,7 @@ from rich.table import Table
 from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import Finding
-from weighbridge.results.analysis.power_mark import CUTS_THAT_LOST
+from weighbridge.results.analysis.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
@@ -259,11 +259,14 @@ class _RowTable:
             self.unit or "bandwidth": self._bandwidth(row.value("bandwidth")),
             "saturated": limit or UNKNOWN,
             CUTS_THAT_LOST: row.power.count if row.power is not None else "",
+            ACKNOWLEDGED: (row.power.answers or "") if row.power is not None else "",
         }
 
     def cuts(self, rows: Sequence[Row]) -> tuple[str, ...]:
-        """The title of the column of power cuts, if there were any."""
-        return (CUTS_THAT_LOST,) if any(row.power is not None for row in rows) else ()
+        """The titles of the columns of power cuts, and of what acknowledgements rest on, if any."""
+        marks = [row.power for row in rows if row.power is not None]
+        cuts = (CUTS_THAT_LOST,) * any(mark.said for mark in marks)
+        return (*cuts, *((ACKNOWLEDGED,) * any(mark.answers for mark in marks)))
 
     def head(self, metric: Metric) -> str:
         """The head of a metric's column; for bandwidths it is the unit."""

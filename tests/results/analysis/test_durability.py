@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 from compared_rows import row
 from made_cuts import dead_cut, kept_cuts, made_cut
+from weighbridge.common.structure import Answers
 from weighbridge.results.analysis.durability import (
     LOSSES,
     LayoutDurability,
@@ -17,6 +18,7 @@ from weighbridge.results.analysis.durability import (
 )
 from weighbridge.results.analysis.find.answers import Found, FoundKind, FoundRate, rate_lines
 from weighbridge.results.analysis.overload import GoodputCurve, OfferedPoint
+from weighbridge.results.analysis.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.record import LatencyBound
 from weighbridge.results.record.durability import FINDINGS, CutDisk, Finding, PowerCut
 from weighbridge.suites import OPERATIONS, TRAITS
@@ -177,7 +179,7 @@ def test_layouts_are_in_the_order_of_the_run_and_the_control_never_counts_as_the
 def test_marks_are_on_all_that_writes_and_on_nothing_that_reads() -> None:
     found = durability_of([*kept_cuts()])
     for operation in OPERATIONS:
-        (marked,) = with_power_marks([row("rgw-beast", operation=operation)], found, {})
+        (marked,) = with_power_marks([row("rgw-beast", operation=operation)], found, {}, {})
         assert (marked.power is not None) == TRAITS[operation].writes
     writing = {one for one in OPERATIONS if TRAITS[one].writes}
     assert writing == {
@@ -189,8 +191,10 @@ def test_marks_are_on_all_that_writes_and_on_nothing_that_reads() -> None:
 
 def test_a_layout_that_was_not_tried_is_marked_beside_one_that_was_and_controls_as_theirs() -> None:
     rows = [row(name, operation="write") for name in ("rgw-beast", "again", "swift")]
-    assert [one.power for one in with_power_marks(rows, (), {})] == [None] * 3
-    marked = with_power_marks(rows, durability_of(kept_cuts()), {"again": "rgw-beast"})
+    assert [one.power for one in with_power_marks(rows, (), {}, {"rgw-beast": "disk"})] == [
+        None
+    ] * 3
+    marked = with_power_marks(rows, durability_of(kept_cuts()), {"again": "rgw-beast"}, {})
     powers = [one.power for one in marked if one.power is not None]
     assert [(one.layout, one.judgement) for one in powers] == [
         ("rgw-beast", "kept"),
@@ -198,6 +202,39 @@ def test_a_layout_that_was_not_tried_is_marked_beside_one_that_was_and_controls_
         ("swift", None),
     ]
     assert powers[2].words == "not tried"
+
+
+def test_a_store_that_acknowledges_from_the_page_cache_is_marked_wherever_it_writes() -> None:
+    rows = [row(name, operation="write") for name in ("rgw-beast", "weed", "again", "other")]
+    answers: dict[str, Answers] = {"rgw-beast": "disk", "weed": "page cache"}
+    marked = with_power_marks(rows, (), {"again": "weed"}, answers)
+    marks = [one.power for one in marked if one.power is not None]
+    assert [(one.words, one.endangered) for one in marks] == [
+        ("acknowledges when on disk", False),
+        ("acknowledges from the page cache", True),
+        ("acknowledges from the page cache", True),
+        ("", False),
+    ]
+    assert power_words(marks[:2]) == (
+        "durability: rgw-beast acknowledges when on disk, weed acknowledges from the page cache"
+    )
+    assert power_brief(marks[:2]) == "weed acknowledges from the page cache"
+    title = with_losses("weed leads", marks[:2])
+    assert title == "weed leads; weed acknowledges from the page cache"
+    assert power_words(marks[3:]) == power_brief(marks[3:]) == ""
+    (read,) = with_power_marks([row("weed", operation="read")], (), {}, answers)
+    assert read.power is None
+
+
+def test_what_cuts_showed_stands_beside_what_a_store_says_of_itself() -> None:
+    answers: dict[str, Answers] = {"rgw-beast": "data on disk"}
+    rows = [row("rgw-beast", operation="write")]
+    (marked,) = with_power_marks(rows, durability_of(kept_cuts()), {}, answers)
+    assert marked.power is not None
+    assert marked.power.words.endswith(
+        "acknowledged lost; acknowledges with the data on disk and its name in the page cache"
+    )
+    assert power_words([marked.power]).startswith("power cuts: rgw-beast (20 cuts")
 
 
 def test_rates_within_a_bound_and_beyond_capacity_have_the_marks_of_what_they_write() -> None:

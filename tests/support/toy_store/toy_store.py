@@ -130,6 +130,7 @@ class Toy(Gateway):
             front=front,
             disks={},
             replicas=1,
+            answers="memory",
             copied_by="store",
         )
 

@@ -1,0 +1,1 @@
+"""Versity S3 Gateway over a file system."""
