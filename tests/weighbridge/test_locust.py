@@ -60,6 +60,13 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **keys, **more}
 
 
+LATE_CSV = re.compile(
+    r"Traceback \(most recent call last\):\n(?:(?!Traceback).)*?in stats_writer\n"
+    r"(?:(?!Traceback).)*?ValueError: I/O operation on closed file\.",
+    re.DOTALL,
+)
+
+
 def locust(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "locust", *arguments],
@@ -91,7 +98,8 @@ def test_a_shipped_suite_is_replayed_by_plain_locust_which_leaves_nothing_behind
         *("--csv", "one", "--html", "one.html", "--loglevel", "DEBUG"),
     )
     assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+    # Locust's writer of CSV may wake up once more after Locust has closed its files.
+    assert "Traceback" not in LATE_CSV.sub("", done.stderr)
     found = rows(tmp_path / "one_stats.csv")
     assert found["write"]["Name"] == "small-write"
     assert int(found["write"]["Request Count"]) > 200
