@@ -49,7 +49,7 @@ def _run(host: Host, before: Sequence[str]) -> None:
 
 def space(hosts: Sequence[Host], kept: Redundancy) -> DiskSpace:
     """Size and free space of all disks of these hosts. Raises TargetError."""
-    rows = _file_systems(hosts)
+    rows = file_systems([(one, folders(one)) for one in hosts])
     return DiskSpace(
         bytes=sum(size for size, _, _ in rows),
         free_bytes=sum(free for _, _, free in rows),
@@ -59,15 +59,17 @@ def space(hosts: Sequence[Host], kept: Redundancy) -> DiskSpace:
 
 def kept(hosts: Sequence[Host]) -> KeptBytes:
     """What is used of them, inodes and folders included. Raises TargetError."""
-    used = sum(used for _, used, _ in _file_systems(hosts))
+    rows = file_systems([(one, folders(one)) for one in hosts])
+    used = sum(used for _, used, _ in rows)
     return KeptBytes(used, None, "XFS: used bytes of all disks, metadata included")
 
 
-def _file_systems(hosts: Sequence[Host]) -> list[tuple[int, int, int]]:
-    """Size, used and free bytes of every disk."""
+def file_systems(
+    mounted: Sequence[tuple[Host, Sequence[str]]],
+) -> list[tuple[int, int, int]]:
+    """Size, used and free bytes of the file systems in these folders. Raises TargetError."""
 
-    def asked(host: Host) -> list[tuple[int, int, int]]:
-        mine = folders(host)
+    def asked(host: Host, mine: Sequence[str]) -> list[tuple[int, int, int]]:
         lines = host.run(["df", "--block-size=1", "--output=size,used,avail", *mine]).stdout
         rows = [_DF_LINE.fullmatch(line) for line in lines.splitlines()[1:]]
         known = [(int(row[1]), int(row[2]), int(row[3])) for row in rows if row]
@@ -75,4 +77,4 @@ def _file_systems(hosts: Sequence[Host]) -> list[tuple[int, int, int]]:
             raise TargetError(f"{host.name}: df does not say what its disks have")
         return known
 
-    return [row for rows in together([partial(asked, one) for one in hosts]) for row in rows]
+    return [row for rows in together([partial(asked, *one) for one in mounted]) for row in rows]

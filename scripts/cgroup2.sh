@@ -88,6 +88,6 @@ FIRST
 printf 'cd %q\n( %s )\necho $? >/run/out/code\nsync\necho o >/proc/sysrq-trigger\nsleep 9\n' "$top" "$*" >job
 
 rm -f out/code
-timeout -k 5 "${LIMIT_S:-600}" ./linux mem="${MEM:-11000M}" ubda="$PWD/disk" rootfstype=hostfs rootflags=/ ro init="$PWD/init" \
+timeout -k 5 "${LIMIT_S:-600}" ./linux uml_dir="$PWD/run" mem="${MEM:-11000M}" ubda="$PWD/disk" rootfstype=hostfs rootflags=/ ro init="$PWD/init" \
   con0=null,fd:1 con=null seccomp=on loglevel=3 quiet "${SYSTEMD:+under=systemd}" </dev/null || true
 exit "$(cat out/code 2>/dev/null || echo 124)"

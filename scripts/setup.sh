@@ -50,6 +50,7 @@ want cc gcc
 [ -e /usr/include/features.h ] || wanted="$wanted libc6-dev" # gcc links with it, the responder statically
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wanted="$wanted debian-archive-keyring"
 # The engine is built for Python's stable ABI and does not need python3-dev.
+needed=$wanted # to run at all; what follows is for single tests
 if [ "$purpose" = test ]; then
   want wrk wrk
   want curl curl
@@ -109,7 +110,9 @@ $rust_lacking), and there is no apt-get: install them with this system's package
   there=""
   for name in $wanted; do
     case $(apt-cache policy "$name" 2>/dev/null | sed -n 's/^ *Candidate: //p') in
-      ""|"(none)") say "this release has no package $name: what needs it cannot be run here" ;;
+      ""|"(none)")
+        case " $needed " in *" $name "*) fail "this release has no package $name, which is needed" ;; esac
+        say "this release has no package $name: tests that need it fail here" ;;
       *) there="$there $name" ;;
     esac
   done

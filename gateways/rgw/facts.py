@@ -87,11 +87,14 @@ def facts(
     store, written = objectstore.words(settings.osd)
     each = Counter(one.host.name for one in gateways)
     where = ", ".join(f"{name} ({count})" if count > 1 else name for name, count in each.items())
+    loads = "mgr_disabled_modules" in RELEASES[cluster.release].lacks
+    modules = "" if loads else " (without its Python modules)"
     found = {
         "gateway": f"Ceph RGW, release {cluster.release}",
         "radosgw": rgw_host.run(["radosgw", "--version"]).stdout.strip(),
         "packages": ", ".join(listed.split("\n")).strip(", "),
-        "daemons": f"mon and mgr on {mon.name}, {len(osds)} OSDs on {len(cluster.place.osd)} "
+        "daemons": f"mon and mgr{modules} on {mon.name}, {len(osds)} OSDs on "
+        f"{len(cluster.place.osd)} "
         f"hosts, radosgw on {where}",
         "object store": store,
         "replicas": f"{data_pool.words}, each on "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -17,7 +16,7 @@ from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
-from weighbridge.gateways import daemon, program
+from weighbridge.gateways import daemon, program, xfs_disks
 from weighbridge.gateways.below import Below
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
@@ -51,7 +50,6 @@ STORAGE = DaemonCounters(
 )
 
 _LISTED: Final = TypeAdapter(list[NonNegativeInt])
-_DF_LINE: Final = re.compile(r"\s*(\d{1,19})\s+(\d{1,19})\s+(\d{1,19})\s*")
 
 
 class RunningSwift(RunningGateway):
@@ -229,24 +227,20 @@ class RunningSwift(RunningGateway):
     def _file_systems(self, below: str) -> list[tuple[int, int, int]]:
         """Size, used and free bytes of every disk that is mounted there. Raises TargetError."""
         roster = self._roster()
-
-        def asked(host: Host) -> list[tuple[int, int, int]]:
-            mine = [
-                folder
-                for folders in roster.folders(host)
-                for folder in folders
-                if folder.startswith(f"{below}/")
+        return xfs_disks.file_systems(
+            [
+                (
+                    host,
+                    [
+                        folder
+                        for folders in roster.folders(host)
+                        for folder in folders
+                        if folder.startswith(f"{below}/")
+                    ],
+                )
+                for host in self._stores
             ]
-            lines = host.run(["df", "--block-size=1", "--output=size,used,avail", *mine]).stdout
-            rows = [_DF_LINE.fullmatch(line) for line in lines.splitlines()[1:]]
-            known = [(int(row[1]), int(row[2]), int(row[3])) for row in rows if row]
-            if len(known) != len(mine):
-                raise TargetError(f"{host.name}: df does not say what its disks have")
-            return known
-
-        return [
-            row for rows in together([partial(asked, one) for one in self._stores]) for row in rows
-        ]
+        )
 
     def probes(self) -> tuple[Probe, ...]:
         """The probes of each memcached, each storage host and the front."""

@@ -175,13 +175,14 @@ def _summary_notes(
     if any(row.within("max") is not None for row in rows):
         yield "(10, 20]: the bin that holds the latency, where the driver counts in bins."
     found = [mark for row in rows if (mark := _mark(row))]
-    lost = any(row.power is not None and row.power.lost for row in rows)
+    powers = [row.power for row in rows if row.power is not None]
+    why = {_LOST: any(one.lost for one in powers), _UNSYNCED: any(one.unsynced for one in powers)}
     for mark, words in (
         (NOT_VALID, "invalid, not ranked"),
         (NOT_STEADY, "not steady, not ranked"),
         (IN_DOUBT, "not comparable, not ranked"),
         (PROVISIONAL, "provisional: allows no claim"),
-        (NOT_DURABLE, _LOST if lost else _UNSYNCED),
+        (NOT_DURABLE, ", or ".join(words for words, there in why.items() if there)),
     ):
         if any(mark in one for one in found):
             yield f"{mark}: {words}."

@@ -184,6 +184,24 @@ def test_papers_mark_the_layout_and_explain_the_mark(run: RunStore) -> None:
         assert any("rgw-haproxy (not tried)" in note for note in notes)
 
 
+def test_one_mark_for_what_was_lost_and_what_may_be_says_both(run: RunStore) -> None:
+    data = RunData(run.folder)
+    # As of a layout that was not tried and acknowledges from the page cache.
+    data.__dict__["rows"] = tuple(
+        row
+        if row.power is None or row.layout != "rgw-haproxy"
+        else row.model_copy(
+            update={"power": row.power.model_copy(update={"answers": "page cache"})}
+        )
+        for row in data.rows
+    )
+    paper = summary_paper(data)
+    both = "lost acknowledged writes in power cuts, or acknowledges writes that are not on disk"
+    assert f"¶: {both}." in paper.notes
+    marked = {line[2] for group in paper.groups for line in group if line[2].endswith("¶")}
+    assert len(marked) == 2
+
+
 def test_exports_have_a_line_for_each_cut_and_kind_and_agree_with_each_other(
     run: RunStore, derived: Derived
 ) -> None:

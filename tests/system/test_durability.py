@@ -73,7 +73,7 @@ def tried(
 
 @pytest.mark.parametrize(
     ("layout", "changes", "cuts"),
-    [("rgw-beast", {}, 5), ("rgw-beast", FILESTORE, 3), ("swift", {}, 5)],
+    [("rgw-beast", {}, 10), ("rgw-beast", FILESTORE, 4), ("swift", {}, 6)],
     ids=["rgw-bluestore", "rgw-filestore", "swift"],
 )
 def test_no_acknowledged_object_is_lost_at_any_moment_and_without_syncs_they_are(

@@ -65,6 +65,7 @@ def command(
     """
     from weighbridge.cli import tune
     from weighbridge.cli.compare import exit_code
+    from weighbridge.common.errors import UsageError
     from weighbridge.environment import place
     from weighbridge.results.record.trial import TuningStore
     from weighbridge.results_output import show_results
@@ -74,6 +75,8 @@ def command(
 
     doing = Doing(place(), console(stderr=as_json), pictures=pictures, own=own)
     if TuningStore(run).run() is not None:
+        if ui:
+            raise UsageError(f"{run} is a tuning: `--ui` shows comparisons and studies")
         return tune.resume(run, doing, despite=split(despite), budget_s=budget, as_json=as_json)
     doing = replace(doing, influx=influx, ui=ui)
     ran = resume_run(run, doing, despite=split(despite), budget_s=budget)

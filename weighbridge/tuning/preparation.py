@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +13,7 @@ from weighbridge.common.document import Document, DocumentError, Fault, did_you_
 from weighbridge.common.errors import UsageError
 from weighbridge.common.extras import need
 from weighbridge.common.scope import Scope
+from weighbridge.common.structure import ANSWERS
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, make_plan, step_seconds
 from weighbridge.gateways.gateway import Say
@@ -219,6 +220,7 @@ def _candidates(
     try:
         # Combinations of levels that are wrong alone would only repeat the same faults.
         singles, remarks = space.singles(say)
+        faults += _other_promises(document, hardware, baseline, singles)
         if tuning.strategy == "screen":
             candidates = singles
         elif tuning.strategy == "grid":
@@ -233,6 +235,30 @@ def _candidates(
     if faults:
         raise DocumentError(_once(faults))
     return space, singles, candidates, scopes, remarks
+
+
+def _other_promises(
+    document: Document, hardware: Hardware, baseline: Planned, singles: Sequence[Candidate]
+) -> Iterator[Fault]:
+    """Levels with which a write is acknowledged on other terms: they would win by what they lose in
+    a power cut.
+    """
+    disks = {name: len(host.disks) for name, host in hardware.hosts.items()}
+
+    def terms(planned: Planned) -> str:
+        structure = planned.gateway.structure(disks)
+        if structure is None or structure.answers is None:
+            return "does not say when it acknowledges"
+        return ANSWERS[structure.answers]
+
+    wanted = terms(baseline)
+    for one in singles:
+        if (found := terms(one.planned)) != wanted:
+            message = (
+                f"with {one.words} the store {found}; without it, it {wanted}: speeds of the two "
+                "cannot be compared"
+            )
+            yield document.fault_at(one.choices[0].place, message)
 
 
 def _unknown_metrics(document: Document, tuning: Tuning) -> list[Fault]:

@@ -126,6 +126,9 @@ def test_a_killed_command_resumes_the_trial_it_was_making(run_cli: RunCli, tmp_p
     code, said, _ = run_cli("resume", run, "--no-charts")
     assert code == 0
     assert "nothing is left to do" in said
+    code, _, said = run_cli("resume", run, "--ui")
+    assert code == 2
+    assert "is a tuning: `--ui` shows comparisons and studies" in said
     code, _, said = run_cli("tune", run)
     assert code == 2
     assert f"weighbridge tune {run} --resume" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from stub_tuning import HARDWARE, Tunable, TuningFixture
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
+from weighbridge.common.structure import Structure
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.gateway import Gateway
 from weighbridge.results.record.store import RunStore
@@ -95,6 +97,28 @@ def test_all_faults_of_all_levels_are_reported_at_once_with_their_places(tmp_pat
     assert refused[0].startswith("- key: speeds | ")
     assert "did you mean 'speed'" in refused[0]
     assert refused[1].startswith("- many | ")
+
+
+def test_a_level_with_which_writes_are_acknowledged_on_other_terms_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def structure(self: Tunable, disks: Mapping[str, int]) -> Structure:
+        return Structure(
+            entrances=("gateway-1",),
+            gateways=("gateway-1",),
+            stores=("gateway-1",),
+            disks={"gateway-1": (0,)},
+            replicas=1,
+            answers="page cache" if self.settings.dummy else "disk",
+            copied_by="gateway",
+        )
+
+    monkeypatch.setattr(Tunable, "structure", structure)
+    [refused] = faults(TuningFixture(tmp_path, parameters=parameters(speed=[2.0], dummy=[1])))
+    assert refused.endswith(
+        "| with dummy=1 the store acknowledges from the page cache; without it, it acknowledges "
+        "when on disk: speeds of the two cannot be compared"
+    )
 
 
 def test_a_scope_that_is_not_enough_is_refused_and_a_wider_one_accepted(tmp_path: Path) -> None:
