@@ -14,7 +14,7 @@ Answers = Literal["disk", "data on disk", "page cache", "memory"]
 """What a store has on disk when it acknowledges a write."""
 ANSWERS: Final[Mapping[Answers, str]] = {
     "disk": "acknowledges when on disk",
-    "data on disk": "acknowledges with the data on disk and its name in the page cache",
+    "data on disk": "acknowledges before the name is on disk",
     "page cache": "acknowledges from the page cache",
     "memory": "acknowledges from memory",
 }

@@ -89,7 +89,7 @@ def override(document: Document, suite: Suite, overrides: Overrides, places: Seq
         if (value := getattr(overrides, one.name)) is not None
     ]
     if given:
-        about = f"requests of suite {suite.name}, changed by {' '.join(given)}"
+        about = f"Requests of suite {suite.name}, changed by {' '.join(given)}"
         document.change(("about",), about, _origin(given[0].partition(" ")[0], given[0]))
     if overrides.api is not None:
         apis = [one for _, one in items(overrides.api)]

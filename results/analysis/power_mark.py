@@ -6,11 +6,12 @@ It is not a doubt: what lost acknowledged writes is ranked all the same, and mar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 from weighbridge.common.record import Record
 from weighbridge.common.structure import ANSWERS, Answers
+from weighbridge.results.figures import listed
 
 Judgement = Literal["kept", "lost", "cannot-tell"]
 """`kept`: no acknowledged write was lost, and the control lost some. `lost`: some were, whatever
@@ -119,14 +120,16 @@ def loss_words(marks: Iterable[PowerMark]) -> tuple[str, ...]:
     return (*lost, *_unsynced_words(known))
 
 
-def _unsynced_words(marks: Iterable[PowerMark]) -> tuple[str, ...]:
-    return tuple(
-        dict.fromkeys(
-            f"{one.layout} {ANSWERS[one.answers]}"
-            for one in marks
-            if one.answers is not None and one.unsynced
-        )
-    )
+def _unsynced_words(marks: Iterable[PowerMark]) -> Iterator[str]:
+    """`seaweedfs and minio acknowledge before the name is on disk`, and so on."""
+    layouts: dict[str, list[str]] = {}
+    for one in marks:
+        if one.answers is not None and one.unsynced:
+            layouts.setdefault(ANSWERS[one.answers], []).append(one.layout)
+    for words, names in layouts.items():
+        each = list(dict.fromkeys(names))
+        verb, rest = words.split(" ", 1)
+        yield f"{listed(each)} {verb if len(each) == 1 else verb.removesuffix('s')} {rest}"
 
 
 def with_losses(title: str, marks: Iterable[PowerMark]) -> str:

@@ -53,7 +53,7 @@ def test_seaweedfs_starts_its_servers_in_order_and_syncs_unless_it_is_told_not_t
     assert sorted(begun[1:4]) == [f"{name} volume" for name in STORES]
     assert begun[4:] == ["store-1 filer", "gateway-1 s3"]
     assert len(stage.when("weed shell")) == 1
-    assert running.facts["on disk"].endswith("data on disk and its name in the page cache")
+    assert running.facts["on disk"].endswith("before the name is on disk")
     volume = " ".join(stage.hosts["store-2"].services["volume"].argv)
     assert "-dir=/srv/disk0/volume,/srv/disk1/volume -max=0,0" in volume
     stage.events.clear()

@@ -53,7 +53,7 @@ def test_worker_counts_windows_and_apis_replace_those_of_every_workload(mixed: P
     assert suite.api == ("swift", "s3")
     assert [one.name for one in suite.workloads] == ["small", "large"]
     assert suite.about == (
-        "requests of suite mixed, changed by --workers 1, 16 --duration 30s --api swift,s3"
+        "Requests of suite mixed, changed by --workers 1, 16 --duration 30s --api swift,s3"
     )
 
 

@@ -231,9 +231,7 @@ def test_what_cuts_showed_stands_beside_what_a_store_says_of_itself() -> None:
     rows = [row("rgw-beast", operation="write")]
     (marked,) = with_power_marks(rows, durability_of(kept_cuts()), {}, answers)
     assert marked.power is not None
-    assert marked.power.words.endswith(
-        "acknowledged lost; acknowledges with the data on disk and its name in the page cache"
-    )
+    assert marked.power.words.endswith("acknowledged lost; acknowledges before the name is on disk")
     assert power_words([marked.power]).startswith("power cuts: rgw-beast (20 cuts")
 
 
