@@ -51,6 +51,8 @@ HANDSHAKE_MS: Final = 5000
 LARGEST_BYTES: Final = 64 * 2**20
 """Of a message from the run, whose target may be a ring of object servers."""
 END_S: Final = 3.0
+READ_S: Final = 1.0
+"""How long a worker process that is to end may take to read what it was started with."""
 _FAILED: Final = frozenset(
     {
         zmq.Event.HANDSHAKE_FAILED_PROTOCOL,
@@ -146,10 +148,13 @@ class Membership:
     def _serve(self) -> None:
         """Do what the run asks for, until it is over."""
         silent_s, looked_s, beat_s = 0.0, time.monotonic(), 0.0
-        while not self._over:
+        while True:
+            # What it said last comes before the end of the connection.
             while (message := self._take()) is not None:
                 silent_s = 0.0
                 self._do(message)
+            if self._over:
+                break
             self._check_shaken()
             now_s = time.monotonic()
             # While this process is not scheduled, no more than a second counts.
@@ -233,7 +238,7 @@ class Membership:
         return message
 
     def _close(self) -> None:
-        """End all that was started, and say so if the run is still there."""
+        """End all that was started, and take leave."""
         for program in self._programs.values():
             program.stop()
         deadline_s = time.monotonic() + END_S
@@ -243,7 +248,7 @@ class Membership:
             program.stop(kill=True)
             program.process.wait()
             program.close()
-        if self._shaken and not self._over:
+        if self._shaken:
             self._send(Leaving())
         self._dealer.disable_monitor()
         self._monitor.close(linger=0)
@@ -269,6 +274,7 @@ class _WorkerProcess:
 
     def stop(self, *, kill: bool = False) -> None:
         """Have it end by the end of its stdin, or kill it."""
+        self._writing.join(0.0 if kill else READ_S)
         if kill or self._writing.is_alive():
             self.process.kill()
             self._writing.join()

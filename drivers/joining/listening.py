@@ -42,6 +42,8 @@ from weighbridge.drivers.joining.token import Token
 
 LOST_S: Final = 3.0
 """A client that says nothing for so long is lost."""
+OVER_S: Final = 2.0
+"""For clients to end with the run; those that take longer end all the same."""
 HANDSHAKE_MS: Final = 3000
 """A connection without a handshake ends after so long."""
 OPEN_FILES: Final = 65536
@@ -74,8 +76,6 @@ class JoinPort:
         self._taken = frozenset(taken)
         self._say = say
         self._versions = Versions.here()
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._outbox: queue.SimpleQueue[tuple[bytes, FromRun]] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._members: dict[bytes, _Member] = {}
@@ -90,6 +90,8 @@ class JoinPort:
         most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
         if soft != resource.RLIM_INFINITY and soft < most:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._router = self._context.socket(zmq.ROUTER)
         self._router.ipv6 = ":" in self._settings.address
         self._router.handshake_ivl = HANDSHAKE_MS
@@ -198,6 +200,11 @@ class JoinPort:
         for identity in self._members:
             self._outbox.put((identity, Over()))
         self._send_all()
+        # If this side closed first, what it sent last could be lost with what it did not read.
+        deadline_s = time.monotonic() + OVER_S
+        while self._members and time.monotonic() < deadline_s:
+            poller.poll(round(BEAT_S * 1000))
+            self._take_all()
 
     def _take_all(self) -> None:
         with contextlib.suppress(BlockingIOError):  # nobody has woken it
@@ -277,7 +284,8 @@ class JoinPort:
             client = self._members.pop(identity).client
             client.lose()
             self._changed.notify_all()
-        self._say(f"{client.name}, which had joined, {how}")
+        if not self._ending:
+            self._say(f"{client.name}, which had joined, {how}")
 
 
 class _Member:

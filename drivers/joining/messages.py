@@ -1,14 +1,16 @@
 """What a run and a client that joins it say to each other: one JSON record a message.
 
-client                       run
-Greeting             ->
-                     <-      Welcome, or Refusal, after which the client ends
-Alive, twice a second both ways
-                     <-      Start           for each driver: its worker processes here
-Ended                ->                      when one has ended, by itself or by
-                     <-      Stop, Kill
-Leaving              ->                      the client ends
-                     <-      Over            so does the run
+    client                       run
+    Greeting             ->
+                         <-      Welcome, or Refusal, after which the client ends
+    Alive                <->     Alive           twice a second
+                         <-      Start           a worker process, for each driver
+                         <-      Stop, Kill
+    Ended                ->                      one has ended, for this or another reason
+                         <-      Over            the run ends
+    Leaving              ->                      so does the client, for this or another reason
+
+Secrets travel in Start alone.
 """
 
 from __future__ import annotations
