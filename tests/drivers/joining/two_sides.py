@@ -106,11 +106,11 @@ class BareClient:
         self._context.term()
 
 
-def within(limit_s: float, met: Callable[[], bool]) -> bool:
-    """Whether a condition is met in time."""
+def within(limit_s: float, met: Callable[[], bool], every_s: float = 0.01) -> bool:
+    """Whether a condition, looked at once in a while, is met in time."""
     deadline_s = time.monotonic() + limit_s
     while not met():
         if time.monotonic() > deadline_s:
             return False
-        time.sleep(0.01)
+        time.sleep(every_s)
     return True
