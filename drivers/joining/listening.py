@@ -79,7 +79,7 @@ class JoinPort:
         self._outbox: queue.SimpleQueue[tuple[bytes, FromRun]] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._members: dict[bytes, _Member] = {}
-        self._ending = False
+        self._ending = self._closed = False
         self._broken = ""
         self._patience_s = settings.wait_s
         self._strangers = _Strangers(settings.place, say)
@@ -152,7 +152,8 @@ class JoinPort:
         return self._settings.clients - len(self._members)
 
     def _awake(self) -> None:
-        os.eventfd_write(self._wake, 1)
+        if not self._closed:
+            os.eventfd_write(self._wake, 1)
 
     def _close(self) -> None:
         self._router.disable_monitor()
@@ -160,6 +161,8 @@ class JoinPort:
         # What was said last, and above all that the run is over, is still sent.
         self._router.close(linger=1000)
         self._context.term()
+        # A program that is forgotten closes its stdin whenever it is collected.
+        self._closed = True
         os.close(self._wake)
 
     # ---- the thread that has the sockets
