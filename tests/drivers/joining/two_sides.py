@@ -92,6 +92,7 @@ class BareClient:
         self._dealer = self._context.socket(zmq.DEALER)
         self._dealer.curve_publickey, self._dealer.curve_secretkey = zmq.curve_keypair()
         self._dealer.curve_serverkey = TOKEN.keys.public
+        self._cuts: zmq.Socket[bytes] = self._dealer.get_monitor_socket(zmq.Event.DISCONNECTED)
         self._dealer.connect(f"tcp://{side.settings.place}")
 
     def send(self, data: bytes) -> None:
@@ -101,7 +102,13 @@ class BareClient:
         assert self._dealer.poll(5000)
         return FROM_RUN.validate_json(self._dealer.recv())
 
+    def is_cut(self) -> bool:
+        """Whether its connection ends within seconds."""
+        return bool(self._cuts.poll(5000))
+
     def close(self) -> None:
+        self._dealer.disable_monitor()
+        self._cuts.close(linger=0)
         self._dealer.close(linger=0)
         self._context.term()
 
