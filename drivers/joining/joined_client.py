@@ -238,7 +238,9 @@ class Membership:
         return message
 
     def _close(self) -> None:
-        """End all that was started, and take leave."""
+        """Take leave, so that the run need not find out, and end all that was started."""
+        if self._shaken:
+            self._send(Leaving())
         for program in self._programs.values():
             program.stop()
         deadline_s = time.monotonic() + END_S
@@ -248,8 +250,6 @@ class Membership:
             program.stop(kill=True)
             program.process.wait()
             program.close()
-        if self._shaken:
-            self._send(Leaving())
         self._dealer.disable_monitor()
         self._monitor.close(linger=0)
         self._dealer.close(linger=1000 if self._shaken else 0)

@@ -23,6 +23,8 @@ from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.client_programs import ClientPrograms
 from weighbridge.drivers.joining.messages import Greeting, Refusal, Versions, Welcome
 
+pytestmark = pytest.mark.long  # starts programs, and waits for silence
+
 MODULE = "weighbridge.drivers.locust"
 
 
