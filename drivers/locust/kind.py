@@ -76,6 +76,12 @@ class LocustRun:
     joining: JoinSettings
     port: JoinPort
 
+    def listens(self, first: str) -> tuple[str, int]:
+        """Address and port of Locust's master, on the first client with this address."""
+        # A driver on this machine listens where clients have joined.
+        here = ipaddress.ip_address(first).is_loopback
+        return self.joining.address if here else first, self.joining.locusts_port
+
 
 class LocustKind(DriverKind):
     """Locust runs the users; the native engine or the SDKs make the requests."""
@@ -151,17 +157,17 @@ class LocustKind(DriverKind):
         joined = () if run is None or site.alone else run.port.gathered()
         hosts: tuple[ClientHost, ...] = (*site.clients, *joined)
         names = tuple(client.name for client in hosts) if len(hosts) > 1 else ()
-        listen = site.clients[0].address if names else None
-        if joined and run is not None and ipaddress.ip_address(site.clients[0].address).is_loopback:
-            listen = run.joining.address  # the driver is on this machine, as is the port
+        first, port = site.clients[0].address, 0
+        if joined and run is not None:
+            first, port = run.listens(first)
         setup = site.setup(
             Setup,
             # Only the engine can find objects on object servers.
             users="engine" if site.load_pass.api == "object-server" else site.suite.users,
             processes=site.suite.processes,
             clients=names,
-            listen=listen,
-            listen_port=run.joining.locusts_port if joined and run is not None else 0,
+            listen=first if names else None,
+            listen_port=port,
         )
         # The driver is ended first, so that it does not miss its worker processes.
         with (
