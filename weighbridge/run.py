@@ -201,7 +201,7 @@ def resume(
         # For a run that was killed after its last step, only what it left running is removed.
         over = left.done and plan.suite.further is None
         if not over:
-            _refuse_other_clients(plan, doing.settings)
+            resumption.refuse_other_clients(plan, joining(doing.settings))
         accepted = () if over else resumption.refuse_changed(left, doing.where, despite)
         if plan.hardware.of.by_ssh:
             resumption.remove_ssh_leftovers(holders, plan.hardware, doing.say)
@@ -266,16 +266,6 @@ def _refuse_endless(plan: Plan) -> None:
         raise UsageError(
             f"the run would take an estimated {days:,.0f} days; the limit is {MOST_DAYS}",
             advice="Ask for fewer or smaller objects, shorter windows, or fewer repeats.",
-        )
-
-
-def _refuse_other_clients(plan: Plan, settings: DriverSettings) -> None:
-    """Raise UsageError unless as many clients join as when the run began."""
-    now = joining(settings)
-    if now != plan.joined:
-        raise UsageError(
-            f"{plan.joined} clients joined this run when it began, now {now} are to join",
-            advice="Resume it with as many: --clients-join [ADDRESS[:PORT]=]N --token-file FILE.",
         )
 
 
