@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
+from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES
 from weighbridge.results.metrics import METRICS
 from weighbridge.suites import Suite
@@ -87,6 +88,8 @@ def _metrics() -> Iterator[str]:
 
 def _about(one: LayoutParameter) -> str:
     """What a key does; nothing for one whose name says it."""
+    if one.key in FRONTS:
+        return "The host of this front, before the gateway's daemons; none: there is none."
     plain = one.key.rpartition(".")[2].replace("_", " ")
     words = one.about.replace("None:", "none:")
     return "" if one.about == plain else _cell(words)
