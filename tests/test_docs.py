@@ -103,7 +103,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
     named = list(in_nav(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]))
     assert len(named) == len({*named})
     added = re.findall(
-        r'^    "([\w/-]+\.md)":', (ROOT / "scripts" / "site.py").read_text(), re.MULTILINE
+        r'^    "([\w/-]+\.md)":', (ROOT / "scripts" / "mkdocs_hook.py").read_text(), re.MULTILINE
     )
     assert "index.md" in added
     assert {*named} == {*added, *(str(page.relative_to(DOCS)) for page in PAGES[1:])}
