@@ -8,6 +8,7 @@ numbers stand for.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -17,7 +18,7 @@ from selenium.webdriver.common.by import By
 
 PARTS = ("h1", ".cards", "#doubts", ".remedy")
 PICTURE = Path(__file__).parents[1] / "docs" / "assets" / "report.png"
-FLAGS = ("headless=new", "no-sandbox", "disable-gpu", "hide-scrollbars", "window-size=1200,1400")
+FLAGS = ("headless=new", "no-sandbox", "disable-gpu", "hide-scrollbars", "window-size=1290,1400")
 MARK = """
 const mark = document.createElement("span");
 mark.textContent = arguments[1];
@@ -33,11 +34,13 @@ def main() -> None:
     """Write the picture of the report that is named on the command line."""
     report = Path(sys.argv[1]).resolve()
     options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
     for flag in FLAGS:
         options.add_argument(f"--{flag}")
     with tempfile.TemporaryDirectory() as folder:
         options.add_argument(f"--user-data-dir={folder}")
-        browser = webdriver.Chrome(options=options)
+        browser = webdriver.Chrome(options=options, service=service)
         try:
             browser.get(report.as_uri())
             for number, part in enumerate(PARTS, start=1):
