@@ -6,6 +6,7 @@ Nothing is built here: `make docs` does that, with its own check of links.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -45,6 +46,7 @@ def links(page: Path) -> Iterator[str]:
             yield from (str(one.attrs[key]) for key in ("href", "src") if key in one.attrs)
 
 
+@functools.cache
 def anchors(page: Path) -> set[str]:
     """Names of a page's headings, as on GitHub and on the site."""
     tokens = parsed(page)
