@@ -16,13 +16,13 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-PARTS = ("h1", ".cards", "#doubts", ".remedy")
+PARTS = ("h1", ".cards", ".trust, header #doubts", ".remedy")
 PICTURE = Path(__file__).parents[1] / "docs" / "assets" / "report.png"
 FLAGS = ("headless=new", "no-sandbox", "disable-gpu", "hide-scrollbars", "window-size=1290,1400")
 MARK = """
 const mark = document.createElement("span");
 mark.textContent = arguments[1];
-mark.style = "position:absolute; left:-2.1em; top:.1em; width:1.6em; height:1.6em;"
+mark.style = "position:absolute; left:-1.9em; top:.1em; width:1.6em; height:1.6em;"
   + "border-radius:50%; background:#0b5cad; color:#fff; text-align:center;"
   + "font:600 16px/1.6em sans-serif";
 arguments[0].style.position = "relative";
@@ -46,6 +46,7 @@ def main() -> None:
             for number, part in enumerate(PARTS, start=1):
                 for one in browser.find_elements(By.CSS_SELECTOR, f"header {part}")[:1]:
                     browser.execute_script(MARK, one, str(number))
+            browser.execute_script("document.querySelector('header nav').remove()")
             browser.find_element(By.TAG_NAME, "header").screenshot(str(PICTURE))
         finally:
             browser.quit()
