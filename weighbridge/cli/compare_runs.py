@@ -15,7 +15,8 @@ from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
+    from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+    from weighbridge.results.analysis.across_runs.guard import Guarded
     from weighbridge.results.analysis.comparison import Comparison
 
 
@@ -79,7 +80,8 @@ def command(
     compared, or if a throughput or a p90 of A could not be judged in B.
     """
     from weighbridge.documents import ComparedRunsDocument
-    from weighbridge.results.analysis.across_runs.guard import guard, read_compared_run
+    from weighbridge.results.analysis.across_runs.compared_run import read_compared_run
+    from weighbridge.results.analysis.across_runs.guard import guard
     from weighbridge.results.analysis.across_runs.runs_comparison import (
         check_history,
         compare_runs,

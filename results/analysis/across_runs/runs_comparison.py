@@ -25,8 +25,8 @@ from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
-    ComparedRun,
     Guarded,
     guard,
     planned_differences,
