@@ -19,6 +19,8 @@ class ComparedRun(Record):
     rows: tuple[Row, ...]
     attested: tuple[Attested, ...] = ()
     """Empty if the hosts were not attested."""
+    is_tuning: bool = False
+    """Whether it is a tuning: its rows are of variants that were tried."""
 
     @property
     def layouts(self) -> dict[str, PlannedLayout]:
@@ -28,6 +30,13 @@ class ComparedRun(Record):
             for layout in self.plan.layouts
             if layout.name not in self.plan.twins
         }
+
+    @property
+    def brief(self) -> ComparedRun:
+        """The same without configuration files, which decide nothing here and may be large."""
+        return self.model_copy(
+            update={"manifest": self.manifest.model_copy(update={"configs": ()})}
+        )
 
     def facts(self, layout: str | None = None, title: str | None = None) -> dict[str, str]:
         """The facts about a layout, or about none in particular; `title` limits the sheets."""
@@ -48,4 +57,5 @@ def read_compared_run(folder: Path) -> ComparedRun:
         plan=data.plan,
         rows=data.rows,
         attested=data.attested,
+        is_tuning=data.tuning is not None,
     )

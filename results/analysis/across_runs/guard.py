@@ -75,7 +75,7 @@ def guard(
         for side, run in enumerate((a, b))
     )
     facts = {name: (of_a[name], of_b[name]) for name in GUARD_FACTS}
-    unlike = tuple(chain.from_iterable(_differences(name, *sides) for name, sides in facts.items()))
+    unlike = tuple(chain.from_iterable(differences(name, *sides) for name, sides in facts.items()))
     refused = [one for one in unlike if ALL not in despite and one.fact not in despite]
     if refused:
         lines = "\n".join(f"  {one.text}" for one in refused)
@@ -90,7 +90,7 @@ def guard(
         same=tuple(name for name, sides in facts.items() if any(sides) and name not in differing),
         unknown=tuple(name for name, sides in facts.items() if not any(sides)),
         unlike=unlike,
-        differs=tuple(_settings(a, b, pairs)),
+        differs=tuple(settings_apart(a, b, pairs)),
     )
 
 
@@ -113,7 +113,7 @@ def planned_differences(
     """How the plans of layouts of A and B differ: release, places and settings."""
     return tuple(
         chain.from_iterable(
-            _differences(
+            differences(
                 one if one == other else f"{one} → {other}",
                 planned(a, one),
                 planned(b, other),
@@ -136,9 +136,10 @@ def differences_csv(guarded: Guarded) -> str:
     )
 
 
-def _differences(
+def differences(
     fact: str, one: Mapping[str, str], other: Mapping[str, str], missing: str = NOT_KNOWN
 ) -> list[Difference]:
+    """In what two sets of facts differ; `missing` stands for what one lacks."""
     names = dict.fromkeys((*one, *other))
     return [
         Difference(fact=fact, of=name, a=one.get(name, missing), b=other.get(name, missing))
@@ -155,7 +156,9 @@ _PASSING: Final = ("load before", "hardware", "cpu", "cpus", "memory", "kernel")
 """Facts of the machine that are guarded, or momentary."""
 
 
-def _settings(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> list[Difference]:
+def settings_apart(
+    a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]
+) -> list[Difference]:
     """Everything else that is known and differs."""
     general = [
         ("weighbridge", a.manifest.weighbridge_version, b.manifest.weighbridge_version),
@@ -179,13 +182,13 @@ def _settings(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) 
         for name, one, other in general
         if one != other
     ]
-    found += _differences("machine", _passing(a), _passing(b))
+    found += differences("machine", _passing(a), _passing(b))
     for one, other in pairs:
         label = one if one == other else f"{one} → {other}"
         of_a, of_b = (
             {**planned(run, name), **_deployed(run, name)} for run, name in ((a, one), (b, other))
         )
-        found += _differences(label, of_a, of_b, missing=UNKNOWN)
+        found += differences(label, of_a, of_b, missing=UNKNOWN)
     return found
 
 
