@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.results.analysis.history.change_points import (
-    LEAST_AFTER,
-    LEAST_BEFORE,
-    LEAST_P,
-)
+from weighbridge.results.analysis.history.change_points import RULE
 from weighbridge.results.analysis.history.history import History, RunChange, break_words
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.figures import show_figure, show_p
@@ -56,9 +52,7 @@ def history_page(
         breaks=[break_words(one) for one in history.breaks],
         gone=gone,
         left_out=left_out,
-        least_before=LEAST_BEFORE,
-        least_after=LEAST_AFTER,
-        least_p=f"{LEAST_P:g}",
+        rule=RULE,
     )
 
 

@@ -11,22 +11,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from weighbridge.common.record import Record
 
 OTAVA: Final = "otava"
 """The module, which comes with an extra."""
-LEAST_P: Final = 1e-4
-"""The largest p of a change in one series. It is not corrected for the number of series."""
-LEAST_BEFORE: Final = 5
-"""Runs that a series needs before a change: of fewer, Otava underestimates the scatter."""
-LEAST_AFTER: Final = 2
-"""Runs from a change on: one run may be off by itself."""
-LEAST_RUNS: Final = LEAST_BEFORE + LEAST_AFTER
-"""Comparable runs in which a change can be found."""
-WINDOW: Final = 50
-"""Runs that Otava looks at together: its own default."""
+
+
+class ChangeRule(Record):
+    """How Otava is asked, and which of its answers are told."""
+
+    most_p: PositiveFloat = 1e-4
+    """The largest p of a change in one series."""
+    before: PositiveInt = 5
+    """Figures that are needed before a change, since the last one: of fewer, Otava underestimates
+    the scatter.
+    """
+    after: PositiveInt = 2
+    """Figures from a change on: one run may be off by itself."""
+    window: PositiveInt = 50
+    """Figures that Otava looks at together: its own default."""
+
+    @property
+    def runs(self) -> int:
+        """The least runs in which a change can be found."""
+        return self.before + self.after
+
+
+RULE: Final = ChangeRule()
 
 
 class ChangePoint(Record):
@@ -46,19 +59,19 @@ class ChangePoint(Record):
 
 
 def change_points(
-    values: Sequence[float], least: float, most_p: float = LEAST_P
+    values: Sequence[float], least: float, rule: ChangeRule = RULE
 ) -> tuple[ChangePoint, ...]:
     """The changes of a series of figures above 0, in order.
 
     `least`: a change by less than this share of the smaller side is not told. Raises ImportError
     without the extra.
     """
-    if len(values) < LEAST_RUNS:
+    if len(values) < rule.runs:
         return ()
     from otava.analysis import compute_change_points  # noqa: PLC0415 - an extra, and heavy
 
     found, _ = compute_change_points(
-        list(values), window_len=WINDOW, max_pvalue=most_p, min_magnitude=least
+        list(values), window_len=rule.window, max_pvalue=rule.most_p, min_magnitude=least
     )
     ends = [0, *(int(one.index) for one in found), len(values)]
     return tuple(
@@ -71,5 +84,5 @@ def change_points(
             p=float(one.stats.pvalue),
         )
         for one, start, at, end in zip(found, ends, ends[1:], ends[2:], strict=False)
-        if at - start >= LEAST_BEFORE and end - at >= LEAST_AFTER
+        if at - start >= rule.before and end - at >= rule.after
     )

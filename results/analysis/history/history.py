@@ -22,7 +22,7 @@ from weighbridge.results.analysis.across_runs.guard import (
 )
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.history.change_points import (
-    LEAST_RUNS,
+    RULE,
     ChangePoint,
     change_points,
 )
@@ -170,8 +170,8 @@ class History(Record):
         sure = [one for one in self.changes if one.is_sure]
         if sure:
             return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].text}."
-        if not any(len(one.searched) >= LEAST_RUNS for one in self.series):
-            return f"No change can be found yet: it takes {LEAST_RUNS} comparable runs."
+        if not any(len(one.searched) >= RULE.runs for one in self.series):
+            return f"No change can be found yet: it takes {RULE.runs} comparable runs."
         doubted = f"; {len(self.changes)} provisional" if self.changes else ""
         return f"No change in {among}{doubted}."
 
