@@ -67,7 +67,7 @@ def test_fifty_runs_with_one_planted_step_are_told_rightly() -> None:
     assert (throughput.runs_before, throughput.runs_after) == (30, 20)
     assert history.headline.startswith(
         "1 change in 4 cells of 50 runs; the last: rgw-beast@ceph-16 from day-030 on (2026-01-31): "
-        "throughput −10 % in 1 cell, worse"
+        "throughput −9 % in 1 cell, worse"
     )
 
 
