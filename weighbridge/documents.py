@@ -46,6 +46,8 @@ class HistoryDocument(JsonDocument):
     """What `history` prints."""
 
     document: Literal["history"] = "history"
+    answer: str
+    """What changed last, in one sentence, or that nothing did."""
     history: History
     """Runs, the series of their figures, the changes in them, and where runs are not compared."""
     gone: tuple[str, ...] = ()

@@ -26,6 +26,9 @@ from weighbridge.results.percent import show_percent
 from weighbridge.results.record.resolved import PlannedLayout
 
 DAY: Final = timedelta(days=1)
+WIDTH: Final = 520
+TICKS: Final = 3
+"""So many steps between dates have room."""
 _REACH: Final = 0.12
 """How far the means before and after a change are drawn, as a share of the axis."""
 _CAPTION: Final = (
@@ -83,7 +86,7 @@ def _finding(changes: Sequence[RunChange], metric: MetricKey, runs: int) -> str:
     more = len(changes) - 1
     others = f"; {counted(more, 'more change')}" if more else ""
     doubted = "Provisional: " if last.doubts else ""
-    return (
+    return upper(
         f"{doubted}{name} of {last.about} at {counted(last.workers, 'worker')} on {last.label}: "
         f"{show_percent(last.ratio)} from {last.begun:%Y-%m-%d} on{others}"
     )
@@ -137,6 +140,7 @@ def _panel(
                 ),
             ),
         ),
+        width=WIDTH,
         labels=tuple(_labels(series, frame)),
         head=("Layout", "Run", "Begun (UTC)", metric.unit, "Standing", "Notes"),
         lines=tuple(
@@ -162,6 +166,7 @@ class _Frame:
         span = (last - self.first) / DAY
         margin = 0.03 * span or 0.5
         _, step = nice_top(span or 1.0)
+        step *= 2 if span > TICKS * step else 1
         start_ms = self.first.replace(tzinfo=UTC).timestamp() * 1000
         form = "%H:%M" if span < 2 else "%Y-%m-%d"
         self.scale = AxisScale(

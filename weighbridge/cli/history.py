@@ -90,4 +90,11 @@ def command(
     if pictures:
         draw(figures, out / "charts", partial(print_line, screen))
     if as_json:
-        print_document(HistoryDocument(history=history, gone=kept.gone, left_out=kept.left_out))
+        print_document(
+            HistoryDocument(
+                answer=history.headline,
+                history=history,
+                gone=kept.gone,
+                left_out=kept.left_out,
+            )
+        )
