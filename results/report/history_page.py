@@ -14,12 +14,10 @@ from weighbridge.results.percent import show_percent
 from weighbridge.results.report.page import render, specs_of
 
 CHANGE_HEAD: Final = (
-    *("From run", "Begun (UTC)", "Layout", "Requests", "Workers", "Metric", "Before", "After"),
-    *("Change", "Runs before", "Runs since", "p", "Verdict"),
+    *("From", "Run", "Layout", "Requests", "Workers", "Metric", "Before", "After"),
+    *("Change", "Runs", "p", "Verdict"),
 )
-CHANGE_NUMBERS: Final = frozenset(
-    {"Workers", "Before", "After", "Change", "Runs before", "Runs since", "p"}
-)
+CHANGE_NUMBERS: Final = frozenset({"Workers", "Before", "After", "Change", "p"})
 """Columns of changes that are sorted as numbers."""
 
 
@@ -60,8 +58,8 @@ def change_cells(one: RunChange) -> tuple[str, ...]:
     """The cells of a change, below CHANGE_HEAD."""
     metric = METRICS[one.metric]
     return (
+        f"{one.begun:%Y-%m-%d}",
         one.run,
-        f"{one.begun:%Y-%m-%d %H:%M}",
         one.label,
         one.about,
         str(one.workers),
@@ -69,8 +67,7 @@ def change_cells(one: RunChange) -> tuple[str, ...]:
         f"{show_figure(one.before)} {metric.unit}",
         f"{show_figure(one.after)} {metric.unit}",
         show_percent(one.ratio),
-        str(one.runs_before),
-        str(one.runs_after),
+        f"{one.runs_before} and {one.runs_after}",
         show_p(one.p),
         one.standing,
     )

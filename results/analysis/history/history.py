@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
 from typing import Final, Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -136,18 +135,26 @@ class LayoutChange(Record):
         return _words(self.differs)
 
     @property
+    def brief(self) -> str:
+        """What changed most, in a few words."""
+        most = max(self._told, key=lambda one: abs(one.ratio - 1))
+        what = f"{METRICS[most.metric].name} of {most.about} on {self.label}"
+        return f"{what} {show_percent(most.ratio)} from {self.begun:%Y-%m-%d} on"
+
+    @property
     def text(self) -> str:
         """What changed, in a sentence; the changes one by one are in the table."""
-        sure = [one for one in self.changes if not one.doubts]
-        parts = [
-            _in_cells(metric, list(mine))
-            for metric, mine in groupby(
-                sorted(sure or self.changes, key=lambda one: list(METRICS).index(one.metric)),
-                key=lambda one: one.metric,
-            )
-        ]
-        word = "" if sure else "provisional: "
-        return f"{self.label} from {self.run} on ({self.begun:%Y-%m-%d}): {word}{'; '.join(parts)}"
+        by_metric: dict[MetricKey, list[RunChange]] = {}
+        for one in self._told:
+            by_metric.setdefault(one.metric, []).append(one)
+        words = "; ".join(_in_cells(metric, mine) for metric, mine in by_metric.items())
+        word = "" if self.is_sure else "provisional: "
+        return f"{self.label} from {self.run} on ({self.begun:%Y-%m-%d}): {word}{words}"
+
+    @property
+    def _told(self) -> tuple[RunChange, ...]:
+        """Those that are not provisional, if there are any."""
+        return tuple(one for one in self.changes if not one.doubts) or self.changes
 
 
 class History(Record):
@@ -169,7 +176,7 @@ class History(Record):
         among = f"{counted(self.searched, 'cell')} of {counted(len(self.runs), 'run')}"
         sure = [one for one in self.changes if one.is_sure]
         if sure:
-            return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].text}."
+            return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].brief}."
         if not any(len(one.searched) >= RULE.runs for one in self.series):
             return f"No change can be found yet: it takes {RULE.runs} comparable runs."
         doubted = f"; {len(self.changes)} provisional" if self.changes else ""
@@ -264,8 +271,8 @@ def _by_layout(
 def _in_cells(metric: MetricKey, changes: Sequence[RunChange]) -> str:
     """Such as `throughput +10 % in 4 cells (+8 % to +12 %), better`."""
     ratios = sorted(one.ratio for one in changes)
-    middle = show_percent(ratios[len(ratios) // 2])
-    ends = f" ({show_percent(ratios[0])} to {show_percent(ratios[-1])})" if len(ratios) > 1 else ""
+    low, middle, high = (show_percent(ratios[at]) for at in (0, len(ratios) // 2, -1))
+    ends = f" ({low} to {high})" if low != high else ""
     ways = " and ".join(sorted({one.direction for one in changes}))
     return f"{METRICS[metric].name} {middle} in {counted(len(changes), 'cell')}{ends}, {ways}"
 

@@ -58,8 +58,9 @@ def test_fifty_runs_with_one_planted_step_of_10_percent_are_told_rightly(
 def test_a_step_is_told_in_table_page_data_and_database(runs: Path, run_cli: RunCli) -> None:
     code, out, err = run_cli("history", "--no-charts")
     assert (code, err) == (0, "")
+    assert out.startswith("1 change in 2 cells of 18 runs; the last: p90 of 1 MB reads on ")
     said = "rgw-beast@none-0 from day-012 on (2026-01-13): throughput −3"
-    assert out.startswith(f"1 change in 2 cells of 18 runs; the last: {said}")
+    assert said in out
     folder = Path("history")
     page = (folder / "history.html").read_text()
     assert said in page

@@ -65,9 +65,12 @@ def test_fifty_runs_with_one_planted_step_are_told_rightly() -> None:
     assert throughput.previous == "day-029"
     assert throughput.ratio == pytest.approx(0.9, abs=0.02)
     assert (throughput.runs_before, throughput.runs_after) == (30, 20)
-    assert history.headline.startswith(
-        "1 change in 4 cells of 50 runs; the last: rgw-beast@ceph-16 from day-030 on (2026-01-31): "
-        "throughput −9 % in 1 cell, worse"
+    assert change.text == (
+        "rgw-beast@ceph-16 from day-030 on (2026-01-31): throughput −9 % in 1 cell, worse"
+    )
+    assert history.headline == (
+        "1 change in 4 cells of 50 runs; the last: throughput of 64 kB reads on rgw-beast@ceph-16 "
+        "−9 % from 2026-01-31 on."
     )
 
 
