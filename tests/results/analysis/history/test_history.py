@@ -262,6 +262,9 @@ def test_series_are_searched_as_otava_does_and_short_sides_are_left_out() -> Non
     assert found.p < 1e-9
     assert change_points([*level, *([50.0] * (RULE.after - 1))], 0.05) == ()
     assert len(change_points([*level, *([50.0] * RULE.after)], 0.05)) == 1
+    halved = [value / 2 for value in level]
+    assert change_points([*level[: RULE.before - 1], *halved], 0.05) == ()
+    assert len(change_points([*level[: RULE.before], *halved], 0.05)) == 1
     assert change_points([1.0] * 50, 0.05) == ()
     assert change_points([], 0.05) == ()
     assert not any(math.isnan(one.p) for one in change_points([*level, *level], 0.0))
