@@ -22,7 +22,11 @@ def runs_page(summary: RunsSummary, maps: Sequence[Figure]) -> str:
         manifest=summary.b.manifest,
         headline=summary.headline,
         counts=verdict_words(comparison),
-        over_all=[one.text for one in comparison.effects if one.workers is None],
+        over_all=[
+            one.text
+            for one in comparison.effects
+            if one.workers is None and one.text not in summary.verdict.details
+        ],
         comparison=comparison,
         maps=maps,
         effect_head=EFFECT_HEAD,
