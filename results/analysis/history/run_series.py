@@ -29,6 +29,8 @@ Standing = Literal["sure", "provisional", "not comparable"]
 """`provisional`: a mild doubt touches the figure. `not comparable`: a grave one does, or it is not
 valid, not steady, or unknown.
 """
+LARGEST: Final = 1e100
+"""No gateway has such figures: their squares would overflow."""
 PLANNED: Final = "layout"
 """The kind of fact of what was planned of a layout: release, places and settings."""
 
@@ -58,7 +60,8 @@ class HistoryPoint(Record):
     @property
     def searched(self) -> bool:
         """Whether it is among the figures in which changes are searched."""
-        return self.standing != "not comparable" and bool(self.figure.value)
+        value = self.figure.value or 0
+        return self.standing != "not comparable" and 1 / LARGEST < value < LARGEST
 
 
 class RunSeries(Record):

@@ -247,6 +247,12 @@ def test_what_changed_with_a_change_is_named() -> None:
     assert change.differs_words == "weighbridge: 0.1 before, 0.2 now"
 
 
+@pytest.mark.parametrize("rate", [1e-200, 1e200])
+def test_a_figure_that_no_gateway_has_is_not_searched(rate: float) -> None:
+    runs = [*stepped(30, 20, 0.8), made_run(30, {"rgw-beast": rate})]
+    assert told(history_of(runs)) == told(history_of(runs[:-1])) != []
+
+
 def test_a_run_without_a_time_is_refused() -> None:
     (run,) = quiet(1)
     manifest = run.manifest.model_copy(update={"created_at": "soon"})
