@@ -11,7 +11,7 @@ from weighbridge.results.charts.panels import Figure
 from weighbridge.results.figures import show_figure, show_p
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
-from weighbridge.results.report.page import render, specs_of
+from weighbridge.results.report.page import render
 
 CHANGE_HEAD: Final = (
     *("From", "Run", "Layout", "Requests", "Workers", "Metric", "Before", "After"),
@@ -36,10 +36,11 @@ def history_page(
     """
     return render(
         "history.html.j2",
-        specs_of(figures),
+        figures,
+        figures[0].layouts if figures else (),
         history=history,
         version=version,
-        figures=figures,
+        drawn=figures,
         change_head=CHANGE_HEAD,
         change_numbers=CHANGE_NUMBERS,
         changes=[

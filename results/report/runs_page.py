@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
 from weighbridge.results.analysis.sentence import verdict_words
 from weighbridge.results.charts.panels import Figure
-from weighbridge.results.report.page import render, specs_of
+from weighbridge.results.report.page import render
 from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
@@ -17,7 +17,7 @@ def runs_page(summary: RunsSummary, maps: Sequence[Figure]) -> str:
     comparison = summary.comparison
     return render(
         "runs.html.j2",
-        specs_of(maps),
+        maps,
         summary=summary,
         manifest=summary.b.manifest,
         headline=summary.headline,
