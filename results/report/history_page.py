@@ -48,7 +48,7 @@ def history_page(
             for each in history.changes
             for one in each.changes
         ],
-        breaks=[break_words(one) for one in history.breaks],
+        breaks=break_words(history.breaks),
         gone=gone,
         left_out=left_out,
         rule=RULE,

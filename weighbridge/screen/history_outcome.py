@@ -32,8 +32,8 @@ def print_history(
         print_line(console, f"• {one.text}.")
         if one.differs_words:
             print_line(console, f"  Changed with it: {one.differs_words}.", "dim")
-    for each in history.breaks:
-        print_line(console, f"{break_words(each)}.", "dim")
+    for text in break_words(history.breaks):
+        print_line(console, f"{text}.", "dim")
     if gone:
         are = "is" if len(gone) == 1 else "are"
         words = f"{counted(len(gone), 'run')} {are} kept as judged; not in the folders read."

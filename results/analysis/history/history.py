@@ -36,7 +36,7 @@ from weighbridge.results.analysis.history.run_series import (
 )
 from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.doubt import Doubt, doubt_brief
-from weighbridge.results.figures import counted, show_figure, show_p
+from weighbridge.results.figures import counted, listed, show_figure, show_p
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.percent import show_percent
 from weighbridge.suites import Api, DriverName, Operation
@@ -286,10 +286,24 @@ def _words(differs: Sequence[Difference]) -> str:
     return "; ".join([*shown, *([f"{more} more"] if more else [])])
 
 
-def break_words(one: SeriesBreak) -> str:
-    """From when on runs are not compared with those before, and why, in a sentence."""
-    why = _words(one.differs) or one.hosts or "they differ"
-    return (
-        f"{label_of(one.layout, one.release)}, {one.workload} of {one.suite}: runs from {one.run} "
-        f"on are not compared with those before: {why}"
+def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
+    """From when on runs are not compared with those before, and why: a sentence for each run and
+    reason.
+    """
+    found: dict[tuple[str, str, str], list[SeriesBreak]] = {}
+    for one in breaks:
+        why = _words(one.differs) or one.hosts or "they differ"
+        found.setdefault((one.run, one.suite, why), []).append(one)
+    return tuple(
+        f"{listed(_labels(mine))}, {listed(_workloads(mine))} of {suite}: runs from {run} on are "
+        f"not compared with those before: {why}"
+        for (run, suite, why), mine in found.items()
     )
+
+
+def _labels(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(label_of(one.layout, one.release) for one in breaks))
+
+
+def _workloads(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.workload for one in breaks))

@@ -192,9 +192,25 @@ def test_a_change_is_told_only_among_comparable_runs(changed: dict[str, object],
     assert told(history) == []
     (broken,) = history.breaks
     assert (broken.run, broken.layout) == ("day-020", "rgw-beast")
-    assert why in break_words(broken)
+    (words,) = break_words(history.breaks)
+    assert words.startswith("rgw-beast@ceph-1")
+    assert why in words
     throughput = [one for one in history.series if one.metric == "throughput"]
     assert [(one.group, len(one.points)) for one in throughput] == [(1, 20), (2, 10)]
+
+
+def test_what_parts_runs_of_several_layouts_is_said_once() -> None:
+    runs = [
+        made_run(day, {"rgw-beast": 1000, "rgw-haproxy": 900}, seed=int(day >= 1))
+        for day in range(2)
+    ]
+    history = history_of(runs)
+    assert len(history.breaks) == 2
+    (words,) = break_words(history.breaks)
+    assert words == (
+        "rgw-beast@ceph-16 and rgw-haproxy@ceph-16, small-read of made-up: runs from day-001 on "
+        "are not compared with those before: seed: 0 before, 1 now"
+    )
 
 
 def test_runs_that_differ_in_a_fact_can_be_compared_despite_it() -> None:
@@ -227,7 +243,7 @@ def test_runs_on_slower_hosts_are_a_series_of_their_own() -> None:
     ]
     history = history_of(runs)
     assert told(history) == []
-    assert "hosts differ: CPU of gateway-1 gave 300 events/s" in break_words(history.breaks[0])
+    assert "hosts differ: CPU of gateway-1 gave 300 events/s" in break_words(history.breaks)[0]
     same = [attested(run, 1000) for run in stepped(30, 20, 0.5)]
     assert len(told(history_of(same))) == 2
 
