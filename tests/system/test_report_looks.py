@@ -19,6 +19,7 @@ from selenium.webdriver.common.keys import Keys
 
 from browsing import browsing, drawn, opened
 from fake_run import WORKLOADS, StepFaults, fake_run
+from fake_tuning import fake_tuning
 from weighbridge.results import derive
 
 pytestmark = pytest.mark.system
@@ -44,6 +45,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
     with browsing(tmp_path_factory.mktemp("profile")) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def tuning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = derive(fake_tuning(tmp_path_factory.mktemp("tunings")).folder, pictures=False).report
+    assert page is not None
+    return page
 
 
 def seen_at(browser: webdriver.Chrome, width: int, look: str = "light") -> None:
@@ -76,10 +84,20 @@ def test_no_text_is_cut_off_or_lies_on_another_and_everybody_can_read_it(
     axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text()
     browser.execute_script(axe)
     checked: dict[str, Any] = browser.execute_async_script(
-        "axe.run({exclude: [['svg.marks'], ['.cell']]}).then(arguments[arguments.length - 1])"
+        """axe.run({exclude: [["svg.marks"], [".cell"]]}, {resultTypes: ["violations"]})
+        .then(arguments[arguments.length - 1])"""
     )
     assert len(checked["passes"]) > 20
     assert [(one["id"], one["nodes"][0]["html"]) for one in checked["violations"]] == []
+
+
+def test_neither_is_any_text_of_a_tuning(browser: webdriver.Chrome, tuning: Path) -> None:
+    for width in (1400, 400):
+        seen_at(browser, width)
+        opened(browser, tuning)
+        found = browser.execute_script(LAYOUT)
+        assert found.pop("texts") > 500
+        assert found == {"outside": [], "clipped": [], "over": []}, width
 
 
 def test_on_paper_all_words_are_on_their_page_and_beside_each_other(
