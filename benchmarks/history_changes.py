@@ -13,7 +13,7 @@ Columns: false changes that are told at any time in 100 quiet runs, in all 12 se
 worse within one run of its place: in any cell after 3 runs (target: 90) and after 10, and the share
 of cells after 3.
 
-    python -m benchmarks.history_changes [--histories 20] [--scatter 0.03]
+    python -m benchmarks.history_changes [--histories 10] [--scatter 0.03]
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--histories", type=int, default=20, help="quiet ones of each line")
+    parser.add_argument("--histories", type=int, default=10, help="quiet ones of each line")
     parser.add_argument("--scatter", type=float, choices=SCATTERS, help="only this line")
     given = parser.parse_args()
     began_s = time.monotonic()
