@@ -150,6 +150,7 @@ def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
     [
         ("duckdb", ["sql", "select 1", str(ROOT / "tests" / "data" / "early-run")], "sql"),
         ("pptx", ["slides", "."], "slides"),
+        ("otava", ["history", str(ROOT / "tests" / "data" / "early-run")], "history"),
         ("asyncssh", ["doctor", "--hardware", "ssh-example"], "hosts"),
     ],
 )
