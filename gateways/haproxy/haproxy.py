@@ -18,6 +18,7 @@ from weighbridge.gateways.file_grammar import FileGrammar, Reading
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.sizing import Role, Sized
 
 PATH = "/etc/haproxy/haproxy.cfg"
 SOCKET = "/run/haproxy-stats.sock"
@@ -98,6 +99,14 @@ class Haproxy(Front):
         self.settings = settings
         self.port = settings.port
         self.health_path = settings.health_path or behind.health_path
+
+    @classmethod
+    def by_size(cls, host: Role) -> tuple[Sized, ...]:
+        """See Front. More than 64 threads need groups of them, which releases before 2.7 lack."""
+        return (
+            host.processes("threads", most=64),
+            host.waiting("maxconn", per_cpu=1024, least=4096),
+        )
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """See Front. Good for HAProxy 2.2 and later."""
