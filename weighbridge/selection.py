@@ -201,8 +201,8 @@ def size_remark(hardware: Hardware) -> str:
         return ""
     return (
         f"the size of {', '.join(names)} is not known until they are asked: settings that follow "
-        "it are those of hosts with one CPU here. Write `machine: {cpus: 40, memory: 384GiB}` below "
-        "each; `weighbridge doctor --hardware FILE` shows it"
+        "it are those of hosts with one CPU here. Write `machine: {cpus: 40, memory: 384GiB}` "
+        "below each; `weighbridge doctor --hardware FILE` shows it"
     )
 
 

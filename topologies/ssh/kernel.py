@@ -76,8 +76,8 @@ def faults(shell: Shell, hardware: Hardware, state: KernelState) -> tuple[str, .
     if machine is not None and (machine.cpus > state.cpus or machine.memory > state.memory_bytes):
         found.append(
             f"{where}: it has {state.cpus} CPUs and {show_bytes(state.memory_bytes)} of memory, "
-            f"not {machine.cpus} and {show_bytes(machine.memory)}, as hardware {hardware.name!r} says: "
-            "leave `machine` out, and it is asked"
+            f"not {machine.cpus} and {show_bytes(machine.memory)} as hardware {hardware.name!r} "
+            "says: leave `machine` out, and it is asked"
         )
     unknown = [name for name, value in state.sysctls.items() if value is None]
     if unknown:
