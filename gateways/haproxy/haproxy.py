@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypedDict
 
+from weighbridge.common.address import host_port
 from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, UsageError
@@ -133,7 +134,7 @@ class Haproxy(Front):
                 f"timeout queue {_ms(wait.queue)}",
             ],
             "frontend": [
-                f"bind {address}:{settings.port}{_TLS if settings.tls else ''}",
+                f"bind {host_port(address, settings.port)}{_TLS if settings.tls else ''}",
                 *(["http-request set-header X-Forwarded-Proto https"] if settings.tls else []),
                 "default_backend gateways",
             ],
@@ -142,7 +143,7 @@ class Haproxy(Front):
                 f"option httpchk GET {self.health_path}",
                 "http-check expect status 200",
                 f"default-server check inter {_ms(settings.health_interval)} {_FALL_AND_RISE}",
-                *(f"server {one.name} {one.address}:{one.port}" for one in backends),
+                *(f"server {one.name} {host_port(one.address, one.port)}" for one in backends),
             ],
         }
         names = {"frontend": "frontend clients", "backend": "backend gateways"}
