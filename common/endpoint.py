@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_serializer, model_validator
 
+from weighbridge.common.address import bracketed, host_port
 from weighbridge.common.record import Record
 
 ObjectApi = Literal["swift", "s3"]
@@ -24,7 +25,8 @@ def base_url(address: str, port: int, *, tls: bool = False) -> str:
     The scheme's default port is left out: some clients sign a Host header without it.
     """
     scheme = "https" if tls else "http"
-    return f"{scheme}://{address}" + ("" if port == USUAL_PORTS[scheme] else f":{port}")
+    place = bracketed(address) if port == USUAL_PORTS[scheme] else host_port(address, port)
+    return f"{scheme}://{place}"
 
 
 Spread = Literal["per-worker", "round-robin"]

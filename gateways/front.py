@@ -26,6 +26,7 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.sizing import Role, Sized, Sizes
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ class Front(ABC):
     def wants_fastcgi(self) -> bool:
         """Whether it speaks FastCGI to daemons that do."""
         return False
+
+    @classmethod
+    def by_size(cls, host: Role) -> tuple[Sized, ...]:
+        """Its settings that follow the size of its host, by the rule of `gateways.sizing`."""
+        return ()
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
         """Further ports that it uses on its host, each with the user's name, for messages."""
@@ -259,6 +265,14 @@ def front_url(
         return None
     own = settings.of_front(place.front_name)
     return base_url(sites[place.front].address, own.port, tls=own.tls)
+
+
+def front_by_size(place: FrontedPlacement, sizes: Sizes) -> tuple[Sized, ...]:
+    """The settings of the front that follow the size of its host; none without one."""
+    if place.front is None or place.front_name is None:
+        return ()
+    found = FRONTS[place.front_name].by_size(Role([place.front], sizes))
+    return tuple(one.below(place.front_name) for one in found)
 
 
 def front_parts(place: FrontedPlacement) -> tuple[Part, ...]:

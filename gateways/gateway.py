@@ -25,6 +25,7 @@ from weighbridge.gateways.daemon import Daemon, start
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.sizing import Sized, Sizes
 from weighbridge.gateways.tolerance import Tolerance
 
 Say = Callable[[str], None]
@@ -254,6 +255,10 @@ class Gateway(ABC):
     def compresses(self) -> str:
         """The algorithm by which it compresses objects; empty without."""
         return ""
+
+    def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
+        """Its settings that follow the size of hosts, by the rule of `gateways.sizing`."""
+        return ()
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         """Why hosts with so many disks cannot be its own, beyond what `needs` says of each."""

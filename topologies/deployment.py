@@ -91,6 +91,7 @@ class Deployment:
         self.label = hosts.deployment
         self.layout = planned.layout
         self.hardware = hardware
+        self.sizing = planned.sizing
         self.hosts: Mapping[str, Host] = hosts.hosts
         self.running_gateway = running_gateway
         self.took_s = took_s
@@ -129,7 +130,9 @@ class Deployment:
             for one in self.endpoints
             if one.spread_words
         }
-        return {**self._hosts.facts(), **self.running_gateway.facts, **spread, "tuned": tuned}
+        sized = {f"by size: {one.key}": f"{one.shown} ({one.why})" for one in self.sizing}
+        facts = {**self._hosts.facts(), **self.running_gateway.facts}
+        return {**facts, **spread, **sized, "tuned": tuned}
 
     def may_change(self, planned: Planned, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this layout; changes nothing."""
@@ -151,6 +154,7 @@ class Deployment:
         finally:
             self._hosts.limit()
         self.layout = planned.layout
+        self.sizing = planned.sizing
         return done
 
     @contextmanager

@@ -19,9 +19,11 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.gateways.config_text import option_value
 from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.gateways.sizing import HostSize
 from weighbridge.topologies.disk_models import AnyDiskModel
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
+from weighbridge.topologies.real_host import MachineSize, Reach, SshAccess
 from weighbridge.topologies.sysctls import STUDY_2014
 
 HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
@@ -83,44 +85,6 @@ class Nic(Record):
         return self
 
 
-_JUMP_HOST = r"([a-z_][a-z0-9_.-]*@)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9][A-Za-z0-9._-]*)(:\d{1,5})?"
-JumpHost = Annotated[str, Field(pattern=f"^{_JUMP_HOST}$")]
-
-
-class Reach(Record):
-    """How to reach one real host, where it differs from the hardware's `SshAccess`."""
-
-    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")] | None = None
-    """Name or address; None: the host's `address`."""
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Port of its sshd."""
-    user: str | None = None
-    """Whom to log in as."""
-    jump: JumpHost | None = None
-    """The host through which it is reached: `[USER@]HOST[:PORT]`."""
-
-
-class SshAccess(Record):
-    """How to reach real hosts, and where to put files there; `~` is of the command's user."""
-
-    user: str = "root"
-    """Needs sudo without a password unless it is root."""
-    port: Annotated[int, Field(ge=1, le=65535)] = 22
-    """Port of sshd."""
-    key: str | None = None
-    """File of the private key; None: ssh-agent's keys, else the files that ssh itself tries. Its
-    passphrase, if it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE.
-    """
-    jump: JumpHost | None = None
-    """The host through which all others are reached: `[USER@]HOST[:PORT]`; None: directly."""
-    known_hosts: str = "~/.ssh/known_hosts"
-    """The known host keys; a host with no key or another key there is refused."""
-    folder: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/opt/weighbridge"
-    """Holds all that deployments put on a host, except changes by `sysctl` and `network`."""
-    python: str = "python3"
-    """Python 3.9 or later; on clients 3.11 or later."""
-
-
 class HostSpec(Record):
     """Limits of one host. None: not limited."""
 
@@ -138,6 +102,10 @@ class HostSpec(Record):
     """For a real host: its address on the network between hosts, where services listen."""
     ssh: Reach | None = None
     """For a real host: how to log in, where that differs from the hardware's `ssh`."""
+    machine: MachineSize | None = None
+    """For a real host: its CPUs and memory, from which settings follow. None: it is asked before
+    anything is started.
+    """
 
     @property
     def own_cpus(self) -> tuple[int, ...]:
@@ -148,6 +116,15 @@ class HostSpec(Record):
     def most_cpus(self) -> float | None:
         """How much CPU it has: its quota, else the CPUs of its own. None: not limited."""
         return self.cpus if self.cpuset is None or self.cpus is not None else len(self.own_cpus)
+
+    @property
+    def size(self) -> HostSize:
+        """What it has for services: its limits, or all of its machine."""
+        cpus, memory = self.most_cpus, self.memory
+        if self.machine is not None:
+            cpus = min(cpus or self.machine.cpus, self.machine.cpus)
+            memory = min(memory or self.machine.memory, self.machine.memory)
+        return HostSize(cpus=cpus, memory_bytes=memory, disks=len(self.disks))
 
 
 class Network(Record):
@@ -211,6 +188,11 @@ class Hardware(Record):
         return self.of.sites(self)
 
     @property
+    def sizes(self) -> Mapping[str, HostSize]:
+        """What each host has for services, by host name."""
+        return {name: spec.size for name, spec in self.hosts.items()}
+
+    @property
     def access(self) -> SshAccess:
         """How to reach real hosts, also if the file does not say."""
         return self.ssh or SshAccess()
@@ -244,7 +226,7 @@ class Hardware(Record):
             if real and spec.address is None:
                 message = f"host {name!r} needs the address of its NIC on the network between hosts"
                 yield ("hosts", name), message
-            for key in ("address", "ssh"):
+            for key in ("address", "ssh", "machine"):
                 if not real and getattr(spec, key) is not None:
                     yield ("hosts", name, key), only_real
             if not self.of.contained and spec.nic is not None and spec.nic.delay:
@@ -378,6 +360,13 @@ class HostKind(ABC):
     @abstractmethod
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
         """Addresses and disks that the hosts would have, to render a layout that does not run."""
+
+    def sized(self, hardware: Hardware) -> Hardware:
+        """The hardware with the size of hosts that only they know, asked of them.
+
+        Raises TargetError.
+        """
+        return hardware
 
     def build(self, asked: Sequence[HostsRequest], say: Say) -> None:  # noqa: B027 - most kinds have no images
         """Build what `prepared` of these requests would build one after the other.

@@ -16,6 +16,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.paths import expanded, is_file
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import STORES, Gateway, Unfit
+from weighbridge.gateways.sizing import Sized, left_open, with_sizes
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.reference import Reference, path_of, slug
@@ -28,6 +29,8 @@ class Planned:
     layout: Layout
     gateway: Gateway
     text: str
+    sizing: tuple[Sized, ...] = ()
+    """The gateway's settings that are not the layout's own, but follow the size of its hosts."""
 
 
 def shipped_layouts() -> Mapping[str, Path]:
@@ -82,6 +85,17 @@ def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
     hosts = expanded(access.known_hosts)
     if "known_hosts" in access.model_fields_set and not is_file(hosts):
         yield "known_hosts", f"there is no file {hosts}: make it with ssh-keyscan, then check it"
+
+
+def unsized(hardware: Hardware) -> tuple[str, ...]:
+    """Real hosts but clients of which the file does not say the size."""
+    if not hardware.of.by_ssh:
+        return ()
+    return tuple(
+        name
+        for name, size in hardware.sizes.items()
+        if name not in hardware.clients and (size.cpus is None or size.memory_bytes is None)
+    )
 
 
 def load_layout(path: Path, hardware: Hardware, reference: Reference | None = None) -> Planned:
@@ -204,13 +218,15 @@ def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
         raise DocumentError(sorted(faults, key=lambda fault: (fault.line, fault.column)))
     try:
         gateway = kind(layout.release, place, settings)
+        sizing = left_open(settings, gateway.by_size(hardware.sizes))
+        gateway = kind(layout.release, place, with_sizes(settings, sizing))
     except ValueError as error:
         at = error.at if isinstance(error, Unfit) else ("place",)
         raise DocumentError([document.fault_at(at, str(error))]) from error
     faults = _misplaced(document, layout, gateway, hardware)
     if faults:
         raise DocumentError(faults)
-    return Planned(layout, gateway, "\n".join(document.lines) + "\n")
+    return Planned(layout, gateway, "\n".join(document.lines) + "\n", sizing)
 
 
 def _part(
@@ -243,9 +259,9 @@ def _misplaced(
         elif len(spec.disks) < need.disks:
             message = f"{roles} needs {need.disks} disk(s); host {name!r} of {known} has "
             message += str(len(spec.disks))
-        elif spec.memory is not None and spec.memory < need.memory_bytes:
+        elif (has := spec.size.memory_bytes) is not None and has < need.memory_bytes:
             message = f"{roles} may take {show_bytes(need.memory_bytes)} of memory; host {name!r} "
-            message += f"of {known} has {show_bytes(spec.memory)}"
+            message += f"of {known} has {show_bytes(has)}"
         else:
             continue
         path = _path_of(layout.place, name) or ()

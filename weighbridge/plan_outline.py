@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
@@ -14,9 +15,12 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
+from weighbridge.gateways.sizing import Sized
 from weighbridge.results.figures import UNKNOWN, counted
 from weighbridge.screen.terminal import new_table, print_line
+from weighbridge.selection import size_remark
 from weighbridge.spread import RepeatScatter
+from weighbridge.topologies.loader import Planned
 
 
 class OutlinedLayout(Record):
@@ -28,6 +32,17 @@ class OutlinedLayout(Record):
     release: str
     control_of: str | None = None
     """The layout that it is an A/A control of."""
+
+
+class OutlinedSetting(Record):
+    """A setting of some layouts that follows the size of the hosts."""
+
+    key: str
+    value: str
+    """As layout files have it."""
+    why: str
+    """How it follows, with the figures."""
+    layouts: tuple[str, ...]
 
 
 class OutlinedWorkload(Record):
@@ -56,6 +71,10 @@ class PlanOutline(JsonDocument):
     suite: str
     hardware: str
     layouts: tuple[OutlinedLayout, ...]
+    by_size: tuple[OutlinedSetting, ...]
+    """What follows the size of the hosts."""
+    size_remark: str
+    """What to know of it; empty: nothing."""
     workloads: tuple[OutlinedWorkload, ...]
     repeats: PositiveInt
     deployments: PositiveInt
@@ -68,8 +87,12 @@ class PlanOutline(JsonDocument):
     """What it could claim, in a sentence."""
 
 
-def outline(plan: Plan, spread: RepeatScatter) -> PlanOutline:
-    """The outline of a plan; `spread`: how far repeats scatter here."""
+def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> PlanOutline:
+    """The outline of a plan of these layouts; `spread`: how far repeats scatter here."""
+    sized: dict[Sized, list[str]] = {}
+    for layout in planned:
+        for setting in layout.sizing:
+            sized.setdefault(setting, []).append(layout.layout.name)
     ways = {(way.driver, way.api, way.layer): way for ways in plan.passes.values() for way in ways}
     return PlanOutline(
         suite=plan.suite.name,
@@ -84,6 +107,11 @@ def outline(plan: Plan, spread: RepeatScatter) -> PlanOutline:
             )
             for one in plan.layouts
         ),
+        by_size=tuple(
+            OutlinedSetting(key=one.key, value=one.shown, why=one.why, layouts=tuple(names))
+            for one, names in sized.items()
+        ),
+        size_remark=size_remark(plan.hardware) if sized else "",
         workloads=tuple(
             OutlinedWorkload(
                 name=one.name,
@@ -110,6 +138,7 @@ def outline(plan: Plan, spread: RepeatScatter) -> PlanOutline:
 
 def print_plan(found: PlanOutline, screen: Console) -> None:
     """Print an outline."""
+    controls = {one.name for one in found.layouts if one.control_of is not None}
     table = new_table("layout", "gateway", "release", "what it is")
     for layout in found.layouts:
         about = layout.about
@@ -117,21 +146,29 @@ def print_plan(found: PlanOutline, screen: Console) -> None:
             about = f"A/A control of {layout.control_of}"
         table.add_row(*map(escape, (layout.name, layout.gateway, layout.release, about)))
     screen.print(table)
+    if found.by_size:
+        table = new_table("by the size of hosts", "value", "why", "layouts")
+        for one in found.by_size:
+            names = [name for name in one.layouts if name not in controls]
+            table.add_row(*map(escape, (one.key, one.value, one.why, ", ".join(names))))
+        screen.print(table)
+    if found.size_remark:
+        print_line(screen, found.size_remark)
     right = ("size", "objects", "workers", "warm-up", "window")
     table = new_table("workload", "by", "operations", *right, right=right)
-    for one in found.workloads:
-        operations = ", ".join(one.operations)
-        if len(one.operations) > 1:
-            operations = ", ".join(f"{name} {weight:g}" for name, weight in one.operations.items())
+    for load in found.workloads:
+        operations = ", ".join(load.operations)
+        if len(load.operations) > 1:
+            operations = ", ".join(f"{name} {weight:g}" for name, weight in load.operations.items())
         table.add_row(
-            escape(one.name),
-            f"{one.driver}, {one.layer or one.api}",
+            escape(load.name),
+            f"{load.driver}, {load.layer or load.api}",
             operations,
-            show_bytes(one.object_size_bytes),
-            f"{one.objects:,}" if one.objects else UNKNOWN,
-            " ".join(map(str, one.workers)),
-            f"{one.warmup_s:g} s",
-            f"{one.window_s:g} s",
+            show_bytes(load.object_size_bytes),
+            f"{load.objects:,}" if load.objects else UNKNOWN,
+            " ".join(map(str, load.workers)),
+            f"{load.warmup_s:g} s",
+            f"{load.window_s:g} s",
         )
     screen.print(table)
     print_line(

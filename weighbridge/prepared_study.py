@@ -75,11 +75,13 @@ def prepare(
     repeats: int | None = None,
     driver: str | None = None,
     despite: Sequence[str] = (),
+    ask: bool = False,
 ) -> PreparedStudy:
     """The study of a name or file, ready to run; `only`: these variants, without the others.
 
     `driver` replays its gateways instead of the suite's; `despite` names what the study's hosts had
-    and these need not have. Raises UsageError, or DocumentError with the faults of all variants.
+    and these need not have; `ask`: real hosts are asked their size. Raises UsageError, or
+    DocumentError with the faults of all variants; TargetError for hosts that do not answer.
     """
     path = loader.find(name)
     document, study = loader.load(path)
@@ -93,6 +95,8 @@ def prepare(
     hosts = _hardware(study, scale, hardware or chosen.hardware)
     ends = {one.name: study.common + _settings(chosen, one) for one in variants}
     planned = _layouts(document, variants, ends, hosts)
+    if ask and (known := hosts.of.sized(hosts)) is not hosts:
+        hosts, planned = known, _layouts(document, variants, ends, known)
     lacking = refuse_unmet(study, scale, hosts, planned, despite)
     suite = loader.suite_of(study, scale).changed(repeats=repeats, driver=driver)
     return PreparedStudy(

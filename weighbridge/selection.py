@@ -178,6 +178,34 @@ def select(
     return Selection(chosen, text, hosts, tuple(planned))
 
 
+def on_sized_hosts(
+    layouts: Sequence[Planned], hardware: Hardware
+) -> tuple[Hardware, tuple[Planned, ...]]:
+    """The hardware with the size of all hosts, real ones asked, and its layouts by these sizes.
+
+    Raises TargetError naming hosts that did not answer, DocumentError where a layout does not fit.
+    """
+    known = hardware.of.sized(hardware)
+    if known is hardware:
+        return hardware, tuple(layouts)
+    found = [loader.checked_again(one.layout, known, hardware.name) for one in layouts]
+    return known, tuple(
+        replace(new, text=old.text) for new, old in zip(found, layouts, strict=True)
+    )
+
+
+def size_remark(hardware: Hardware) -> str:
+    """What to know of settings shown for real hosts of unknown size; empty: it is known."""
+    names = loader.unsized(hardware)
+    if not names:
+        return ""
+    return (
+        f"the size of {', '.join(names)} is not known until they are asked: settings that follow "
+        "it are those of hosts with one CPU here. Write `machine: {cpus: 40, memory: 384GiB}` "
+        "below each; `weighbridge doctor --hardware FILE` shows it"
+    )
+
+
 def _tried(read: Callable[[], Read], refused: list[UsageError]) -> Read | None:
     """What is read; None if it is refused, which is added to `refused`."""
     try:

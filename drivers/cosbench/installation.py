@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+from weighbridge.common.address import host_port
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.cosbench import installation_java, installation_start
 from weighbridge.drivers.cosbench.installation_java import Java
@@ -351,8 +352,7 @@ class Installation:
         return any(STUCK.search(log.read_bytes()) is not None for log in logs if log.exists())
 
     def _url(self, name: str) -> str:
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"http://{host}:{self.ports[name]}/{name}"
+        return f"http://{host_port(self.address, self.ports[name])}/{name}"
 
     @property
     def _profile(self) -> Path:

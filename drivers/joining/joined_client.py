@@ -21,6 +21,7 @@ import zmq
 from pydantic import ValidationError
 from zmq.utils.monitor import recv_monitor_message
 
+from weighbridge.common.address import host_port
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.drivers.joining.messages import (
@@ -40,7 +41,6 @@ from weighbridge.drivers.joining.messages import (
     Stop,
     Welcome,
 )
-from weighbridge.drivers.joining.settings import bracketed
 from weighbridge.drivers.joining.token import Token
 
 SILENCE_S: Final = 10.0
@@ -70,7 +70,7 @@ class Place:
     port: int
 
     def __str__(self) -> str:
-        return f"{bracketed(self.host)}:{self.port}"
+        return host_port(self.host, self.port)
 
 
 class Membership:

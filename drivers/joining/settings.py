@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import click
 from pydantic import Field
 
+from weighbridge.common.address import host_port
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import parse_seconds
 from weighbridge.common.record import Record
@@ -39,7 +40,7 @@ class JoinSettings(Record):
     @property
     def place(self) -> str:
         """Address and port as a client gives them."""
-        return f"{bracketed(self.address)}:{self.port}"
+        return host_port(self.address, self.port)
 
     @property
     def locusts_port(self) -> int:
@@ -71,11 +72,6 @@ OPTIONS: Final = (
         help=f"How long to wait for clients that join (default: {WAIT}).",
     ),
 )
-
-
-def bracketed(address: str) -> str:
-    """An address as it is written before a port."""
-    return f"[{address}]" if ":" in address else address
 
 
 def join_settings(given: Mapping[str, object]) -> JoinSettings | None:

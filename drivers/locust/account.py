@@ -17,11 +17,12 @@ from typing import Final
 from urllib.parse import quote
 
 from weighbridge.common import http_body, plain_xml
+from weighbridge.common.address import bracketed, host_port
 from weighbridge.common.credential import redacted
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import signed_headers
-from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of, bracketed
+from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of
 from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.protocol import Ring, Setup
 
@@ -100,7 +101,7 @@ class Account:
     def url(self) -> str:
         """S3's endpoint, or Swift's storage URL."""
         scheme = "https" if self.tls else "http"
-        return f"{scheme}://{bracketed(self.host)}:{self.port}{self.base_path}"
+        return f"{scheme}://{host_port(self.host, self.port)}{self.base_path}"
 
     @property
     def renewable(self) -> bool:
@@ -113,13 +114,13 @@ class Account:
             host, port = self.host, self.port
             found = addresses_of(host, port)
             return tuple(
-                EnginePlace(f"{bracketed(one)}:{port}", host, port, one)
+                EnginePlace(host_port(one, port), host, port, one)
                 for one in found
                 if len(found) > 1
             )
         parts = [UrlParts.of(base) for base in self._target.bases if self._target.others]
         return tuple(
-            EnginePlace(f"{bracketed(one.host)}:{one.port}", one.host, one.port) for one in parts
+            EnginePlace(host_port(one.host, one.port), one.host, one.port) for one in parts
         )
 
     def authenticate(self) -> None:
@@ -162,7 +163,7 @@ class Account:
         is_elsewhere = replace(storage, path="") != replace(asked, path="")
         if self._target.others and target.storage_url is None and is_elsewhere:
             raise DriverError(
-                f"{target.url}: its storage URL is at {storage.host}:{storage.port}",
+                f"{target.url}: its storage URL is at {host_port(storage.host, storage.port)}",
                 advice="With several endpoints, give the storage URL of each.",
             )
         self.token = token
@@ -314,12 +315,14 @@ class Account:
             data = http_body.read_limited(answer, LARGEST_ANSWER_BYTES)
             return AccountAnswer(answer.status, answer.headers, data, self.secrets)
         except (OSError, http.client.HTTPException) as error:
-            where = f"{place.host}:{place.port}: {method} {path.partition('?')[0] or '/'}"
+            where = f"{host_port(place.host, place.port)}: {method} {path.partition('?')[0] or '/'}"
             raise _failure(where, error) from error
         except ValueError:
             # http.client's message repeats the field that cannot be sent: maybe a key or a token.
             what = "its path or one of its headers contains what HTTP cannot carry"
-            raise DriverError(f"{place.host}:{place.port}: {method} was not sent: {what}") from None
+            raise DriverError(
+                f"{host_port(place.host, place.port)}: {method} was not sent: {what}"
+            ) from None
         finally:
             connection.close()
 
@@ -327,7 +330,9 @@ class Account:
         try:
             socket.create_connection((place.host, place.port), timeout=self._timeout_s).close()
         except OSError as error:
-            raise _failure(f"{place.host}:{place.port}: cannot be reached", error) from error
+            raise _failure(
+                f"{host_port(place.host, place.port)}: cannot be reached", error
+            ) from error
 
 
 class ObjectServers(Account):

@@ -36,8 +36,3 @@ def addresses_of(host: str, port: int) -> tuple[str, ...]:
             f"{host} has {len(addresses)} addresses; at most {MOST_ENDPOINTS} are used"
         )
     return tuple(str(one) for one in sorted(addresses, key=lambda one: (one.version, int(one))))
-
-
-def bracketed(host: str) -> str:
-    """A host as in a URL."""
-    return f"[{host}]" if ":" in host else host

@@ -19,9 +19,10 @@ from locust.runners import LocalRunner, MasterRunner
 from pydantic import SecretStr
 from zmq.error import ZMQError
 
+from weighbridge.common.address import bracketed
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.encryption import encrypt_master
-from weighbridge.drivers.locust.messages import ANSWER, ARRIVED, ASK, answer_questions, host_of
+from weighbridge.drivers.locust.messages import ANSWER, ARRIVED, ASK, answer_questions
 from weighbridge.drivers.locust.users import user_class
 from weighbridge.drivers.locust.worker_process import (
     BEGIN,
@@ -224,7 +225,7 @@ class DistributedLoadRunner(LoadRunner):
         super().__init__(setup, Environment(user_classes=[user_class(setup, None)]))
         self._processes: list[subprocess.Popen[bytes]] = []
         # One address only. For port 0 Locust's own server chooses any that is free.
-        address = host_of(setup.listen or LOOPBACK)
+        address = bracketed(setup.listen or LOOPBACK)
         try:
             key = encrypt_master()
             self._runner: MasterRunner = self.environment.create_master_runner(

@@ -34,8 +34,3 @@ def answer_questions(runner: LocalRunner | WorkerRunner, process: WorkerProcess)
         runner.send_message(ANSWER, {"id": msg.data["id"], "answer": answer, "error": error})
 
     runner.register_message(ASK, asked, concurrent=True)
-
-
-def host_of(address: str) -> str:
-    """An address as ZeroMQ expects it before a port."""
-    return f"[{address}]" if ":" in address else address

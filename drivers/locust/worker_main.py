@@ -9,8 +9,9 @@ import argparse
 import gevent.event
 from locust.env import Environment
 
+from weighbridge.common.address import bracketed
 from weighbridge.drivers.locust.encryption import encrypt_worker
-from weighbridge.drivers.locust.messages import ARRIVED, answer_questions, host_of
+from weighbridge.drivers.locust.messages import ARRIVED, answer_questions
 from weighbridge.drivers.locust.users import user_class
 from weighbridge.drivers.locust.worker_process import WorkerProcess
 from weighbridge.drivers.protocol import Joining
@@ -27,7 +28,7 @@ def serve(
     process = WorkerProcess(joining.setup)
     encrypt_worker(joining.key.get_secret_value())
     environment = Environment(user_classes=[user_class(joining.setup, process)])
-    runner = environment.create_worker_runner(host_of(address), port)
+    runner = environment.create_worker_runner(bracketed(address), port)
     # Otherwise Locust would read its configuration files here.
     environment.parsed_options = argparse.Namespace(headless=True, tags=None, exclude_tags=None)
     answer_questions(runner, process)

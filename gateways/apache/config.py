@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from weighbridge.common.address import bracketed, host_port
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings, Section, Value
 from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.file_grammar import FileGrammar, Reading
@@ -40,7 +41,7 @@ def apache_conf(
         f'PidFile "{PID_FILE}"',
         f'ErrorLog "/var/log/host/{ERROR_LOG}"',
         "LogLevel warn",
-        f"ServerName {address}",
+        f"ServerName {bracketed(address)}",
         "ServerTokens Prod",
         "User www-data",
         "Group www-data",
@@ -63,7 +64,7 @@ def apache_conf(
         "LimitRequestBody 0",
         f"EnableSendfile {_on(settings.sendfile)}",
         f"ExtendedStatus {_on(settings.extended_status)}",
-        f"Listen {address}:{settings.port}",
+        f"Listen {host_port(address, settings.port)}",
     ]
     if settings.tls:
         server += ["SSLProtocol -all +TLSv1.2 +TLSv1.3", f'SSLSessionCache "{_SESSIONS}"']
@@ -106,8 +107,8 @@ def responder_conf(settings: ApacheSettings, address: str, backends: Sequence[Ba
     listen = _SOCKET if responder.socket == "unix" else f"127.0.0.1:{responder.port}"
     lines = [
         f"listen {listen}",
-        *(f"origin {one.address}:{one.port}" for one in backends),
-        f"stats {address}:{STATS_PORT}",
+        *(f"origin {host_port(one.address, one.port)}" for one in backends),
+        f"stats {host_port(address, STATS_PORT)}",
         f"keep {responder.keep}",
         f"timeout-s {settings.timeout:.0f}",
     ]
@@ -145,7 +146,7 @@ def _clients(
 ) -> list[str]:
     """The clients' virtual host: the first one, used for any name they ask for."""
     lines = [
-        f"ServerName {address}",
+        f"ServerName {bracketed(address)}",
         # Neither is inherited from the server. Without them %2F is answered with 404, and // in a
         # key becomes /.
         "AllowEncodedSlashes NoDecode",
@@ -173,7 +174,8 @@ def _clients(
         scheme = "http" if settings.path == "http" else "fcgi"
         lines.append('<Proxy "balancer://gateways">')
         lines += [
-            f'  BalancerMember "{scheme}://{one.address}:{one.port}" {shared}' for one in backends
+            f'  BalancerMember "{scheme}://{host_port(one.address, one.port)}" {shared}'
+            for one in backends
         ]
         lines += [
             f"  ProxySet lbmethod={settings.balance}",
@@ -196,9 +198,9 @@ def _clients(
 
 def _target(settings: ApacheSettings, backends: Sequence[Backend], *, native: bool) -> str:
     if settings.path == "http":
-        return f"http://{backends[0].address}:{backends[0].port}/"
+        return f"http://{host_port(backends[0].address, backends[0].port)}/"
     if native:
-        return f"fcgi://{backends[0].address}:{backends[0].port}/"
+        return f"fcgi://{host_port(backends[0].address, backends[0].port)}/"
     if settings.responder.socket == "unix":
         return f"unix:{_SOCKET}|fcgi://localhost/"
     return f"fcgi://127.0.0.1:{settings.responder.port}/"

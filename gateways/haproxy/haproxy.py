@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypedDict
 
+from weighbridge.common.address import host_port
 from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, UsageError
@@ -18,6 +19,7 @@ from weighbridge.gateways.file_grammar import FileGrammar, Reading
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.sizing import Role, Sized
 
 PATH = "/etc/haproxy/haproxy.cfg"
 SOCKET = "/run/haproxy-stats.sock"
@@ -99,6 +101,14 @@ class Haproxy(Front):
         self.port = settings.port
         self.health_path = settings.health_path or behind.health_path
 
+    @classmethod
+    def by_size(cls, host: Role) -> tuple[Sized, ...]:
+        """See Front. More than 64 threads need groups of them, which releases before 2.7 lack."""
+        return (
+            host.processes("threads", most=64),
+            host.waiting("maxconn", per_cpu=1024, least=4096),
+        )
+
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """See Front. Good for HAProxy 2.2 and later."""
         settings = self.settings
@@ -124,7 +134,7 @@ class Haproxy(Front):
                 f"timeout queue {_ms(wait.queue)}",
             ],
             "frontend": [
-                f"bind {address}:{settings.port}{_TLS if settings.tls else ''}",
+                f"bind {host_port(address, settings.port)}{_TLS if settings.tls else ''}",
                 *(["http-request set-header X-Forwarded-Proto https"] if settings.tls else []),
                 "default_backend gateways",
             ],
@@ -133,7 +143,7 @@ class Haproxy(Front):
                 f"option httpchk GET {self.health_path}",
                 "http-check expect status 200",
                 f"default-server check inter {_ms(settings.health_interval)} {_FALL_AND_RISE}",
-                *(f"server {one.name} {one.address}:{one.port}" for one in backends),
+                *(f"server {one.name} {host_port(one.address, one.port)}" for one in backends),
             ],
         }
         names = {"frontend": "frontend clients", "backend": "backend gateways"}

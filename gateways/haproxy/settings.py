@@ -40,9 +40,13 @@ class HaproxySettings(FrontSettings):
     )
     """Load balancing: roundrobin, leastconn, source, random or any other algorithm of HAProxy."""
     maxconn: Count = 4096
-    """Client connections, at least twice the workers. HAProxy's own default depends on ulimit."""
+    """Client connections, at least twice the workers; unless given, 1024 a CPU of its host, and
+    this at least. HAProxy's own default depends on ulimit.
+    """
     threads: Count = 1
-    """nbthread: the host's CPUs. HAProxy would count the machine's, whatever the host's limit."""
+    """nbthread; unless given, the CPUs of its host. HAProxy would count the machine's, whatever the
+    host's limit.
+    """
     http_reuse: Literal["never", "safe", "aggressive", "always"] = "safe"
     """When a backend connection may serve another client.
 

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field, SecretStr, model_validator
 
+from weighbridge.common.address import host_port
 from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
@@ -166,7 +167,7 @@ class Minio(Gateway):
             for folder in xfs_disks.folders(one)
         ]
         made = " ".join(f"{folder}/minio" for folder in xfs_disks.folders(host))
-        words = f"server --address {host.address}:{_PORT} {' '.join(places)}"
+        words = f"server --address {host_port(host.address, _PORT)} {' '.join(places)}"
         environment = {
             "MINIO_ROOT_USER": _USER,
             "MINIO_ROOT_PASSWORD": key,

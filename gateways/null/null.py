@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, SecretStr
 
+from weighbridge.common.address import host_port
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
@@ -79,7 +80,7 @@ class RunningNull(RunningGateway):
         self._host = host
         self._client = client
         self._key = secrets.token_hex(16)
-        base = f"http://{host.address}:{gateway.settings.port}"
+        base = f"http://{host_port(host.address, gateway.settings.port)}"
         self.endpoints = (
             Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_USER, key=SecretStr(self._key)),
             Endpoint(api="s3", url=base, user=_USER, key=SecretStr(self._key)),

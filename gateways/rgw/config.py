@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
+from weighbridge.common.address import host_port
 from weighbridge.gateways import ini
 from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.file_grammar import IniGrammar
@@ -44,9 +45,9 @@ def frontend(settings: RadosgwSettings, address: str, port: int, *, native: bool
         return f"fastcgi socket_port={port} socket_host={address}"
     # Beast rejects an address in `port` as no number, and civetweb does not know `endpoint`.
     listen = "port" if settings.frontend == "civetweb" else "endpoint"
-    where = [f"{listen}={address}:{port}"]
+    where = [f"{listen}={host_port(address, port)}"]
     if settings.tls:
-        where = [f"ssl_endpoint={address}:{port}", f"ssl_certificate={SERVER_FILE}"]
+        where = [f"ssl_endpoint={host_port(address, port)}", f"ssl_certificate={SERVER_FILE}"]
     words = [settings.frontend, *where, f"tcp_nodelay={int(settings.tcp_nodelay)}"]
     if settings.frontend == "civetweb":
         words.append(f"num_threads={settings.threads}")

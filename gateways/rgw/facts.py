@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
+from weighbridge.common.address import bracketed
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.rgw import objectstore, zone
@@ -128,12 +129,14 @@ def facts(
             shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
             # Facts are compared, and an address belongs to one deployment: the host's name replaces
             # it.
-            found[f"{what}: {name}"] = shown.replace(f"{ceph.host.address}:", f"{ceph.host.name}:")
+            found[f"{what}: {name}"] = shown.replace(
+                f"{bracketed(ceph.host.address)}:", f"{ceph.host.name}:"
+            )
     if len(gateways) > 1:
         for one in gateways[1:]:
             value = _values(one, ["rgw_frontends"])["rgw_frontends"]
             found[f"{one.name}: rgw_frontends"] = value.replace(
-                f"{one.host.address}:", f"{one.host.name}:"
+                f"{bracketed(one.host.address)}:", f"{one.host.name}:"
             )
     found |= _queue(osds, media, settings.osd.objectstore, lacks)
     found |= _extra(settings, osds, gateways, mon)

@@ -27,13 +27,14 @@ from weighbridge.gateways.gateway import (
     Unfit,
     tier_of,
 )
-from weighbridge.gateways.rgw import options, plugins, scopes
+from weighbridge.gateways.rgw import options, plugins, scopes, size
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, GRAMMAR
 from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.sizing import Sized, Sizes
 
 _VAULT: Final = "rgw_crypt_sse_s3_vault_addr"
 _NO_VAULT: Final = (
@@ -204,6 +205,10 @@ class Rgw(Gateway):
         """See Gateway."""
         algorithm = self.settings.radosgw.compression
         return "" if algorithm == "none" else algorithm
+
+    def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
+        """See Gateway."""
+        return size.by_size(self.place, self.settings, sizes)
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         """More copies or fragments than OSDs, each of which has at most one of an object."""

@@ -109,9 +109,13 @@ class RadosgwSettings(Record):
     client's delayed acknowledgement.
     """
     threads: Count = 512
-    """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection."""
+    """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection. Unless given,
+    the daemons of a host share 32 a CPU, and this at least.
+    """
     max_concurrent_requests: Count = 1024
-    """Further requests are answered with 503 at once."""
+    """Further requests are answered with 503 at once. Unless given, each daemon takes 64 a CPU of
+    its host, and this at least.
+    """
     frontend_options: dict[str, Annotated[int | str, AfterValidator(config_text.option_value)]] = (
         Field(default_factory=dict)
     )
@@ -217,7 +221,9 @@ class OsdSettings(Record):
     disks: Count | None = None
     """Disks used on each OSD host, from the first on, including journals; None: all."""
     memory_target: Annotated[Bytes, Field(ge=LEAST_OSD_MEMORY_BYTES)] = LEAST_OSD_MEMORY_BYTES
-    """Memory that an OSD sizes its caches for; all daemons of a host must fit its memory limit."""
+    """Memory that an OSD sizes its caches for; all daemons of a host must fit its memory limit.
+    Unless given, the OSDs of a host share 60 % of its memory, each with this at least.
+    """
     scrub: bool = False
     """Let OSDs compare replicas by Ceph's schedule."""
 
@@ -297,9 +303,9 @@ class EcSettings(Record):
 class PoolSettings(Record):
     """RADOS pools. Their placement groups are fixed: the autoscaler and the balancer are off.
 
-    The defaults are right for three OSDs by the rule of Ceph's own autoscaler
-    (`mon_target_pg_per_osd`, 100): 64 + 16 + 5 * 4 = 100 placement groups of three copies are 100
-    on each OSD. Most of them are the data pool's, which has the load.
+    Unless given, their numbers follow the rule of Ceph's own autoscaler (`mon_target_pg_per_osd`,
+    100): of 100 copies an OSD the data pool has 64 %, since it has the load, the index 16 %, and
+    each of the other five 4 %. The defaults here are those of three OSDs and three copies.
     """
 
     replicas: Count = 3

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 from pydantic import SecretStr
 
+from weighbridge.common.address import host_port
 from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
@@ -131,13 +132,15 @@ class Seaweedfs(Gateway):
         if self.settings.fsync:
             line = f"fs.configure -locationPrefix={_BUCKETS} -fsync -apply\n"
             master = hosts[place.master]
-            master.run([_WEED, "shell", f"-master={master.address}:{_MASTER}"], stdin=line)
+            master.run(
+                [_WEED, "shell", f"-master={host_port(master.address, _MASTER)}"], stdin=line
+            )
         return RunningFileStore(store, client, say, self._facts(hosts[place.s3]))
 
     def _store(self, hosts: Mapping[str, Host], key: str) -> FileStore:
         place = self.place
         master, filer, s3 = hosts[place.master], hosts[place.filer], hosts[place.s3]
-        at = f"{master.address}:{_MASTER}"
+        at = host_port(master.address, _MASTER)
         copies = f"00{self.settings.replicas - 1}"
         limit = self.settings.volume_size // MIB
         first = [
@@ -170,7 +173,7 @@ class Seaweedfs(Gateway):
         fourth = [
             _daemon(
                 *(s3, "s3", _S3),
-                f"-filer={filer.address}:{_FILER}",
+                f"-filer={host_port(filer.address, _FILER)}",
                 f"-config={_KEYS}",
                 *("-port.iceberg=0", "-port.lance=0"),
             )

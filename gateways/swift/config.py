@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from weighbridge.common.address import host_port
 from weighbridge.gateways import ini
 from weighbridge.gateways.file_grammar import IniGrammar
 from weighbridge.gateways.swift import pipeline
@@ -83,7 +84,7 @@ def proxy_conf(
     """
     proxy = settings.proxy
     cache: dict[str, ini.Value] = {
-        "memcache_servers": ",".join(f"{one}:{MEMCACHED_PORT}" for one in memcacheds),
+        "memcache_servers": ",".join(host_port(one, MEMCACHED_PORT) for one in memcacheds),
         "memcache_max_connections": proxy.memcache_connections,
     }
     users: dict[str, ini.Value] = {

@@ -74,7 +74,7 @@ class Errors(Record):
 
 
 class ProxySettings(Record):
-    """The proxy servers. Defaults are Swift's own, except `workers` (Swift: one for each CPU)."""
+    """The proxy servers. Defaults are Swift's own."""
 
     daemons: Count = 1
     """Proxy servers on each host; more than one in total need a front, or `endpoints`."""
@@ -85,7 +85,9 @@ class ProxySettings(Record):
     for testing only. Behind a front set the front's `tls`.
     """
     workers: Count = 1
-    """Worker processes of each."""
+    """Worker processes of each. Unless given, the proxies of a host share its CPUs, one for each;
+    Swift would count the machine's, whatever the host's limit.
+    """
     node_timeout: Wait = 10.0
     """Timeout for an answer or a chunk from a storage server."""
     conn_timeout: Wait = 0.5
@@ -120,7 +122,7 @@ class StorageSettings(Record):
     """Account and container servers."""
 
     workers: Count = 1
-    """Worker processes."""
+    """Worker processes; unless given, one for each CPU of a storage host, as Swift's own `auto`."""
     node_timeout: Wait = 3.0
     """Timeout for an answer from another storage server."""
 
@@ -194,7 +196,9 @@ class SwiftSettings(FrontedSettings):
     container; None: copies.
     """
     part_power: Annotated[int, Field(ge=1, le=32)] = 10
-    """Partitions of each ring, as a power of two."""
+    """Partitions of each ring, as a power of two; unless given, at least 100 for each disk, and
+    this at least.
+    """
     proxy: ProxySettings = ProxySettings()
     account: StorageSettings = StorageSettings()
     container: StorageSettings = StorageSettings()

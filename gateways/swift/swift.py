@@ -30,7 +30,8 @@ from weighbridge.gateways.gateway import (
     Unfit,
     tier_of,
 )
-from weighbridge.gateways.swift import codes, config, options, pipeline, scopes
+from weighbridge.gateways.sizing import Sized, Sizes
+from weighbridge.gateways.swift import codes, config, options, pipeline, scopes, size
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, put, shown
 from weighbridge.gateways.swift.releases import RELEASES
@@ -213,6 +214,10 @@ class Swift(Gateway):
             )
             for name, of in roles.items()
         }
+
+    def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
+        """See Gateway."""
+        return size.by_size(self.place, self.settings, sizes)
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         """More fragments than object disks, each of which has at most one of an object."""

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field, SecretStr
 
+from weighbridge.common.address import host_port
 from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
@@ -116,7 +117,7 @@ class Versitygw(Gateway):
         say("creating the file system")
         xfs_disks.make([host])
         disk = xfs_disks.folders(host)[0]
-        at = f"{host.address}:{port}"
+        at = host_port(host.address, port)
         words = f"--port {at} --iam-dir {disk}/iam --health {_HEALTH} --quiet posix {disk}/data"
         line = f"mkdir -p {disk}/iam {disk}/data; exec {_PROGRAM} {words}"
         keys = {"ROOT_ACCESS_KEY": _USER, "ROOT_SECRET_KEY": key}

@@ -15,7 +15,8 @@ import asyncssh
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Completed
-from weighbridge.topologies.hardware import HostSpec, SshAccess
+from weighbridge.topologies.hardware import HostSpec
+from weighbridge.topologies.real_host import SshAccess
 from weighbridge.topologies.ssh import frame
 from weighbridge.topologies.ssh.event_loop import EventLoop, Pipes
 from weighbridge.topologies.ssh.login import CONNECT_S, Login

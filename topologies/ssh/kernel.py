@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from weighbridge.common.errors import TargetError
+from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.ssh.remote import run_remote
@@ -70,6 +71,13 @@ def faults(shell: Shell, hardware: Hardware, state: KernelState) -> tuple[str, .
             f"{where}: {state.nic} has an MTU of {state.mtu}, and hardware {hardware.name!r} says "
             f"{hardware.network.mtu}. Write `network: {{mtu: {state.mtu}}}`, or add `set: true` to "
             "change it while a deployment is running"
+        )
+    machine = hardware.hosts[shell.name].machine
+    if machine is not None and (machine.cpus > state.cpus or machine.memory > state.memory_bytes):
+        found.append(
+            f"{where}: it has {state.cpus} CPUs and {show_bytes(state.memory_bytes)} of memory, "
+            f"not {machine.cpus} and {show_bytes(machine.memory)} as hardware {hardware.name!r} "
+            "says: leave `machine` out, and it is asked"
         )
     unknown = [name for name, value in state.sysctls.items() if value is None]
     if unknown:

@@ -25,7 +25,17 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ALWAYS
 from weighbridge.topologies.lab.requirements import HostRequirement
 from weighbridge.topologies.loader import Planned
-from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, release, suite, view, wheels
+from weighbridge.topologies.ssh import (
+    claim,
+    disks,
+    kernel,
+    leftovers,
+    release,
+    sizes,
+    suite,
+    view,
+    wheels,
+)
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.startup import unlimitable
@@ -137,6 +147,8 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     settings = f", {len(state.sysctls)} kernel settings" if state.sysctls else ""
     nic = _has(f"{state.nic}, MTU {state.mtu}{settings}")
     found += [_lacks("NIC and kernel settings", what) for what in wrong] or [nic]
+    size = sizes.size_of(state)
+    found.append(_has(f"machine: {{cpus: {size.cpus}, memory: {show_bytes(size.memory)}}}"))
     real, faults = disks.look(shell, spec.disks)
     for disk in real:
         found.append(

@@ -84,7 +84,7 @@ def command(
             "name at least one layout", advice="`weighbridge topologies` lists those that ship."
         )
     hosts = selection.hardware_named(hardware)
-    planned = [selection.layout_named(name, hosts) for name in dict.fromkeys(layouts)]
+    planned = tuple(selection.layout_named(name, hosts) for name in dict.fromkeys(layouts))
     where = place()
     require(hosts, where)
 
@@ -93,6 +93,7 @@ def command(
 
     introduce(hosts, screen)
     with interruptible():
+        hosts, planned = selection.on_sized_hosts(planned, hosts)
         selection.check(planned, hosts, where, say)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)

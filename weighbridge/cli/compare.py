@@ -166,6 +166,7 @@ def command(
     from weighbridge import selection
     from weighbridge.budget import fit, sentences
     from weighbridge.conductor.finding import finding, left_out
+    from weighbridge.conductor.interruption import interruptible
     from weighbridge.conductor.opening import settings_of
     from weighbridge.conductor.plan import control_of, make_plan
     from weighbridge.environment import place
@@ -199,7 +200,10 @@ def command(
             advice="Run perf there yourself, or profile the layout on hardware of kind lab.",
         )
     step = None if perf is None else choose(perf, changed)
-    planned, controls = chosen.layouts, {}
+    hosts, planned, controls = chosen.hardware, chosen.layouts, {}
+    if not dry_run:
+        with interruptible():
+            hosts, planned = selection.on_sized_hosts(planned, hosts)
     if bool(changed.control) if aa is None else aa:
         control = control_of(planned[0])
         controls = {control.layout.name: planned[0].layout.name}
@@ -210,13 +214,13 @@ def command(
         changed = changed.model_copy(update={"order_seed": order_seed})
     drawn = secrets.randbelow(2**32)
     screen = console(stderr=as_json)
-    introduce(chosen.hardware, screen)
+    introduce(hosts, screen)
     if unsearched:
         print_line(screen, unsearched)
     if budget is None:
         plan = make_plan(
             changed,
-            chosen.hardware,
+            hosts,
             planned,
             controls=controls,
             order_seed=drawn,
@@ -225,7 +229,7 @@ def command(
     else:
         budgeted = fit(
             changed,
-            chosen.hardware,
+            hosts,
             planned,
             budget,
             controls=controls,
@@ -234,11 +238,11 @@ def command(
             find=find,
         )
         plan = budgeted.plan
-        for sentence in sentences(budgeted, budget, spread_here(out, chosen.hardware)):
+        for sentence in sentences(budgeted, budget, spread_here(out, hosts)):
             print_line(screen, sentence)
     if dry_run:
         plan = plan.model_copy(update={"attest": attest})
-        outlined = outline(plan, spread_here(out, chosen.hardware))
+        outlined = outline(plan, planned, spread_here(out, hosts))
         if as_json:
             print_document(outlined)
         else:

@@ -18,7 +18,8 @@ from weighbridge.cli.options import hardware
 def command(layout: str, host: str | None, hardware: str | None) -> None:
     """Print every configuration file of LAYOUT as its hosts would get it; starts nothing.
 
-    A file that is the same on several hosts is printed once.
+    A file that is the same on several hosts is printed once. Settings that follow the size of the
+    hosts are on stderr, each with how.
     """
     from weighbridge import selection
     from weighbridge.common.document import did_you_mean
@@ -38,5 +39,9 @@ def command(layout: str, host: str | None, hardware: str | None) -> None:
     for (path, text), on in same.items():
         click.echo(f"==> {', '.join(on)}: {path} <==")
         click.echo(text)
+    for setting in planned.sizing:
+        click.echo(f"by size: {setting.key} is {setting.shown}: {setting.why}", err=True)
+    if planned.sizing and (remark := selection.size_remark(hosts)):
+        click.echo(remark, err=True)
     if not same:
         click.echo(f"{planned.layout.name} has no configuration files", err=True)

@@ -131,11 +131,14 @@ def command(
         repeats=repeats,
         driver=driver,
         despite=split(despite),
+        ask=not dry_run,
     )
     if dry_run:
         print_plan(study, screen)
         if as_json:
-            print_document(outline(study.plan, spread_here(out, study.plan.hardware)))
+            print_document(
+                outline(study.plan, study.planned, spread_here(out, study.plan.hardware))
+            )
         return None
 
     def begun(store: RunStore) -> None:

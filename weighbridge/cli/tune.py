@@ -141,7 +141,7 @@ def command(
         raise UsageError(
             f"{tuning}: is a run", advice=f"To continue it: weighbridge tune {tuning} --resume"
         )
-    prepared = prepare(*read(tuning, changes), say=partial(print_line, screen))
+    prepared = prepare(*read(tuning, changes), say=partial(print_line, screen), ask=not dry_run)
     if dry_run:
         print_settings(prepared, screen, attest=attest)
         return None

@@ -40,6 +40,7 @@ def command(layout: str, hardware: str | None) -> None:
     introduce(hosts, screen)
     say = partial(print_line, screen)
     with interruptible():
+        hosts, (planned,) = selection.on_sized_hosts([planned], hosts)
         selection.check([planned], hosts, where, say)
     with interruptible(), deploy(planned, hosts, where, say) as deployment:
         deployment.keep()

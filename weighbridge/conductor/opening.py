@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from weighbridge.common.address import host_port
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, OpenedDriver
@@ -144,7 +145,7 @@ def object_servers(deployment: Deployment) -> tuple[Endpoint, Ring]:
         hash_prefix=below.hash_prefix,
         hash_suffix=below.hash_suffix,
     )
-    url = f"http://{disks[0].address}:{disks[0].port}/{below.account}"
+    url = f"http://{host_port(disks[0].address, disks[0].port)}/{below.account}"
     return Endpoint(api="swift", url=url, user=below.account), ring
 
 

@@ -127,10 +127,14 @@ def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
     return document, changed
 
 
-def prepare(document: Document, tuning: Tuning, say: Say = _silent) -> PreparedTuning:
-    """Check a tuning and make its candidates, with progress if it takes long.
+def prepare(
+    document: Document, tuning: Tuning, say: Say = _silent, *, ask: bool = False
+) -> PreparedTuning:
+    """Check a tuning and make its candidates, with progress if it takes long; `ask`: real hosts are
+    asked their size.
 
-    Raises DocumentError with all faults at once, or UsageError.
+    Raises DocumentError with all faults at once, or UsageError; TargetError for hosts that do not
+    answer.
     """
     hardware = selection.hardware_named(tuning.hardware or HARDWARE)
     suite, faults = None, _unknown_metrics(document, tuning)
@@ -156,6 +160,8 @@ def prepare(document: Document, tuning: Tuning, say: Say = _silent) -> PreparedT
         except DocumentError as error:
             faults += error.faults
         raise DocumentError(_once(faults))
+    if ask:
+        hardware, (baseline,) = selection.on_sized_hosts([baseline], hardware)
     return checked(document, tuning, hardware, baseline, say=say)
 
 
