@@ -180,7 +180,10 @@ def report(
         overload=[text for kind in overload for text in kind.sentences],
         found_head=RATE_HEAD,
         found_lines=() if found is None else rate_lines(found),
-        signs=trust(plan.hardware.kind, plan.measured, own, attested, comparison),
+        signs=trust(
+            *(plan.hardware.kind, plan.measured, own, attested, comparison),
+            unequal=bool(unequal_shares(plan)),
+        ),
         glance=glance(rows, comparison, reasons, tuple(plan.twins)),
         anchor_of=anchor_of,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
