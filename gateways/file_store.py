@@ -6,8 +6,9 @@ import json
 import secrets
 import shlex
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
@@ -71,6 +72,8 @@ class FileStore:
     structure: Structure
     endpoint: Endpoint
     rendered: tuple[Rendered, ...]
+    meet: Callable[[], None]
+    """Has daemons that have started find each other."""
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
@@ -78,7 +81,8 @@ class FileStore:
         return tuple(one for stage in self.stages for one in stage)
 
     def start(self, client: Host, say: Say, names: Collection[str] | None = None) -> None:
-        """Start its daemons, of hosts of these names only if they are given, until they listen.
+        """Start its daemons, of hosts of these names only if they are given, until they listen and
+        have met.
 
         Raises ServiceFailed or CommandFailed.
         """
@@ -86,6 +90,7 @@ class FileStore:
             mine = [one for one in stage if names is None or one.host.name in names]
             daemon.start(mine)
             await_ports(client, mine, say)
+        self.meet()
 
     def await_ready(self) -> None:
         """Return when it says that it is ready. Raises ServiceFailed or CommandFailed."""
@@ -210,6 +215,9 @@ class FileGateway(Gateway, Generic[Place, Settings]):
     def put_files(self, hosts: Mapping[str, Host], endpoint: Endpoint) -> None:
         """Write its configuration files, with secrets, before anything starts."""
 
+    def meet(self, hosts: Mapping[str, Host]) -> None:
+        """Have daemons find each other after each start, if they do not by themselves."""
+
     def set_up(self, store: FileStore, hosts: Mapping[str, Host]) -> None:
         """Have a store that has started for the first time ready. Raises as `await_ready`."""
         store.await_ready()
@@ -249,6 +257,7 @@ class FileGateway(Gateway, Generic[Place, Settings]):
             structure=structure,
             endpoint=endpoint,
             rendered=self.render(hosts),
+            meet=partial(self.meet, hosts),
         )
         store.start(client, say)
         self.set_up(store, hosts)

@@ -16,6 +16,8 @@ from weighbridge.topologies.local_command import command
 
 RECIPE: Final = 1
 """Part of a program's key: increase it when what is below changes what is built."""
+_TIMEOUT_S: Final = 7200.0
+"""Garage takes a quarter of an hour of CPU, of it minutes for a crate, which is begun anew."""
 _TOOLS: Final = ("cargo", "rustc", "cc", "make")
 """C libraries that crates bring are built by the last two."""
 
@@ -39,6 +41,7 @@ def build(
         scratch=folder / "tmp",
         lock=lock,
         ending=ending,
+        timeout_s=_TIMEOUT_S,
     )
     shutil.rmtree(kept)
 

@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from weighbridge.common.endpoint import Endpoint, base_url
+from weighbridge.common.encryption import S3Way
+from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
@@ -31,6 +32,17 @@ _S3, _RPC, _ADMIN = 3900, 3901, 3903
 _OWN_FOLDER: Final = "/var/lib/garage"
 """Of a node that keeps no objects: what it knows of the cluster."""
 _TB: Final = 10**12
+_OVERWRITES: Final = "Garage ignores If-None-Match of PUT, and overwrites the object"
+_LACKS: Final[Mapping[str, str]] = {
+    "tag": "Garage does not know tags of objects (501 NotImplemented)",
+    "versions": "Garage keeps no versions (501 NotImplemented)",
+    "write-if-none-match": _OVERWRITES,
+    "rewrite-if-none-match": _OVERWRITES,
+}
+_S3_LACKS: Final[Mapping[S3Way, str]] = {
+    "sse-s3": "Garage does not know SSE-S3: it answers 200, and HEAD says nothing of it",
+    "anonymous requests": "Garage takes no request without a signature (403)",
+}
 
 
 class Garage(FileGateway[GaragePlacement, GarageSettings]):
@@ -76,6 +88,14 @@ class Garage(FileGateway[GaragePlacement, GarageSettings]):
     def compresses(self) -> str:
         """See Gateway."""
         return "" if self.settings.compression_level == "none" else "zstd"
+
+    def s3_lacks(self) -> Mapping[S3Way, str]:
+        """See Gateway."""
+        return _S3_LACKS
+
+    def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
+        """See Gateway."""
+        return _LACKS
 
     def new_keys(self) -> tuple[str, str]:
         """In the form of those that it makes itself."""
@@ -172,22 +192,25 @@ admin_token = "{token}"
         url = f"{base_url(host.address, _ADMIN)}/health"
         return (Readiness(host, url, text="fully operational"),)
 
+    def meet(self, hosts: Mapping[str, Host]) -> None:
+        """See FileGateway."""
+        self._join(hosts)
+
     def set_up(self, store: FileStore, hosts: Mapping[str, Host]) -> None:
-        """See FileGateway: make a cluster of the nodes, and a user."""
-        order = {
-            "config": _CONFIG,
-            "nodes": [self._node(hosts[name]) for name in self.place.hosts],
-            "user": store.endpoint.user,
-            "key": store.endpoint.key.get_secret_value(),
-            "deadline_s": READY_S,
-        }
+        """See FileGateway: give the nodes their roles, and make a user."""
+        endpoint = store.endpoint
+        self._join(hosts, user=endpoint.user, key=endpoint.key.get_secret_value())
+        store.await_ready()
+
+    def _join(self, hosts: Mapping[str, Host], **user: str) -> None:
+        nodes = [self._node(hosts[name]) for name in self.place.hosts]
+        order = {"config": _CONFIG, "nodes": nodes, "deadline_s": READY_S, **user}
         host = hosts[self.place.gateway]
         host.run(
             program.ship(host, "weighbridge.gateways.garage.join_nodes"),
             stdin=json.dumps(order),
             timeout_s=READY_S + 30,
         )
-        store.await_ready()
 
     def _node(self, host: Host) -> dict[str, object]:
         stores = host.name in self.place.storage

@@ -1,9 +1,10 @@
-"""Make a cluster of Garage's nodes and give it a user, as a program on one of their hosts.
+"""Connect Garage's nodes, or give them roles and a user, as a program on one of their hosts.
 
 Reads from stdin `{"config": PATH, "nodes": [{"admin": URL, "rpc": ADDRESS:PORT, "zone": ...,
 "capacity": bytes or null}], "user": ..., "key": ..., "deadline_s": s}`; the first node is asked,
-and the token of all is in the file. A node without a capacity keeps no objects. Exits with 1 and
-the last answer when it cannot be done by the deadline.
+and the token of all is in the file. Without a user, nodes are connected and nothing else: those
+that started at once try again after half a minute only. A node without a capacity keeps no objects.
+Exits with 1 and the last answer when it cannot be done by the deadline.
 """
 
 from __future__ import annotations
@@ -65,10 +66,12 @@ def join(order: dict[str, Any]) -> None:
     nodes, members = Nodes(token, float(order["deadline_s"])), order["nodes"]
     names = [nodes.name(one["admin"]) for one in members]
     first = f"{members[0]['admin']}/v2"
-    others = [f"{name}@{one['rpc']}" for name, one in zip(names, members)][1:]  # noqa: B905 - of Python 3.10
-    for one in nodes.ask(f"{first}/ConnectClusterNodes", others) if others else ():
-        if not one["success"]:
-            sys.exit(f"{first}: nodes do not connect: {str(one.get('error'))[:300]}")
+    if "user" not in order:
+        others = [f"{name}@{one['rpc']}" for name, one in zip(names, members)][1:]  # noqa: B905 - of Python 3.10
+        for one in nodes.ask(f"{first}/ConnectClusterNodes", others) if others else ():
+            if not one["success"]:
+                sys.exit(f"{first}: nodes do not connect: {str(one.get('error'))[:300]}")
+        return
     roles = [
         {"id": name, "zone": one["zone"], "capacity": one["capacity"], "tags": []}
         for name, one in zip(names, members)  # noqa: B905

@@ -72,7 +72,10 @@ def order(server: ThreadingHTTPServer, folder: Path) -> dict[str, Any]:
 def test_nodes_are_connected_and_given_roles_and_a_user_that_may_create_buckets(
     admin: ThreadingHTTPServer, tmp_path: Path
 ) -> None:
-    join_nodes.join(order(admin, tmp_path))
+    given = order(admin, tmp_path)
+    join_nodes.join({name: given[name] for name in given if name not in {"user", "key"}})
+    assert [path for path, _ in admin.asked] == ["/a/v2/ConnectClusterNodes"]  # type: ignore[attr-defined]
+    join_nodes.join(given)
     asked = admin.asked  # type: ignore[attr-defined]
     assert [path.rpartition("/")[2] for path, _ in asked] == [
         "ConnectClusterNodes",
@@ -93,8 +96,10 @@ def test_nodes_that_do_not_connect_or_answer_strangely_end_it_with_what_they_sai
     admin: ThreadingHTTPServer, tmp_path: Path
 ) -> None:
     admin.connects = False  # type: ignore[attr-defined]
+    given = order(admin, tmp_path)
+    del given["user"]
     with pytest.raises(SystemExit, match="nodes do not connect: wrong secret"):
-        join_nodes.join(order(admin, tmp_path))
+        join_nodes.join(given)
     admin.names = ("../x", NAMES[1])  # type: ignore[attr-defined]
     with pytest.raises(SystemExit, match=r"no name of a node: \.\./x"):
         join_nodes.join(order(admin, tmp_path))
