@@ -27,7 +27,7 @@ from pathlib import Path
 from weighbridge.common.host import Host
 from weighbridge.environment import place
 from weighbridge.gateways import daemon
-from weighbridge.gateways.apache.apache import Apache
+from weighbridge.gateways.apache.front import Apache
 from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.ports import await_ports

@@ -101,6 +101,11 @@ class Structure(Redundancy):
     """Who sends the replicas: the gateway all, or the store that got the first one the others."""
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every host on these ways once, from clients on."""
+        return tuple(dict.fromkeys((*self.entrances, *self.gateways, *self.stores)))
+
+    @property
     def times_received(self) -> float:
         """How often its stores receive each byte that is written, from gateways and each other."""
         if self.fragments is None or self.copied_by == "gateway":

@@ -50,4 +50,23 @@ class GoProgram(Record):
         return f"{self.module} {self.version}, {self.sum}, built by Go"
 
 
-Program = Annotated[PypiProgram | GoProgram, Field(discriminator="made")]
+class CargoProgram(Record):
+    """A program that cargo builds from a crate, which it downloads by its own configuration."""
+
+    made: Literal["cargo"] = "cargo"
+    name: ProgramName
+    """Of the crate's program."""
+    crate: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
+    version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of the `.crate` file; the crate's own Cargo.lock pins all others."""
+    rust: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+$")]
+    """The oldest Rust that builds it."""
+
+    @property
+    def source(self) -> str:
+        """Where it is from, in words."""
+        return f"crate {self.crate} {self.version}, sha256 {self.sha256}, built by cargo"
+
+
+Program = Annotated[PypiProgram | GoProgram | CargoProgram, Field(discriminator="made")]

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import secrets
+import shlex
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final, Generic, TypeVar, cast
 
-from weighbridge.common.endpoint import Endpoint
+from pydantic import SecretStr
+
+from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
 from weighbridge.common.errors import CommandFailed, UsageError
-from weighbridge.common.host import Host
+from weighbridge.common.host import Host, Service
+from weighbridge.common.record import Record
 from weighbridge.common.structure import ANSWERS, Structure
 from weighbridge.gateways import daemon, program, xfs_disks
+from weighbridge.gateways.artefact import Program
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
-from weighbridge.gateways.gateway import Rendered, RootImage, RunningGateway, Say
+from weighbridge.gateways.gateway import Gateway, Rendered, RunningGateway, Say, Site
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.verify import verify
 
+Place = TypeVar("Place", bound=Record)
+Settings = TypeVar("Settings", bound=Record)
+
+HIDDEN: Final = "***"
+"""For secrets, where files are shown."""
 READY_S: Final = 120.0
 """How long a store may take until it says that it is ready: three-host stores took 8 s here."""
 
@@ -59,6 +72,8 @@ class FileStore:
     structure: Structure
     endpoint: Endpoint
     rendered: tuple[Rendered, ...]
+    meet: Callable[[], None]
+    """Has daemons that have started find each other."""
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
@@ -66,7 +81,8 @@ class FileStore:
         return tuple(one for stage in self.stages for one in stage)
 
     def start(self, client: Host, say: Say, names: Collection[str] | None = None) -> None:
-        """Start its daemons, of hosts of these names only if they are given, until it is ready.
+        """Start its daemons, of hosts of these names only if they are given, until they listen and
+        have met.
 
         Raises ServiceFailed or CommandFailed.
         """
@@ -74,6 +90,10 @@ class FileStore:
             mine = [one for one in stage if names is None or one.host.name in names]
             daemon.start(mine)
             await_ports(client, mine, say)
+        self.meet()
+
+    def await_ready(self) -> None:
+        """Return when it says that it is ready. Raises ServiceFailed or CommandFailed."""
         try:
             for one in self.ready:
                 one.wait()
@@ -132,20 +152,143 @@ class RunningFileStore(RunningGateway):
         """See RunningGateway."""
         xfs_disks.mount_again([one for one in self._store.stores if one.name in names])
         self._store.start(self._client, say, names)
+        self._store.await_ready()
 
 
-def version_of(host: Host, argv: Sequence[str], wanted: str, image: RootImage) -> str:
-    """What a program of an image says of its version; raises UsageError unless `wanted` is in it,
-    as on real hosts, on which nothing installs it.
+class FileGateway(Gateway, Generic[Place, Settings]):
+    """A kind of gateway of one program, on hosts whose disks it fills with files, over S3.
+
+    A subclass says what is its own: `needs`, `structure`, `stages`, `ready`, `facts`, and of the
+    rest below what is different.
     """
-    (program_of,) = image.programs
-    try:
-        said = host.run(argv).stdout.strip()
-    except CommandFailed as error:
-        said = error.output.strip() or "it cannot be run"
-    if wanted not in said:
-        raise UsageError(
-            f"{host.name}: {argv[0]} is not {program_of.version}: {said[:200]}",
-            advice=f"lab hosts have it; on others put it into /usr/local/bin: {program_of.source}",
+
+    place: Place
+    settings: Settings
+    says_version: ClassVar[tuple[str, ...]] = ("--version",)
+    """What its program is asked for its version."""
+
+    def __init__(self, release: str, place: Record, settings: Record) -> None:
+        """See Gateway."""
+        assert isinstance(place, self.Placement)  # noqa: S101 - the interface's contract
+        assert isinstance(settings, self.Settings)  # noqa: S101
+        self.release = release
+        self.place, self.settings = cast("Place", place), cast("Settings", settings)
+
+    @property
+    @abstractmethod
+    def port(self) -> int:
+        """Of S3, on the host that clients use."""
+
+    @abstractmethod
+    def structure(self, disks: Mapping[str, int]) -> Structure:
+        """See Gateway."""
+
+    @abstractmethod
+    def stages(
+        self, hosts: Mapping[str, Host], endpoint: Endpoint
+    ) -> tuple[tuple[Daemon, ...], ...]:
+        """Its daemons, as of `FileStore`; `endpoint` has the user and key that they are to know."""
+
+    @abstractmethod
+    def ready(self, hosts: Mapping[str, Host]) -> tuple[Readiness, ...]:
+        """What says that it is ready."""
+
+    @abstractmethod
+    def facts(self, structure: Structure) -> dict[str, str]:
+        """Sentences of the report's table, without program and verification."""
+
+    @property
+    def program(self) -> Program:
+        """The program of its image, which is all that it consists of."""
+        (found,) = self.releases[self.release].programs
+        return found
+
+    @property
+    def wanted_version(self) -> str:
+        """What is in the answer of the right program."""
+        return self.program.version.removeprefix("v")
+
+    def new_keys(self) -> tuple[str, str]:
+        """A user's name and secret key, in the form that it takes."""
+        return "weighbridge", secrets.token_hex(20)
+
+    def put_files(self, hosts: Mapping[str, Host], endpoint: Endpoint) -> None:
+        """Write its configuration files, with secrets, before anything starts."""
+
+    def meet(self, hosts: Mapping[str, Host]) -> None:
+        """Have daemons find each other after each start, if they do not by themselves."""
+
+    def set_up(self, store: FileStore, hosts: Mapping[str, Host]) -> None:
+        """Have a store that has started for the first time ready. Raises as `await_ready`."""
+        store.await_ready()
+
+    def apis(self) -> tuple[ObjectApi, ...]:
+        """S3."""
+        return ("s3",)
+
+    def cannot_restart(self) -> str:
+        """See Gateway: all it has is on its disks."""
+        return ""
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        """It has no files, unless a subclass has: options are on its command line."""
+        return ()
+
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        """Raise UsageError unless the program is there: there are no files that it could check."""
+        for name in self.needs():
+            self._version(hosts[name])
+
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
+        """See Gateway."""
+        structure = self.structure({name: len(host.disks) for name, host in hosts.items()})
+        stores = tuple(hosts[name] for name in structure.stores)
+        entrance = hosts[structure.entrances[0]]
+        user, key = self.new_keys()
+        url = base_url(entrance.address, self.port)
+        endpoint = Endpoint(api="s3", url=url, user=user, key=SecretStr(key))
+        say("creating file systems")
+        xfs_disks.make(stores)
+        self.put_files(hosts, endpoint)
+        store = FileStore(
+            stages=self.stages(hosts, endpoint),
+            ready=self.ready(hosts),
+            stores=stores,
+            structure=structure,
+            endpoint=endpoint,
+            rendered=self.render(hosts),
+            meet=partial(self.meet, hosts),
         )
-    return said.splitlines()[0]
+        store.start(client, say)
+        self.set_up(store, hosts)
+        program = {"program": f"{self._version(entrance)}; {self.program.source}"}
+        return RunningFileStore(store, client, say, {**self.facts(structure), **program})
+
+    def _version(self, host: Host) -> str:
+        """What its program says; raises UsageError where it is another one, as on real hosts, on
+        which nothing installs it.
+        """
+        name = self.program.name
+        try:
+            said = host.run([name, *self.says_version]).stdout.strip()
+        except CommandFailed as error:
+            said = error.output.strip() or "it cannot be run"
+        if self.wanted_version not in said:
+            raise UsageError(
+                f"{host.name}: {name} is not {self.program.version}: {said[:200]}",
+                advice="lab hosts have it; on others put it into /usr/local/bin: "
+                f"{self.program.source}",
+            )
+        return said.splitlines()[0]
+
+
+def service(
+    name: str,
+    argv: Sequence[str],
+    *,
+    folders: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> Service:
+    """A service that makes its folders first."""
+    made = f"mkdir -p {shlex.join(folders)}; " if folders else ""
+    return Service(name, ("sh", "-ec", f"{made}exec {shlex.join(argv)}"), env or {})

@@ -164,8 +164,8 @@ FRONTS: Registry[type[Front]] = Registry(
     "weighbridge.fronts",
     "front",
     own={
-        "haproxy": "weighbridge.gateways.haproxy.haproxy:Haproxy",
-        "apache": "weighbridge.gateways.apache.apache:Apache",
+        "haproxy": "weighbridge.gateways.haproxy.front:Haproxy",
+        "apache": "weighbridge.gateways.apache.front:Apache",
     },
 )
 """Every front by the name that layouts use."""

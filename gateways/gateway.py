@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field
@@ -340,17 +341,14 @@ class Gateway(ABC):
         return None
 
 
-STORES: Registry[type[Gateway]] = Registry(
-    "weighbridge.stores",
-    "gateway",
-    own={
-        "rgw": "weighbridge.gateways.rgw.rgw:Rgw",
-        "swift": "weighbridge.gateways.swift.swift:Swift",
-        "existing": "weighbridge.gateways.existing.existing:Existing",
-        "seaweedfs": "weighbridge.gateways.seaweedfs.seaweedfs:Seaweedfs",
-        "versitygw": "weighbridge.gateways.versitygw.versitygw:Versitygw",
-        "minio": "weighbridge.gateways.minio.minio:Minio",
-        "null": "weighbridge.gateways.null.null:Null",
-    },
-)
+def _shipped() -> dict[str, str]:
+    """Each folder here that has a module of its own name, in which the store is a class of it."""
+    return {
+        path.stem: f"weighbridge.gateways.{path.stem}.{path.stem}:{path.stem.capitalize()}"
+        for path in sorted(Path(__file__).parent.glob("*/*.py"))
+        if path.stem == path.parent.name
+    }
+
+
+STORES: Registry[type[Gateway]] = Registry("weighbridge.stores", "gateway", own=_shipped())
 """Every kind of gateway by the name that layouts use."""

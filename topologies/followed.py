@@ -38,6 +38,7 @@ def follow(
     scratch: Path,
     lock: int,
     ending: Event | None = None,
+    timeout_s: float = BUILD_TIMEOUT_S,
 ) -> None:
     """Run a tool in namespaces of its own and report progress every few seconds; `scratch` is its
     TMPDIR. Raises CommandFailed with its last lines, also when `ending` is set.
@@ -59,7 +60,7 @@ def follow(
         env=environment,
     ) as process:
         try:
-            for text in _lines(process, started + BUILD_TIMEOUT_S, ending):
+            for text in _lines(process, started + timeout_s, ending):
                 now = time.monotonic()
                 if text:
                     tail.append(text)

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 
 from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
-from weighbridge.common.host import Host, Service
+from weighbridge.common.endpoint import Endpoint, base_url
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Fragments, Structure
 from weighbridge.gateways import xfs_disks
 from weighbridge.gateways.artefact import GoProgram
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.file_store import FileStore, Readiness, RunningFileStore, version_of
-from weighbridge.gateways.gateway import (
-    Gateway,
-    HostNeed,
-    Rendered,
-    RootImage,
-    RunningGateway,
-    Say,
-    Site,
-    Unfit,
-)
+from weighbridge.gateways.file_store import FileGateway, Readiness, service
+from weighbridge.gateways.gateway import HostNeed, RootImage, Unfit
 
 _PROGRAM: Final = "minio"
-_USER: Final = "weighbridge"
-_PORT: Final = 9000
 _COMMIT: Final = "7aac2a2c5b7c882e68c1ce017d8256be2feea27f"
 _MODULE: Final = "github.com/minio/minio"
 
@@ -55,7 +43,7 @@ class MinioSettings(Record):
     """Fragments of each object that replace lost ones (`MINIO_STORAGE_CLASS_STANDARD`)."""
 
 
-class Minio(Gateway):
+class Minio(FileGateway[MinioPlacement, MinioSettings]):
     """MinIO, the last commit before its repository was archived."""
 
     kind: ClassVar[str] = "minio"
@@ -83,18 +71,15 @@ class Minio(Gateway):
     Placement: ClassVar[type[Record]] = MinioPlacement
     Settings: ClassVar[type[Record]] = MinioSettings
 
-    def __init__(self, release: str, place: Record, settings: Record) -> None:
-        assert isinstance(place, MinioPlacement)  # noqa: S101 - the interface's contract
-        assert isinstance(settings, MinioSettings)  # noqa: S101
-        self.release, self.place, self.settings = release, place, settings
+    @property
+    def port(self) -> int:
+        """See FileGateway."""
+        return 9000
 
-    def apis(self) -> tuple[ObjectApi, ...]:
-        """S3."""
-        return ("s3",)
-
-    def cannot_restart(self) -> str:
-        """See Gateway: all it has is on its disks."""
-        return ""
+    @property
+    def wanted_version(self) -> str:
+        """It says its commit, not the version that Go has for it."""
+        return _COMMIT
 
     def needs(self) -> Mapping[str, HostNeed]:
         """A disk for each server."""
@@ -129,61 +114,44 @@ class Minio(Gateway):
             copied_by="gateway",
         )
 
-    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """It has no files: options are on its command line and in its environment."""
-        return ()
+    def stages(
+        self, hosts: Mapping[str, Host], endpoint: Endpoint
+    ) -> tuple[tuple[Daemon, ...], ...]:
+        """See FileGateway: all servers know all disks."""
+        servers = [hosts[name] for name in self.place.server]
+        return (tuple(self._daemon(one, servers, endpoint) for one in servers),)
 
-    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Raise UsageError unless the program is there."""
-        for name in self.place.server:
-            self._version(hosts[name])
-
-    def _version(self, host: Host) -> str:
-        return version_of(host, [_PROGRAM, "--version"], _COMMIT, self.releases[self.release])
-
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """See Gateway."""
-        servers, key = [hosts[name] for name in self.place.server], secrets.token_hex(20)
-        say("creating file systems")
-        xfs_disks.make(servers)
-        first = servers[0]
-        url = base_url(first.address, _PORT)
-        store = FileStore(
-            stages=(tuple(self._daemon(one, servers, key) for one in servers),),
-            ready=(Readiness(first, f"{url}/minio/health/cluster"),),
-            stores=tuple(servers),
-            structure=self.structure({one.name: len(one.disks) for one in servers}),
-            endpoint=Endpoint(api="s3", url=url, user=_USER, key=SecretStr(key)),
-            rendered=(),
-        )
-        store.start(client, say)
-        return RunningFileStore(store, client, say, self._facts(store, first))
-
-    def _daemon(self, host: Host, servers: list[Host], key: str) -> Daemon:
+    def _daemon(self, host: Host, servers: list[Host], endpoint: Endpoint) -> Daemon:
         alone = len(servers) == 1
         places = [
-            f"{'' if alone else base_url(one.address, _PORT)}{folder}/minio"
+            f"{'' if alone else base_url(one.address, self.port)}{folder}/minio"
             for one in servers
             for folder in xfs_disks.folders(one)
         ]
-        made = " ".join(f"{folder}/minio" for folder in xfs_disks.folders(host))
-        words = f"server --address {host_port(host.address, _PORT)} {' '.join(places)}"
         environment = {
-            "MINIO_ROOT_USER": _USER,
-            "MINIO_ROOT_PASSWORD": key,
+            "MINIO_ROOT_USER": endpoint.user,
+            "MINIO_ROOT_PASSWORD": endpoint.key.get_secret_value(),
             "MINIO_BROWSER": "off",
             "MINIO_UPDATE": "off",
             "MINIO_STORAGE_CLASS_STANDARD": f"EC:{self.settings.parity}",
         }
-        line = f"mkdir -p {made}; exec {_PROGRAM} {words}"
-        return Daemon(host, Service(_PROGRAM, ("sh", "-ec", line), environment), _PORT)
+        argv = (_PROGRAM, "server", "--address", host_port(host.address, self.port), *places)
+        folders = [f"{folder}/minio" for folder in xfs_disks.folders(host)]
+        made = service(_PROGRAM, argv, folders=folders, env=environment)
+        return Daemon(host, made, self.port)
 
-    def _facts(self, store: FileStore, first: Host) -> dict[str, str]:
-        structure = store.structure
+    def ready(self, hosts: Mapping[str, Host]) -> tuple[Readiness, ...]:
+        """See FileGateway."""
+        first = hosts[self.place.server[0]]
+        url = f"{base_url(first.address, self.port)}/minio/health/cluster"
+        return (Readiness(first, url),)
+
+    def facts(self, structure: Structure) -> dict[str, str]:
+        """See FileGateway."""
+        servers = self.place.server
         return {
             "gateway": f"MinIO, release {self.release}, archived by its maker",
-            "program": f"{self._version(first)}; {self.releases[self.release].programs[0].source}",
-            "daemons": f"servers on {', '.join(self.place.server)}; clients use {first.name}",
+            "daemons": f"servers on {', '.join(servers)}; clients use {servers[0]}",
             "replicas": structure.redundancy_words,
             "acknowledgement": "a write is acknowledged when its data and metadata are synced to "
             "disk; the rename that gives them their name is not",

@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from pydantic import SecretStr
-
 from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
-from weighbridge.common.host import Host, Service
+from weighbridge.common.endpoint import Endpoint, base_url
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import xfs_disks
 from weighbridge.gateways.artefact import PypiProgram
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.file_store import FileStore, Readiness, RunningFileStore, version_of
-from weighbridge.gateways.gateway import (
-    Gateway,
-    HostNeed,
-    Rendered,
-    RootImage,
-    RunningGateway,
-    Say,
-    Site,
-    Unfit,
-    tier_of,
-)
+from weighbridge.gateways.file_store import HIDDEN, FileGateway, FileStore, Readiness, service
+from weighbridge.gateways.gateway import HostNeed, Rendered, RootImage, Site, Unfit, tier_of
 from weighbridge.gateways.seaweedfs.settings import MIB, SeaweedfsPlacement, SeaweedfsSettings
 
 _WEED: Final = "weed"
-_USER: Final = "weighbridge"
 _KEYS: Final = "/etc/seaweedfs/s3.json"
 _MASTER, _VOLUME, _FILER, _S3 = 9333, 8080, 8888, 8333
 _BUCKETS: Final = "/buckets/"
-_HIDDEN: Final = "***"
 
 
-class Seaweedfs(Gateway):
+class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
     """SeaweedFS."""
 
     kind: ClassVar[str] = "seaweedfs"
@@ -60,26 +45,23 @@ class Seaweedfs(Gateway):
     }
     Placement: ClassVar[type[Record]] = SeaweedfsPlacement
     Settings: ClassVar[type[Record]] = SeaweedfsSettings
+    says_version: ClassVar[tuple[str, ...]] = ("version",)
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """Raises Unfit when there are fewer volume servers than copies."""
-        assert isinstance(place, SeaweedfsPlacement)  # noqa: S101 - the interface's contract
-        assert isinstance(settings, SeaweedfsSettings)  # noqa: S101
-        self.release, self.place, self.settings = release, place, settings
-        if len(place.volume) < settings.replicas:
+        super().__init__(release, place, settings)
+        servers, replicas = len(self.place.volume), self.settings.replicas
+        if servers < replicas:
             raise Unfit(
-                f"{settings.replicas} copies on separate hosts need as many volume servers, not "
-                f"{len(place.volume)}: add hosts, or set replicas to {len(place.volume)}",
+                f"{replicas} copies on separate hosts need as many volume servers, not {servers}: "
+                f"add hosts, or set replicas to {servers}",
                 ("settings", "replicas"),
             )
 
-    def apis(self) -> tuple[ObjectApi, ...]:
-        """S3."""
-        return ("s3",)
-
-    def cannot_restart(self) -> str:
-        """See Gateway: all it has is on disks."""
-        return ""
+    @property
+    def port(self) -> int:
+        """See FileGateway."""
+        return _S3
 
     def needs(self) -> Mapping[str, HostNeed]:
         """A disk for each volume server's host."""
@@ -109,90 +91,72 @@ class Seaweedfs(Gateway):
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """The S3 gateway's keys."""
-        return (Rendered(host=self.place.s3, path=_KEYS, text=_keys(_HIDDEN)),)
+        return (Rendered(host=self.place.s3, path=_KEYS, text=_keys(HIDDEN, HIDDEN)),)
 
-    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Its only file has no options: the program itself must be there. Raises UsageError."""
-        for name in self.place.hosts:
-            self._version(hosts[name])
+    def put_files(self, hosts: Mapping[str, Host], endpoint: Endpoint) -> None:
+        """See FileGateway."""
+        keys = _keys(endpoint.user, endpoint.key.get_secret_value())
+        hosts[self.place.s3].put(_KEYS, keys, mode=0o600)
 
-    def _version(self, host: Host) -> str:
-        image = self.releases[self.release]
-        return version_of(host, [_WEED, "version"], image.programs[0].version, image)
-
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """See Gateway: disks, master, then volume servers and filer, then S3."""
-        place, key = self.place, secrets.token_hex(20)
-        stores = [hosts[name] for name in place.volume]
-        say("creating file systems")
-        xfs_disks.make(stores)
-        hosts[place.s3].put(_KEYS, _keys(key), mode=0o600)
-        store = self._store(hosts, key)
-        store.start(client, say)
-        if self.settings.fsync:
-            line = f"fs.configure -locationPrefix={_BUCKETS} -fsync -apply\n"
-            master = hosts[place.master]
-            master.run(
-                [_WEED, "shell", f"-master={host_port(master.address, _MASTER)}"], stdin=line
-            )
-        return RunningFileStore(store, client, say, self._facts(hosts[place.s3]))
-
-    def _store(self, hosts: Mapping[str, Host], key: str) -> FileStore:
+    def stages(
+        self, hosts: Mapping[str, Host], endpoint: Endpoint
+    ) -> tuple[tuple[Daemon, ...], ...]:
+        """See FileGateway: master, then volume servers, then filer, then S3."""
         place = self.place
         master, filer, s3 = hosts[place.master], hosts[place.filer], hosts[place.s3]
-        at = host_port(master.address, _MASTER)
-        copies = f"00{self.settings.replicas - 1}"
-        limit = self.settings.volume_size // MIB
-        first = [
-            _daemon(
-                *(master, "master", _MASTER),
-                f"-mdir={xfs_disks.folders(master)[0]}/master",
-                f"-defaultReplication={copies}",
-                f"-volumeSizeLimitMB={limit}",
-                "-peers=none",
-                "-telemetry=false",
-            )
-        ]
+        at = f"-master={host_port(master.address, _MASTER)}"
+        first = _daemon(
+            *(master, "master", _MASTER),
+            f"-mdir={xfs_disks.folders(master)[0]}/master",
+            f"-defaultReplication=00{self.settings.replicas - 1}",
+            f"-volumeSizeLimitMB={self.settings.volume_size // MIB}",
+            "-peers=none",
+            "-telemetry=false",
+        )
         second = [
             _daemon(
                 *(one, "volume", _VOLUME),
                 f"-dir={','.join(f'{folder}/volume' for folder in xfs_disks.folders(one))}",
                 f"-max={','.join('0' for _ in one.disks)}",
-                f"-master={at}",
+                at,
             )
             for one in (hosts[name] for name in place.volume)
         ]
-        third = [
-            _daemon(
-                *(filer, "filer", _FILER),
-                f"-defaultStoreDir={xfs_disks.folders(filer)[0]}/filer",
-                f"-master={at}",
-                f"-maxMB={self.settings.chunk_size // MIB}",
-            )
-        ]
-        fourth = [
-            _daemon(
-                *(s3, "s3", _S3),
-                f"-filer={host_port(filer.address, _FILER)}",
-                f"-config={_KEYS}",
-                *("-port.iceberg=0", "-port.lance=0"),
-            )
-        ]
-        return FileStore(
-            stages=(tuple(first), tuple(second), tuple(third), tuple(fourth)),
-            ready=(
-                Readiness(master, f"http://{at}/dir/status", text='"Url"', times=len(place.volume)),
-                Readiness(s3, f"{base_url(s3.address, _S3)}/healthz"),
-            ),
-            stores=tuple(hosts[name] for name in place.volume),
-            structure=self.structure({name: len(hosts[name].disks) for name in place.volume}),
-            endpoint=Endpoint(
-                api="s3", url=base_url(s3.address, _S3), user=_USER, key=SecretStr(key)
-            ),
-            rendered=self.render(hosts),
+        third = _daemon(
+            *(filer, "filer", _FILER),
+            f"-defaultStoreDir={xfs_disks.folders(filer)[0]}/filer",
+            at,
+            f"-maxMB={self.settings.chunk_size // MIB}",
+        )
+        fourth = _daemon(
+            *(s3, "s3", _S3),
+            f"-filer={host_port(filer.address, _FILER)}",
+            f"-config={_KEYS}",
+            *("-port.iceberg=0", "-port.lance=0"),
+        )
+        return (first,), tuple(second), (third,), (fourth,)
+
+    def ready(self, hosts: Mapping[str, Host]) -> tuple[Readiness, ...]:
+        """See FileGateway."""
+        master, s3 = hosts[self.place.master], hosts[self.place.s3]
+        servers = f"{base_url(master.address, _MASTER)}/dir/status"
+        return (
+            Readiness(master, servers, text='"Url"', times=len(self.place.volume)),
+            Readiness(s3, f"{base_url(s3.address, _S3)}/healthz"),
         )
 
-    def _facts(self, s3: Host) -> dict[str, str]:
+    def set_up(self, store: FileStore, hosts: Mapping[str, Host]) -> None:
+        """See FileGateway: have it sync, which it remembers."""
+        store.await_ready()
+        if self.settings.fsync:
+            line = f"fs.configure -locationPrefix={_BUCKETS} -fsync -apply\n"
+            master = hosts[self.place.master]
+            master.run(
+                [_WEED, "shell", f"-master={host_port(master.address, _MASTER)}"], stdin=line
+            )
+
+    def facts(self, structure: Structure) -> dict[str, str]:
+        """See FileGateway."""
         place, settings = self.place, self.settings
         synced = (
             f"on the disks of all {settings.replicas} (fs.configure -fsync)"
@@ -201,7 +165,6 @@ class Seaweedfs(Gateway):
         )
         return {
             "gateway": f"SeaweedFS, release {self.release}",
-            "program": f"{self._version(s3)}; {self.releases[self.release].programs[0].source}",
             "daemons": f"S3 on {place.s3}; master on {place.master}; filer on {place.filer}, its "
             f"names in leveldb2; volume servers on {', '.join(place.volume)}",
             "replicas": f"{settings.replicas}, each on another host",
@@ -224,15 +187,14 @@ def _daemon(host: Host, role: str, port: int, *options: str) -> Daemon:
         if option.startswith(("-mdir=", "-dir=", "-defaultStoreDir="))
         for folder in option.partition("=")[2].split(",")
     ]
-    made = f"mkdir -p {' '.join(folders)}; " if folders else ""
-    return Daemon(host, Service(role, ("sh", "-ec", f"{made}exec {' '.join(argv)}")), port)
+    return Daemon(host, service(role, argv, folders=folders), port)
 
 
-def _keys(key: str) -> str:
+def _keys(user: str, key: str) -> str:
     """The file of the S3 gateway's users."""
-    user = {
-        "name": _USER,
-        "credentials": [{"accessKey": _USER, "secretKey": key}],
+    known = {
+        "name": user,
+        "credentials": [{"accessKey": user, "secretKey": key}],
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
-    return json.dumps({"identities": [user]}, indent=2) + "\n"
+    return json.dumps({"identities": [known]}, indent=2) + "\n"

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
 from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
-from weighbridge.common.host import Host, Service
+from weighbridge.common.endpoint import Endpoint, base_url
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import xfs_disks
 from weighbridge.gateways.artefact import GoProgram
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.file_store import FileStore, Readiness, RunningFileStore, version_of
-from weighbridge.gateways.gateway import (
-    Gateway,
-    HostNeed,
-    Rendered,
-    RootImage,
-    RunningGateway,
-    Say,
-    Site,
-)
+from weighbridge.gateways.file_store import FileGateway, Readiness, service
+from weighbridge.gateways.gateway import HostNeed, RootImage
 
 _PROGRAM: Final = "versitygw"
-_USER: Final = "weighbridge"
 _HEALTH: Final = "/health"
 
 
@@ -46,7 +36,7 @@ class VersitygwSettings(Record):
     """Where it listens."""
 
 
-class Versitygw(Gateway):
+class Versitygw(FileGateway[VersitygwPlacement, VersitygwSettings]):
     """Versity S3 Gateway with its posix backend."""
 
     kind: ClassVar[str] = "versitygw"
@@ -70,18 +60,10 @@ class Versitygw(Gateway):
     Placement: ClassVar[type[Record]] = VersitygwPlacement
     Settings: ClassVar[type[Record]] = VersitygwSettings
 
-    def __init__(self, release: str, place: Record, settings: Record) -> None:
-        assert isinstance(place, VersitygwPlacement)  # noqa: S101 - the interface's contract
-        assert isinstance(settings, VersitygwSettings)  # noqa: S101
-        self.release, self.place, self.settings = release, place, settings
-
-    def apis(self) -> tuple[ObjectApi, ...]:
-        """S3."""
-        return ("s3",)
-
-    def cannot_restart(self) -> str:
-        """See Gateway: all it has is on its disk."""
-        return ""
+    @property
+    def port(self) -> int:
+        """See FileGateway."""
+        return self.settings.port
 
     def needs(self) -> Mapping[str, HostNeed]:
         """One host with a disk."""
@@ -100,44 +82,32 @@ class Versitygw(Gateway):
             copied_by="gateway",
         )
 
-    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """It has no files: options are on its command line, keys in its environment."""
-        return ()
-
-    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Raise UsageError unless the program is there."""
-        self._version(hosts[self.place.server])
-
-    def _version(self, host: Host) -> str:
-        return version_of(host, [_PROGRAM, "--version"], "1.8.0", self.releases[self.release])
-
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """See Gateway."""
-        host, key, port = hosts[self.place.server], secrets.token_hex(20), self.settings.port
-        say("creating the file system")
-        xfs_disks.make([host])
+    def stages(
+        self, hosts: Mapping[str, Host], endpoint: Endpoint
+    ) -> tuple[tuple[Daemon, ...], ...]:
+        """See FileGateway; options are on its command line, keys in its environment."""
+        host = hosts[self.place.server]
         disk = xfs_disks.folders(host)[0]
-        at = host_port(host.address, port)
-        words = f"--port {at} --iam-dir {disk}/iam --health {_HEALTH} --quiet posix {disk}/data"
-        line = f"mkdir -p {disk}/iam {disk}/data; exec {_PROGRAM} {words}"
-        keys = {"ROOT_ACCESS_KEY": _USER, "ROOT_SECRET_KEY": key}
-        url = base_url(host.address, port)
-        store = FileStore(
-            stages=((Daemon(host, Service(_PROGRAM, ("sh", "-ec", line), keys), port),),),
-            ready=(Readiness(host, f"{url}{_HEALTH}"),),
-            stores=(host,),
-            structure=self.structure({}),
-            endpoint=Endpoint(api="s3", url=url, user=_USER, key=SecretStr(key)),
-            rendered=(),
-        )
-        store.start(client, say)
-        return RunningFileStore(store, client, say, self._facts(host))
+        folders = (f"{disk}/iam", f"{disk}/data")
+        at = host_port(host.address, self.port)
+        options = ("--port", at, "--iam-dir", folders[0], "--health", _HEALTH, "--quiet")
+        keys = {
+            "ROOT_ACCESS_KEY": endpoint.user,
+            "ROOT_SECRET_KEY": endpoint.key.get_secret_value(),
+        }
+        argv = (_PROGRAM, *options, "posix", folders[1])
+        return ((Daemon(host, service(_PROGRAM, argv, folders=folders, env=keys), self.port),),)
 
-    def _facts(self, host: Host) -> dict[str, str]:
+    def ready(self, hosts: Mapping[str, Host]) -> tuple[Readiness, ...]:
+        """See FileGateway."""
+        host = hosts[self.place.server]
+        return (Readiness(host, f"{base_url(host.address, self.port)}{_HEALTH}"),)
+
+    def facts(self, structure: Structure) -> dict[str, str]:
+        """See FileGateway."""
         return {
             "gateway": f"Versity S3 Gateway, release {self.release}, posix backend on XFS",
-            "program": f"{self._version(host)}; {self.releases[self.release].programs[0].source}",
-            "daemons": f"one on {host.name}, on its first disk",
+            "daemons": f"one on {self.place.server}, on its first disk",
             "replicas": "1: it copies nothing",
             "acknowledgement": "a write is acknowledged when it is in the page cache of its host; "
             "nothing is synced, at no size, and there is no option for it",

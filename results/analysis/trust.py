@@ -43,16 +43,19 @@ def trust(
     rows: Sequence[Row],
     attested: Sequence[Attested],
     comparison: Comparison | None,
+    *,
+    unequal: bool = False,
 ) -> tuple[TrustSign, ...]:
     """The signs of a run, in the order in which a reader should ask. Empty without results.
 
-    `layouts` are those whose hosts should be equal, `rows` all that was to be measured of them.
+    `layouts` are those whose hosts should be equal, `rows` all that was to be measured of them;
+    `unequal`: they do not use as many of the hosts.
     """
     measured = [row for row in rows if row.points]
     if not measured:
         return ()
     return (
-        _hosts(attested, layouts),
+        _hosts(attested, layouts, unequal=unequal),
         _machine(hardware_kind, measured),
         _steady(measured),
         _driver(measured),
@@ -61,7 +64,7 @@ def trust(
     )
 
 
-def _hosts(attested: Sequence[Attested], layouts: Sequence[str]) -> TrustSign:
+def _hosts(attested: Sequence[Attested], layouts: Sequence[str], *, unequal: bool) -> TrustSign:
     found = compare(attested)
     deployments = len({(one.layout, one.repeat) for one in attested})
     beyond = sum(one.differs for one in found)
@@ -80,7 +83,7 @@ def _hosts(attested: Sequence[Attested], layouts: Sequence[str]) -> TrustSign:
         parts += [f"{short} below their promise"] * bool(short)
         detail = f"of {counted(len(found), 'figure')}: {', '.join(parts) or 'some not attested'}"
     else:
-        state, words = "good", "equal"
+        state, words = ("doubt", "equal, not used alike") if unequal else ("good", "equal")
         detail = f"{counted(len(found), 'figure')} in {counted(deployments, 'deployment')}"
     return TrustSign(title="Hosts", state=state, words=words, detail=detail, section="hosts")
 

@@ -21,6 +21,7 @@ from weighbridge.results.analysis.findings import (
     overall,
     subjects,
 )
+from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.keeping import Costs
 from weighbridge.results.analysis.listing import CompleteListing
 from weighbridge.results.analysis.outages import Outages
@@ -179,11 +180,15 @@ def report(
         overload=[text for kind in overload for text in kind.sentences],
         found_head=RATE_HEAD,
         found_lines=() if found is None else rate_lines(found),
-        signs=trust(plan.hardware.kind, plan.measured, own, attested, comparison),
+        signs=trust(
+            *(plan.hardware.kind, plan.measured, own, attested, comparison),
+            unequal=bool(unequal_shares(plan)),
+        ),
         glance=glance(rows, comparison, reasons, tuple(plan.twins)),
         anchor_of=anchor_of,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
-        facts=_facts(manifest.sheets, names),
+        unequal=unequal_shares(plan),
+        facts={**_share_facts(plan), **_facts(manifest.sheets, names)},
         command=shlex.join(manifest.command),
         replayed=replayed,
         stairs=stairs,
@@ -280,6 +285,24 @@ def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[F
             (background if name.startswith(BACKGROUND) else rest).append(fact)
         found[title] = tuple(rest)
     return {**({"background work": tuple(background)} if background else {}), **found}
+
+
+def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
+    """What each layout has of the hardware."""
+    known = {one.layout: one for one in host_shares(plan)}
+    if not known:
+        return {}
+    shares = [known.get(layout.name) for layout in plan.layouts]
+    facts = (
+        Fact(
+            name="in total", values=tuple(UNKNOWN if one is None else one.words for one in shares)
+        ),
+        Fact(
+            name="hosts",
+            values=tuple(UNKNOWN if one is None else ", ".join(one.hosts) for one in shares),
+        ),
+    )
+    return {"share of the hosts": facts}
 
 
 def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, ...]:

@@ -12,6 +12,7 @@ from typing import Final
 from weighbridge.common.cpu_list import cpu_numbers
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.structure import Structure
+from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.sameness import host_doubts, verdict
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure
@@ -27,6 +28,7 @@ ABREAST: Final = 6
 
 FIRST: Final = (
     "gateway",
+    "share of the hosts",
     "in front",
     "rgw: rgw_frontends",
     "replicas",
@@ -235,6 +237,9 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
         found["in front"] = tuple(
             _front(structures[layout]) if layout in structures else UNKNOWN for layout in layouts
         )
+    if unequal_shares(evidence.plan):
+        shares = {one.layout: one.words for one in host_shares(evidence.plan)}
+        found["share of the hosts"] = tuple(shares.get(layout, UNKNOWN) for layout in layouts)
     if "gateway" not in found:
         found["gateway"] = tuple(
             f"{one.gateway}{f', release {release[one.name]}' if release[one.name] else ''}"

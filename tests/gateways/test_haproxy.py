@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from tests.gateways.stub_host import run_program
 from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.haproxy import haproxy_counters
-from weighbridge.gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
+from weighbridge.gateways.haproxy.front import PATH, Haproxy, faults, unknown
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 
 BACKENDS = [

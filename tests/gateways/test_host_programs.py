@@ -28,7 +28,7 @@ ON_HOSTS = [
     *("rgw/ask_mon", "rgw/ask_daemon", "rgw/ceph_counters"),
     *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
     *("swift/make_rings", "swift/write_syslog", "swift/drop_memcached", "swift/known_options"),
-    *("swift/memcached_counters", "swift/storage_counters"),
+    *("swift/memcached_counters", "swift/storage_counters", "ready", "garage/join_nodes"),
 ]
 
 

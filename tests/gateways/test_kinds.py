@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.host import Host
+from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.topologies.fake import FakeHost
@@ -32,6 +33,11 @@ def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
 def test_a_kind_of_gateway_is_registered_by_its_own_name(name: str) -> None:
     assert STORES[name].kind == name
     assert STORES[name].releases
+
+
+def test_stores_that_ship_are_found_by_their_folders_and_fronts_are_none() -> None:
+    assert {"rgw", "swift", "garage", "versitygw"} <= {*STORES}
+    assert not {*FRONTS, "capabilities"} & {*STORES}
 
 
 def test_an_unknown_kind_is_a_key_error() -> None:

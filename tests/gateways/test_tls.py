@@ -16,7 +16,7 @@ from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE
 from weighbridge.gateways.front import FRONTS, FrontSettings
 from weighbridge.gateways.gateway import RunningGateway
-from weighbridge.gateways.haproxy.haproxy import Haproxy
+from weighbridge.gateways.haproxy.front import Haproxy
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 from weighbridge.gateways.rgw import scopes as rgw_scopes
 from weighbridge.gateways.rgw.settings import RgwSettings

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed, TargetError
-from weighbridge.gateways.artefact import GoProgram, PypiProgram
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
+from weighbridge.gateways.artefact import CargoProgram, GoProgram, PypiProgram
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import artefacts, go_build, images
 
@@ -22,6 +23,17 @@ GO = GoProgram(
     package="./cmd/gateway",
     variables=("main.Version=v1",),
 )
+
+FAKE_CARGO = """#!/bin/sh
+case $1 in
+info) echo info >> "$CARGO_HOME/asked"; exit 0 ;;
+esac
+echo "build $*" >> "$CARGO_HOME/asked"
+while [ $# -gt 0 ]; do case $1 in --target) target=$2 ;; --target-dir) kept=$2 ;; esac; shift; done
+mkdir -p "$kept/$target/release"
+[ -e "$kept/begun" ] || { touch "$kept/begun"; echo ended >&2; exit 1; }
+cp main.rs "$kept/$target/release/toy"
+"""
 
 
 @pytest.fixture
@@ -112,3 +124,57 @@ def test_a_program_of_go_is_built_from_the_pinned_module_by_the_machines_own_con
     assert f"!= {GO.sum} " in script
     assert "go mod download -json example.org/some/gateway@v1.8.0" in script
     assert "-ldflags '-s -w -X main.Version=v1' -o /build/out/gateway ./cmd/gateway" in script
+
+
+@pytest.fixture
+def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CargoProgram:
+    """A crate in the cache of a cargo that fails once, and goes on where it was."""
+    home, tools = tmp_path / "cargo", tmp_path / "tools"
+    path = home / "registry/cache/index/toy-1.0.0.crate"
+    for folder in (path.parent, tools, tmp_path / "toy-1.0.0"):
+        folder.mkdir(parents=True)
+    (tmp_path / "toy-1.0.0/main.rs").write_text("what it is built of")
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(tmp_path / "toy-1.0.0", "toy-1.0.0")
+    for name, text in {
+        "cargo": FAKE_CARGO,
+        "rustc": "#!/bin/sh\necho 'release: 1.89.0'; echo 'host: x86_64-unknown-linux-gnu'\n",
+        "make": "",
+    }.items():
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("CARGO_HOME", str(home))
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return CargoProgram(name="toy", crate="toy", version="1.0.0", sha256=sha256, rust="1.89")
+
+
+def test_a_build_by_cargo_that_was_ended_goes_on_where_it_was_and_leaves_nothing_when_it_is_done(
+    tmp_path: Path, crate: CargoProgram
+) -> None:
+    store = tmp_path / "store"
+    with pytest.raises(CommandFailed, match="ended"):
+        artefacts.obtain(crate, print, store=store, tools=no_tools)
+    path = artefacts.obtain(crate, print, store=store, tools=no_tools)
+    assert path.read_text() == "what it is built of"
+    assert os.access(path, os.X_OK)
+    left = {one.name for one in (store / "programs").iterdir()}
+    assert left == {artefacts.key(crate), f"{artefacts.key(crate)}.lock"}
+    assert "--locked" in (tmp_path / "cargo/asked").read_text()
+
+
+def test_a_crate_with_another_sum_is_refused_before_anything_of_it_is_built(
+    tmp_path: Path, crate: CargoProgram
+) -> None:
+    wrong = crate.model_copy(update={"sha256": "0" * 64})
+    with pytest.raises(CommandFailed, match=f"its sum is {crate.sha256}, not 0000"):
+        artefacts.obtain(wrong, print, store=tmp_path / "store", tools=no_tools)
+    assert (tmp_path / "cargo/asked").read_text() == "info\n"
+
+
+def test_a_rust_that_is_too_old_is_named_with_the_one_that_is_needed(
+    tmp_path: Path, crate: CargoProgram
+) -> None:
+    newer = crate.model_copy(update={"rust": "1.90"})
+    with pytest.raises(MissingPrerequisite, match=r"toy needs Rust 1\.90; this is 1\.89\.0"):
+        artefacts.obtain(newer, print, store=tmp_path / "store", tools=no_tools)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.gateways.apache import reload_apache, scopes
-from weighbridge.gateways.apache.apache import Apache
 from weighbridge.gateways.apache.config import CONF
+from weighbridge.gateways.apache.front import Apache
 from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.front import Backend, Behind
 

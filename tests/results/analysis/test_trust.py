@@ -70,6 +70,11 @@ def test_a_run_with_nothing_against_it_has_only_good_signs() -> None:
     assert next(one for one in found if one.title == "Repeats").detail.endswith("1.2×")
 
 
+def test_hosts_of_which_layouts_do_not_use_as_many_are_no_good_sign() -> None:
+    found = trust("lab", LAYOUTS, [good_row()], EQUAL, None, unequal=True)
+    assert (found[0].state, found[0].words) == ("doubt", "equal, not used alike")
+
+
 @pytest.mark.parametrize(
     ("hosts", "state", "words"),
     [

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import ClassVar
 
+import toy_wheel
 from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi
@@ -15,6 +16,7 @@ from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import daemon
+from weighbridge.gateways.artefact import PypiProgram
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import (
     Backend,
@@ -94,7 +96,20 @@ class RunningToy(RunningGateway):
 class Toy(Gateway):
     kind = "toy"
     releases: ClassVar[Mapping[str, RootImage]] = {
-        "toy-1": RootImage(name="none", suite="none", packages=())
+        "toy-1": RootImage(name="none", suite="none", packages=()),
+        "toy-2": RootImage(
+            name="toy-2",
+            suite="bookworm",
+            packages=("python3",),
+            programs=(
+                PypiProgram(
+                    name="toy-server",
+                    package="toy-server-bin",
+                    version="1.0",
+                    sha256=toy_wheel.sha256(),
+                ),
+            ),
+        ),
     }
     Placement: ClassVar[type[Record]] = ToyPlacement
     Settings: ClassVar[type[Record]] = ToySettings
@@ -156,10 +171,9 @@ class Toy(Gateway):
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         key, host, port = secrets.token_hex(16), hosts[self.place.server], self.settings.port
-        program = str(Path(__file__).with_name("toy_server.py"))
-        server = Service(
-            "toy", (sys.executable, program, host.address, str(port)), {"TOY_KEY": key}
-        )
+        local = (sys.executable, str(Path(__file__).with_name("toy_server.py")))
+        program = ("toy-server",) if self.releases[self.release].programs else local
+        server = Service("toy", (*program, host.address, str(port)), {"TOY_KEY": key})
         daemons, address = [Daemon(host, server, port)], host.address
         facts: dict[str, str] = {"gateway": "toy store: objects are kept in memory"}
         probes: tuple[Probe, ...] = ()
