@@ -137,7 +137,7 @@ class Minio(Gateway):
             self._version(hosts[name])
 
     def _version(self, host: Host) -> str:
-        return version_of(host, [_PROGRAM, "--version"], _COMMIT, self.releases[self.release])
+        return version_of(host, [_PROGRAM, "--version"], _COMMIT, self.image)
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         """See Gateway."""
@@ -180,7 +180,7 @@ class Minio(Gateway):
         structure = store.structure
         return {
             "gateway": f"MinIO, release {self.release}, archived by its maker",
-            "program": f"{self._version(first)}; {self.releases[self.release].programs[0].source}",
+            "program": f"{self._version(first)}; {self.image.programs[0].source}",
             "daemons": f"servers on {', '.join(self.place.server)}; clients use {first.name}",
             "replicas": structure.redundancy_words,
             "acknowledgement": "a write is acknowledged when its data and metadata are synced to "

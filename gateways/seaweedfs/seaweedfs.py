@@ -116,7 +116,7 @@ class Seaweedfs(Gateway):
             self._version(hosts[name])
 
     def _version(self, host: Host) -> str:
-        image = self.releases[self.release]
+        image = self.image
         return version_of(host, [_WEED, "version"], image.programs[0].version, image)
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
@@ -198,7 +198,7 @@ class Seaweedfs(Gateway):
         )
         return {
             "gateway": f"SeaweedFS, release {self.release}",
-            "program": f"{self._version(s3)}; {self.releases[self.release].programs[0].source}",
+            "program": f"{self._version(s3)}; {self.image.programs[0].source}",
             "daemons": f"S3 on {place.s3}; master on {place.master}; filer on {place.filer}, its "
             f"names in leveldb2; volume servers on {', '.join(place.volume)}",
             "replicas": f"{settings.replicas}, each on another host",

@@ -106,7 +106,7 @@ class Versitygw(Gateway):
         self._version(hosts[self.place.server])
 
     def _version(self, host: Host) -> str:
-        return version_of(host, [_PROGRAM, "--version"], "1.8.0", self.releases[self.release])
+        return version_of(host, [_PROGRAM, "--version"], "1.8.0", self.image)
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         """See Gateway."""
@@ -133,7 +133,7 @@ class Versitygw(Gateway):
     def _facts(self, host: Host) -> dict[str, str]:
         return {
             "gateway": f"Versity S3 Gateway, release {self.release}, posix backend on XFS",
-            "program": f"{self._version(host)}; {self.releases[self.release].programs[0].source}",
+            "program": f"{self._version(host)}; {self.image.programs[0].source}",
             "daemons": f"one on {host.name}, on its first disk",
             "replicas": "1: it copies nothing",
             "acknowledgement": "a write is acknowledged when it is in the page cache of its host; "
