@@ -93,7 +93,7 @@ class Stage:
             samples = {one: {"DEFAULT": ["user"]} for one in servers}
             uses: dict[str, dict[str, str]] = {one: {} for one in servers}
             return json.dumps(
-                {"samples": samples, "uses": uses, "read": {one: () for one in servers}}
+                {"samples": samples, "uses": uses, "read": dict.fromkeys(servers, ())}
             )
         if "weighbridge.gateways.verify" in line:
             return self.verified
