@@ -11,9 +11,14 @@ import importlib.util
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-SAMPLES = Path("/usr/share/doc/swift/examples")
+SAMPLES = (
+    "/usr/share/doc/swift/examples/{0}-server.conf",
+    "/usr/share/doc/swift-{0}/{0}-server.conf-sample",
+)
+"""Where Debian's and Ubuntu's packages have the sample file of a server."""
 FOLDERS = {
     "proxy": ("proxy",),
     "account": ("account",),
@@ -47,6 +52,15 @@ def sample(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:
     return names, uses
 
 
+def sample_of(server: str, places: Sequence[str] = SAMPLES) -> str:
+    """The text of a server's sample file. Exits if there is none."""
+    paths = [Path(place.format(server)) for place in places]
+    there = next((path for path in paths if path.exists()), None)
+    if there is None:
+        sys.exit(f"no sample file of Swift's {server} server: {' or '.join(map(str, paths))}")
+    return there.read_text(encoding="utf-8")
+
+
 def read(folder: Path) -> set[str]:
     """Names that the code in a folder reads from a configuration."""
     return {
@@ -63,10 +77,7 @@ def main() -> None:
         sys.exit("Swift is not installed on this host")
     root = Path(spec.origin).parent
     common = read(root / "common")
-    samples = {
-        server: sample((SAMPLES / f"{server}-server.conf").read_text(encoding="utf-8"))
-        for server in FOLDERS
-    }
+    samples = {server: sample(sample_of(server)) for server in FOLDERS}
     known = {
         "samples": {server: names for server, (names, _) in samples.items()},
         "uses": {server: uses for server, (_, uses) in samples.items()},

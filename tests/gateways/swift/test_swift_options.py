@@ -53,6 +53,18 @@ def known(tmp_path: Path) -> Known:
     return Known.model_validate_json(json.dumps(found))
 
 
+def test_a_servers_sample_is_found_where_debian_or_ubuntu_have_it(tmp_path: Path) -> None:
+    places = [f"{tmp_path}/swift/{{0}}.conf", f"{tmp_path}/swift-{{0}}/{{0}}.conf-sample"]
+    (tmp_path / "swift-proxy").mkdir()
+    (tmp_path / "swift-proxy" / "proxy.conf-sample").write_text("of Ubuntu")
+    assert known_options.sample_of("proxy", places) == "of Ubuntu"
+    (tmp_path / "swift").mkdir()
+    (tmp_path / "swift" / "proxy.conf").write_text("of Debian")
+    assert known_options.sample_of("proxy", places) == "of Debian"
+    with pytest.raises(SystemExit, match="no sample file of Swift's object server: /"):
+        known_options.sample_of("object", places)
+
+
 def test_options_are_found_in_samples_and_in_code(tmp_path: Path) -> None:
     found = known(tmp_path)
     assert found.samples["object"]["app:object-server"] == {"use", "log_name", "splice"}
