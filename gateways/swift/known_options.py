@@ -11,14 +11,10 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-SAMPLES = (
-    "/usr/share/doc/swift/examples/{0}-server.conf",
-    "/usr/share/doc/swift-{0}/{0}-server.conf-sample",
-)
-"""Where Debian's and Ubuntu's packages have the sample file of a server."""
+from weighbridge.gateways.swift.samples import sample_of
+
 FOLDERS = {
     "proxy": ("proxy",),
     "account": ("account",),
@@ -50,15 +46,6 @@ def sample(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:
             if option.group(1) == "use":
                 uses.setdefault(section, option.group(2))
     return names, uses
-
-
-def sample_of(server: str, places: Sequence[str] = SAMPLES) -> str:
-    """The text of a server's sample file. Exits if there is none."""
-    paths = [Path(place.format(server)) for place in places]
-    there = next((path for path in paths if path.exists()), None)
-    if there is None:
-        sys.exit(f"no sample file of Swift's {server} server: {' or '.join(map(str, paths))}")
-    return there.read_text(encoding="utf-8")
 
 
 def read(folder: Path) -> set[str]:

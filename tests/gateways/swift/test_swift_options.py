@@ -7,6 +7,7 @@ import pytest
 
 from weighbridge.gateways.swift import config, known_options
 from weighbridge.gateways.swift.options import Known, faults, ignored, own_files
+from weighbridge.gateways.swift.samples import sample_of
 from weighbridge.gateways.swift.settings import SERVERS, SwiftSettings
 
 SAMPLE = """
@@ -57,12 +58,12 @@ def test_a_servers_sample_is_found_where_debian_or_ubuntu_have_it(tmp_path: Path
     places = [f"{tmp_path}/swift/{{0}}.conf", f"{tmp_path}/swift-{{0}}/{{0}}.conf-sample"]
     (tmp_path / "swift-proxy").mkdir()
     (tmp_path / "swift-proxy" / "proxy.conf-sample").write_text("of Ubuntu")
-    assert known_options.sample_of("proxy", places) == "of Ubuntu"
+    assert sample_of("proxy", places) == "of Ubuntu"
     (tmp_path / "swift").mkdir()
     (tmp_path / "swift" / "proxy.conf").write_text("of Debian")
-    assert known_options.sample_of("proxy", places) == "of Debian"
+    assert sample_of("proxy", places) == "of Debian"
     with pytest.raises(SystemExit, match="no sample file of Swift's object server: /"):
-        known_options.sample_of("object", places)
+        sample_of("object", places)
 
 
 def test_options_are_found_in_samples_and_in_code(tmp_path: Path) -> None:
