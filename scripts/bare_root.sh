@@ -30,7 +30,7 @@ fi
 if ! [ -d "$suite" ]; then
   rm -rf "$suite.partial"
   mmdebstrap --quiet --variant=minbase --format=directory --dpkgopt=force-unsafe-io "${options[@]}" \
-    --include=ca-certificates,git,make "$suite" "$suite.partial"
+    --include=apt,ca-certificates,git,make "$suite" "$suite.partial"
   # The network and its certificates are this machine's.
   cp -L /etc/resolv.conf /etc/hosts "$suite.partial/etc/"
   cp -L /etc/ssl/certs/ca-certificates.crt "$suite.partial/etc/ssl/certs/"
