@@ -57,7 +57,10 @@ mount --bind "$images" var/lib/weighbridge/images
 pivot_root . before
 cd /root/weighbridge
 umount -l /before
-exec bash -c "$line"
+# Process 1 of a namespace dies of no signal that it does not handle; all others die with it.
+trap 'exit 143' TERM INT
+bash -c "$line" &
+wait $!
 ENTER
 exec env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM="${TERM:-dumb}" LC_ALL=C.UTF-8 \
   ${PIP_CERT:+PIP_CERT="$PIP_CERT"} ${PIP_INDEX_URL:+PIP_INDEX_URL="$PIP_INDEX_URL"} \
