@@ -40,6 +40,7 @@ class Verbs(click.Group):
         "runs": "List runs: date, suite, layouts, state and answer.",
         "open": "Open the report of a run in a browser, or print its path.",
         "compare-runs": "Compare two runs: releases, tunings or days; refused if not alike.",
+        "history": "Draw the figures of many runs over time, and find where they changed.",
         "study": "Replay a published study: its tables, what changed, its results beside yours.",
         "tune": "Find the settings of a layout that help, and prove that they do.",
         "capabilities": "Ask stores what clients ask today: what works, is refused, or is wrong.",

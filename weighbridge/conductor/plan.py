@@ -246,7 +246,7 @@ def refuse_same_names(planned: Sequence[Planned]) -> None:
     if twice:
         raise UsageError(
             f"two layouts are named {', '.join(twice)}",
-            advice="Results could not be told apart: rename one of them.",
+            advice="Their results would look alike: rename one of them.",
         )
 
 

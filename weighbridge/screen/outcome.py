@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
+from weighbridge.results.analysis.comparison import NoiseFloor
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
+from weighbridge.results.analysis.sentence import verdict_words
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
@@ -105,19 +105,6 @@ def _print_rates(found: Found, console: Console) -> None:
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
     """The result of A/A controls, a line for each metric; nothing without them."""
     return tuple(floor.words for floor in floors)
-
-
-def verdict_words(comparison: Comparison) -> tuple[str, ...]:
-    """How many cells have which verdict, and whether an A/A control is missing."""
-    found = Counter(effect.verdict for effect in comparison.effects if effect.workers is not None)
-    if not found:
-        return ()
-    counts = ", ".join(f"{found[one]} {one}" for one in get_args(Verdict) if found[one])
-    baseline = f" compared with {comparison.baseline}" if len(comparison.subjects) > 1 else ""
-    words = f"Of {found.total()} cells{baseline}: {counts}."
-    if comparison.noise or comparison.unused or not (found["better"] or found["worse"]):
-        return (words,)
-    return (words, "The noise floor of this machine was not measured: compare --aa.")
 
 
 def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
