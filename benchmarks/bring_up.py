@@ -30,7 +30,7 @@ def once(layout: str, hardware_name: str, where: StateFolders) -> dict[str, floa
     """Start a layout and tear it down; the seconds of each part."""
     hardware = hardware_named(hardware_name)
     planned = layout_named(layout, hardware)
-    ensure(planned.gateway.releases[planned.gateway.release], lambda _: None, store=where.images)
+    ensure(planned.gateway.image, lambda _: None, store=where.images)
     load = os.getloadavg()[0]
     verified: list[float] = []
     started = time.monotonic()

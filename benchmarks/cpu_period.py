@@ -165,7 +165,7 @@ def measure(name: str, options: argparse.Namespace) -> list[PeriodRow]:
     """All rounds of one layout on one deployment."""
     hardware = hardware_named(options.hardware)
     planned = layout_named(name, hardware)
-    ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
+    ensure(planned.gateway.image, print, store=place().images)
     workers = tuple(int(word) for word in options.workers.split(","))
     periods_s = [float(str(parse_seconds(word))) for word in options.periods.split(",")]
     workload = Workload.model_validate(

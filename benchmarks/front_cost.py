@@ -136,7 +136,7 @@ def main() -> int:
     options = parser.parse_args()
     hardware = hardware_named("lab-cpu")
     planned = layout_named("rgw-beast", hardware)
-    ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
+    ensure(planned.gateway.image, print, store=place().images)
     turns: list[PathTurn] = []
     with deploy(planned, hardware, place(), print) as deployment:
         s3 = next(one for one in deployment.endpoints if one.api == "s3")

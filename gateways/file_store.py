@@ -200,7 +200,7 @@ class FileGateway(Gateway, Generic[Place, Settings]):
     @property
     def program(self) -> Program:
         """The program of its image, which is all that it consists of."""
-        (found,) = self.releases[self.release].programs
+        (found,) = self.image.programs
         return found
 
     @property

@@ -61,13 +61,15 @@ class Site(Protocol):
 
 
 class RootImage(Record):
-    """The root image of a release's hosts: a Debian suite and packages.
+    """The root image of a release's hosts: a suite of Debian or Ubuntu and packages.
 
     `options` are passed to mmdebstrap.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     suite: str
+    """Empty: no archive that this suite knows has the packages, and only real hosts can."""
+    distribution: Literal["Debian", "Ubuntu"] = "Debian"
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
     programs: tuple[Program, ...] = ()
@@ -238,7 +240,7 @@ class Gateway(ABC):
     grammars: ClassVar[tuple[FileGrammar, ...]] = ()
     """The grammars of its configuration files."""
     release: str
-    """Name of the release, one of `releases`."""
+    """Name of the release: one of `releases`, or one that `settings_of` takes."""
     fault_settings: ClassVar[Mapping[str, object]] = {}
     """Settings, by dotted key, for workloads with faults, unless the command names them."""
     cluster: Record | None = None
@@ -247,6 +249,18 @@ class Gateway(ABC):
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """`place` and `settings` are records of this class's own Placement and Settings."""
+
+    @classmethod
+    def settings_of(cls, release: str) -> str | None:
+        """The release whose settings `release` gets: its own, or another's where its programs can
+        check them; None: there is no such release.
+        """
+        return release if release in cls.releases else None
+
+    @property
+    def image(self) -> RootImage:
+        """The root image of its release's hosts."""
+        return self.releases[self.release]
 
     @abstractmethod
     def needs(self) -> Mapping[str, HostNeed]:

@@ -49,6 +49,7 @@ want gpg gpg
 want cc gcc
 [ -e /usr/include/features.h ] || wanted="$wanted libc6-dev" # gcc links with it, the responder statically
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wanted="$wanted debian-archive-keyring"
+[ -e /usr/share/distro-info/ubuntu.csv ] || wanted="$wanted distro-info-data" # mmdebstrap knows Ubuntu's suites by it
 # The engine is built for Python's stable ABI and does not need python3-dev.
 needed=$wanted # to run at all; what follows is for single tests
 if [ "$purpose" = test ]; then

@@ -345,7 +345,7 @@ def hosts_request(
     tools: bool,
 ) -> HostsRequest:
     """What hosts of these names are for this gateway."""
-    image = gateway.releases[gateway.release]
+    image = gateway.image
     return HostsRequest(hardware, names, image, images=place.images, state=place.state, tools=tools)
 
 

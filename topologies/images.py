@@ -1,4 +1,4 @@
-"""Root images: Debian suites with packages, built by mmdebstrap and cached by their definition."""
+"""Root images: suites with packages, built by mmdebstrap and cached by their definition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.common.locks import open_lock
 from weighbridge.gateways.artefact import FOLDER
 from weighbridge.gateways.gateway import RootImage, Say
-from weighbridge.topologies import artefacts
+from weighbridge.topologies import artefacts, ubuntu
 from weighbridge.topologies.followed import follow
 from weighbridge.topologies.local_command import command
 
@@ -61,9 +61,11 @@ def key(image: RootImage) -> str:
     return f"{image.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
 
-def argv(image: RootImage, root: Path, programs: Sequence[Path] = ()) -> list[str]:
+def argv(
+    image: RootImage, root: Path, programs: Sequence[Path] = (), more: Sequence[str] = ()
+) -> list[str]:
     """The command that builds an image from this machine's mirror, or the distribution's own, with
-    `programs` of this machine copied in.
+    `programs` of this machine copied in and `more` options that do not change what is built.
     """
     return [
         "mmdebstrap",
@@ -73,6 +75,7 @@ def argv(image: RootImage, root: Path, programs: Sequence[Path] = ()) -> list[st
         "--dpkgopt=force-unsafe-io",
         '--aptopt=APT::Install-Recommends "false"',
         *image.options,
+        *more,
         *(f"--customize-hook=copy-in {shlex.quote(str(one))} {FOLDER}" for one in programs),
         FORGET_THIS_MACHINE,
         image.suite,
@@ -171,7 +174,9 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
     sweep(partial)
     started = time.monotonic()
     count = len(packages(image))
-    say(f"image {image.name}: building Debian {image.suite}, {count} packages and dependencies")
+    what = f"{image.distribution} {image.suite}"
+    say(f"image {image.name}: building {what}, {count} packages and dependencies")
+    obtain = partial_of(ensure, say=say, store=store, ending=ending)
     try:
         (partial / "tmp").mkdir(parents=True)
         programs = [
@@ -179,12 +184,12 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
                 one,
                 say,
                 store=store,
-                tools=partial_of(ensure, say=say, store=store, ending=ending),
+                tools=obtain,
                 ending=ending,
             )
             for one in image.programs
         ]
-        line = argv(image, partial / "root", programs)
+        line = argv(image, partial / "root", programs, ubuntu.options(image, obtain))
         what = f"image {image.name}"
         follow(line, what, say, scratch=partial / "tmp", lock=lock, ending=ending)
         listed = _packages_in(partial / "root")

@@ -208,7 +208,7 @@ def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
     except ValueError as error:
         raise DocumentError([document.fault_at(("gateway",), str(error))]) from None
     faults = []
-    if layout.release not in kind.releases:
+    if kind.settings_of(layout.release) is None:
         hint = did_you_mean(layout.release, list(kind.releases))
         message = f"no release {layout.release!r} of {layout.gateway}{hint}"
         faults.append(document.fault_at(("release",), message))
@@ -251,6 +251,13 @@ def _misplaced(
         message = f"{known} is for gateways that already run, and {layout.gateway} must be started"
         advice = "choose other hardware, such as lab-cpu"
         return [document.fault_at(("gateway",), f"{message}: {advice}")]
+    image = gateway.image
+    if hardware.of.contained and image.packages and not image.suite:
+        message = (
+            f"no archive that this suite knows has packages of {layout.release}, so lab hosts "
+        )
+        message += "cannot run it, only real hosts that have it (kind: ssh)"
+        return [document.fault_at(("release",), message)]
     faults = []
     for name, need in gateway.needs().items():
         spec, roles = hardware.hosts.get(name), ", ".join(need.roles)

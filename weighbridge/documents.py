@@ -171,7 +171,7 @@ class LabImage(Record):
 
     name: str
     debian: str
-    """The release of Debian whose packages it has."""
+    """The release of Debian or Ubuntu whose packages it has."""
     built: str
     """The day of its packages; empty: not built."""
     packages: str

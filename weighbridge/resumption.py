@@ -321,7 +321,7 @@ def _rebuilt(
     sheets = {sheet.layout: sheet.facts for sheet in manifest.sheets if sheet.title == "deployment"}
     found = []
     for one in planned:
-        image = one.gateway.releases[one.gateway.release]
+        image = one.gateway.image
         then = {
             name: text
             for name, text in sheets.get(one.layout.name, {}).items()

@@ -28,7 +28,6 @@ from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools
 from weighbridge.gateways.rgw.facts import Media
 from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor
-from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.running_rgw import RunningRgw
 from weighbridge.gateways.rgw.start_again import MGR_INTERVALS_S, restore_intervals
 from weighbridge.gateways.together import together
@@ -54,7 +53,6 @@ class CephBringUp:
     ) -> None:
         self.cluster = cluster
         self.settings = cluster.settings
-        self.release = RELEASES[cluster.release]
         self.roster = CephRoster(cluster.place, cluster.settings, hosts)
         self.hosts = {name: hosts[name] for name in cluster.place.hosts}
         self.all_hosts = hosts
@@ -305,7 +303,7 @@ class CephBringUp:
 
         Where its modules are not loaded, hide that from the cluster's health.
         """
-        if "mgr_disabled_modules" not in self.release.lacks:
+        if self.cluster.knows(self.mon_host)("mgr_disabled_modules"):
             monitor.ask({"prefix": "health mute", "code": "MGR_MODULE_ERROR", "sticky": True})
             return
         off = {"mgr/balancer/active": "false", "mgr/devicehealth/enable_monitoring": "false"}

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from weighbridge.common.host import Host
 from weighbridge.gateways.certificates import SERVER_FILE, Certificates
 from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.known_release import words
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw import options
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, KEYRING
@@ -16,6 +18,7 @@ from weighbridge.gateways.rgw.data_pool import DataPool
 from weighbridge.gateways.rgw.facts import Media, facts
 from weighbridge.gateways.rgw.files import Files, HostFile
 from weighbridge.gateways.rgw.monitor import CephDaemon
+from weighbridge.gateways.rgw.releases import release_of
 from weighbridge.gateways.verify import OperationCheck
 
 
@@ -82,9 +85,18 @@ class CephState:
         front = cluster.front(native=self.native)
         if front is not None and cluster.place.front is not None:
             found |= front.facts(self.hosts[cluster.place.front])
-        return found | {
+        return {**found, **self._taken_as()} | {
             "verified": f"{len(checks)} operations over S3 and Swift, reads byte for byte"
         }
+
+    def _taken_as(self) -> dict[str, str]:
+        """Which release's settings it has, if not its own, and what its programs say of them."""
+        other = release_of(self.cluster.release).settings_of
+        if not other:
+            return {}
+        host, release = self.hosts[self.cluster.place.radosgw[0]], self.cluster.release
+        ignored = options.unknown(host, release, conf_of(self.files))
+        return {"release settings": words(release, other, [*ignored.values()])}
 
     def probes(self) -> tuple[Probe, ...]:
         """The probes of each radosgw, OSD and the front; their programs are put on the hosts."""

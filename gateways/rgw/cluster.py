@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.certificates import SERVER_FILE, Certificates, issued
 from weighbridge.gateways.front import Backend, Behind, Front, front_of, tls_host
 from weighbridge.gateways.gateway import Site
+from weighbridge.gateways.rgw import options
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
 from weighbridge.gateways.rgw.files import Files, HostFile, keyring
-from weighbridge.gateways.rgw.releases import RELEASES
+from weighbridge.gateways.rgw.releases import release_of
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 _HEALTH_PATH = "/swift/healthcheck"
@@ -46,6 +47,16 @@ class CephCluster(Record):
             return False
         return hosts[self.place.radosgw[0]].run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
 
+    def knows(self, host: Host) -> Callable[[str], bool]:
+        """Whether its daemons know an option of this suite; the release on the host is asked if it
+        has the settings of another. Raises CommandFailed.
+        """
+        release = release_of(self.release)
+        if not release.settings_of:
+            return lambda name: name not in release.lacks
+        known = options.known(host) - release.lacks
+        return lambda name: name in known
+
     @property
     def tls_host(self) -> str | None:
         """The host whose server speaks TLS to clients; None: they use plain HTTP."""
@@ -67,11 +78,11 @@ class CephCluster(Record):
     ) -> Files:
         """All configuration files, with new keys where no keyrings are given."""
         conf = ceph_conf(
-            self.settings, roster, fsid=fsid, lacks=RELEASES[self.release].lacks, native=native
+            self.settings, roster, fsid=fsid, lacks=release_of(self.release).lacks, native=native
         )
         if keyrings is None:
             keys = keyring(
-                RELEASES[self.release].key_type,
+                release_of(self.release).key_type,
                 len(roster.osds),
                 [one.name for one in roster.radosgws],
             )

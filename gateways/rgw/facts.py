@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 from weighbridge.common.address import bracketed
@@ -14,7 +14,6 @@ from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
 from weighbridge.gateways.rgw.data_pool import DataPool
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask, option
-from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwSettings
 
 Media = Literal["hdd", "ssd"]
@@ -88,8 +87,8 @@ def facts(
     store, written = objectstore.words(settings.osd)
     each = Counter(one.host.name for one in gateways)
     where = ", ".join(f"{name} ({count})" if count > 1 else name for name, count in each.items())
-    loads = "mgr_disabled_modules" in RELEASES[cluster.release].lacks
-    modules = "" if loads else " (without its Python modules)"
+    knows = cluster.knows(rgw_host)
+    modules = " (without its Python modules)" if knows("mgr_disabled_modules") else ""
     found = {
         "gateway": f"Ceph RGW, release {cluster.release}",
         "radosgw": rgw_host.run(["radosgw", "--version"]).stdout.strip(),
@@ -122,10 +121,9 @@ def facts(
             if native
             else "none in this release's program"
         )
-    lacks = RELEASES[cluster.release].lacks
     wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
     for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
-        for name, value in _values(ceph, [name for name in names if name not in lacks]).items():
+        for name, value in _values(ceph, [name for name in names if knows(name)]).items():
             shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
             # Facts are compared, and an address belongs to one deployment: the host's name replaces
             # it.
@@ -138,7 +136,7 @@ def facts(
             found[f"{one.name}: rgw_frontends"] = value.replace(
                 f"{bracketed(one.host.address)}:", f"{one.host.name}:"
             )
-    found |= _queue(osds, media, settings.osd.objectstore, lacks)
+    found |= _queue(osds, media, settings.osd.objectstore, knows)
     found |= _extra(settings, osds, gateways, mon)
     return found
 
@@ -177,7 +175,7 @@ def uneven(primaries: Mapping[int, int]) -> tuple[str, ...]:
 
 
 def _queue(
-    osds: Sequence[CephDaemon], media: Sequence[Media], store: str, lacks: frozenset[str]
+    osds: Sequence[CephDaemon], media: Sequence[Media], store: str, knows: Callable[[str], bool]
 ) -> dict[str, str]:
     """How OSDs queue requests and which writes they defer, which depends on their kind of disk.
 
@@ -192,17 +190,16 @@ def _queue(
         )
     }
     one, osd = media[0], osds[0]
-    values = _values(
-        osd, ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}")
-    )
+    names = ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}")
+    values = _values(osd, [name for name in names if knows(name)])
     if store == "bluestore":
         names = (
             f"bluestore_prefer_deferred_size_{one}",
             f"bluestore_min_alloc_size_{one}",
             "bluestore_debug_enforce_settings",
         )
-        values |= _values(osd, [name for name in names if name not in lacks])
-    if values["osd_op_queue"] == "mclock_scheduler":
+        values |= _values(osd, [name for name in names if knows(name)])
+    if values.get("osd_op_queue") == "mclock_scheduler":
         values |= _values(osd, ("osd_mclock_profile", f"osd_mclock_max_capacity_iops_{one}"))
     return found | {f"osd: {name}": value for name, value in values.items()}
 

@@ -23,23 +23,41 @@ def known(host: Host) -> frozenset[str]:
     return frozenset(line.partition(" = ")[0] for line in shown.splitlines() if " = " in line)
 
 
+def unknown(host: Host, release: str, conf: str) -> dict[str, str]:
+    """Options of a ceph.conf that the release does not know, each with a sentence: Ceph ignores
+    them silently. Raises CommandFailed.
+    """
+    return _unknown(known(host), release, conf)
+
+
+def _unknown(names: frozenset[str], release: str, conf: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for section, name, _ in _parsed(conf):
+        if name not in names:
+            hint = did_you_mean(name, sorted(names), known=False)
+            kind = section.partition(".")[0]
+            found.setdefault(name, f"{release} has no option {name!r} in [{kind}]{hint}")
+    return found
+
+
 def faults(
-    host: Host, release: str, conf: str, given: Sequence[Mapping[str, ini.Value]]
+    host: Host,
+    release: str,
+    conf: str,
+    given: Sequence[Mapping[str, ini.Value]],
+    *,
+    of_another: bool = False,
 ) -> list[str]:
     """Options of a ceph.conf that the release does not know, and values it does not accept.
 
-    Ceph ignores unknown options silently. `given` are the layout's own options by section: only
-    their values are checked. Raises CommandFailed.
+    `given` are the layout's own options by section: only their values are checked, and only their
+    names if the settings are `of_another` release. Raises CommandFailed.
     """
+    mine = {name: value for of in given for name, value in of.items()}
     names = known(host)
-    # Each name once for each kind of section.
-    options = dict.fromkeys((section.partition(".")[0], name) for section, name, _ in _parsed(conf))
-    found = []
-    for section, name in options:
-        if name not in names:
-            hint = did_you_mean(name, sorted(names), known=False)
-            found.append(f"{release} has no option {name!r} in [{section}]{hint}")
-    values = {name: value for of in given for name, value in of.items() if name in names}
+    missing = _unknown(names, release, conf)
+    found = [said for name, said in missing.items() if name in mine or not of_another]
+    values = {name: value for name, value in mine.items() if name in names}
     return found + _refused(host, release, values)
 
 

@@ -11,6 +11,7 @@ from weighbridge.common.encryption import S3Way
 from weighbridge.common.record import Record
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
+from weighbridge.gateways.known_release import taken_as
 
 Frontend = Literal["beast", "civetweb"]
 
@@ -19,6 +20,10 @@ class CephRelease(Record):
     """A release of Ceph."""
 
     image: RootImage
+    settings_of: str = ""
+    """The release whose settings it has, as this suite has none of its own for it, nor tests that
+    run it; empty: its own.
+    """
     key_type: Literal[1, 2]
     """Kind of cephx key: 1 is AES-128, 2 (wanted from 20 on) is AES-256."""
     frontends: tuple[Frontend, ...]
@@ -37,8 +42,11 @@ class CephRelease(Record):
     """Options that this suite uses with other releases and that this one does not know."""
 
 
-_BEFORE_18: Final[Mapping[S3Way, str]] = {
+_NO_TRAILERS: Final[Mapping[S3Way, str]] = {
     "trailers": "radosgw before 18 refuses checksums in trailers (400 XAmzContentSHA256Mismatch)",
+}
+_BEFORE_17: Final[Mapping[S3Way, str]] = {
+    **_NO_TRAILERS,
     "sse-s3": (
         "radosgw before 17 does not know SSE-S3: it answers 200, and HEAD says nothing of it"
     ),
@@ -79,6 +87,17 @@ MGR_MODULES: Final = (
 """Python modules of the mgr, which loads all, used or not: that took 4 s of CPU and 250 MB. Neither
 PUT nor GET uses one, so they are not loaded where a release can be told so."""
 
+
+def _of_ubuntu(name: str, suite: str) -> RootImage:
+    return RootImage(
+        name=name,
+        suite=suite,
+        distribution="Ubuntu",
+        packages=_PACKAGES,
+        version_packages=_VERSION_PACKAGES,
+    )
+
+
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
         counts_anew=False,
@@ -95,7 +114,7 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
-        s3_lacks=_BEFORE_18,
+        s3_lacks=_BEFORE_17,
         s3_lacks_operations=_IGNORES_PARTS,
         lacks=frozenset(
             {
@@ -113,7 +132,16 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
-        s3_lacks=_BEFORE_18,
+        s3_lacks=_BEFORE_17,
+        s3_lacks_operations=_IGNORES_PARTS,
+    ),
+    "ceph-17": CephRelease(
+        image=_of_ubuntu("ceph-17", "jammy"),
+        settings_of="ceph-16",
+        key_type=1,
+        frontends=("beast",),
+        filestore=True,
+        s3_lacks=_NO_TRAILERS,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-18": CephRelease(
@@ -124,6 +152,14 @@ RELEASES: dict[str, CephRelease] = {
         frontends=("beast",),
         filestore=False,
         swift_lacks={"write-form": "a form over the Swift API ends radosgw 18 (SIGSEGV)"},
+        s3_lacks_operations=_IGNORES_PARTS,
+    ),
+    "ceph-19": CephRelease(
+        image=_of_ubuntu("ceph-19", "noble"),
+        settings_of="ceph-18",
+        key_type=1,
+        frontends=("beast",),
+        filestore=False,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-20": CephRelease(
@@ -141,3 +177,19 @@ RELEASES: dict[str, CephRelease] = {
     ),
 }
 """Releases of Ceph by the name that layouts use."""
+
+
+def settings_of(name: str) -> str | None:
+    """See Gateway."""
+    if name in RELEASES:
+        return name
+    return taken_as(name, (known for known, one in RELEASES.items() if not one.settings_of))
+
+
+def release_of(name: str) -> CephRelease:
+    """A release: an unknown one has the settings of another, and no image. Raises KeyError."""
+    if name in RELEASES:
+        return RELEASES[name]
+    other = settings_of(name) or name
+    image = RootImage(name=name, suite="", packages=_PACKAGES, version_packages=_VERSION_PACKAGES)
+    return RELEASES[other].model_copy(update={"image": image, "settings_of": other})

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from pathlib import Path
 
-SAMPLES = Path("/usr/share/doc/swift/examples")
+from weighbridge.gateways.swift.samples import sample_of
+
 SERVERS = ("proxy", "account", "container", "object")
 
 _SECTION = re.compile(r"^#?\s*\[([^\]]+)\]\s*$")
@@ -35,12 +35,7 @@ def defaults(text: str) -> dict[str, dict[str, str]]:
 
 def main() -> None:
     """Print the defaults as JSON."""
-    found = {}
-    for server in SERVERS:
-        path = SAMPLES / f"{server}-server.conf"
-        if not path.is_file():
-            sys.exit(f"{path}: Swift's package has no such sample file on this host")
-        found[server] = defaults(path.read_text(encoding="utf-8"))
+    found = {server: defaults(sample_of(server)) for server in SERVERS}
     json.dump(found, sys.stdout)
 
 

@@ -13,7 +13,8 @@ import re
 import sys
 from pathlib import Path
 
-SAMPLES = Path("/usr/share/doc/swift/examples")
+from weighbridge.gateways.swift.samples import sample_of
+
 FOLDERS = {
     "proxy": ("proxy",),
     "account": ("account",),
@@ -63,10 +64,7 @@ def main() -> None:
         sys.exit("Swift is not installed on this host")
     root = Path(spec.origin).parent
     common = read(root / "common")
-    samples = {
-        server: sample((SAMPLES / f"{server}-server.conf").read_text(encoding="utf-8"))
-        for server in FOLDERS
-    }
+    samples = {server: sample(sample_of(server)) for server in FOLDERS}
     known = {
         "samples": {server: names for server, (names, _) in samples.items()},
         "uses": {server: uses for server, (_, uses) in samples.items()},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import configparser
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from weighbridge.common.document import did_you_mean
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
+from weighbridge.gateways import program
 
 _USERS = re.compile(r"user(64)?_.+_.+")
 _INDEX = re.compile(r"(\d+|<[^>]*>)$")
@@ -26,18 +28,38 @@ class Known(Record):
     """Names that the code reads from its configuration."""
 
 
-def faults(known: Known, server: str, text: str) -> list[str]:
-    """Faults of a server's file, a line each: unknown options and sections, undefined filters."""
+def faults(
+    known: Known, server: str, text: str, mine: Mapping[str, Collection[str]] | None = None
+) -> list[str]:
+    """Faults of a server's file, a line each: unknown options and sections, undefined filters.
+
+    `mine`: options by section which are refused if they are unknown, where the file was made for
+    another release; None: all.
+    """
     parser = _parse(text)
-    found = []
+    found = [
+        f"{server}-server.conf [{section}]: Swift has no such section"
+        + did_you_mean(section, sorted(known.samples[server]), known=False)
+        for section in parser.sections()
+        if _names(known, server, section, parser[section].get("use")) is None
+    ]
+    found += [
+        said
+        for (section, name), said in unknown(known, server, text).items()
+        if mine is None or name in mine.get(section, ())
+    ]
+    return found + _pipeline(parser, server)
+
+
+def unknown(known: Known, server: str, text: str) -> dict[tuple[str, str], str]:
+    """Options of a server's file that Swift does not know, by section and name, each with a
+    sentence: Swift ignores them silently.
+    """
+    found = {}
+    parser = _parse(text)
     for section in parser.sections():
         given = parser[section]
-        place = f"{server}-server.conf [{section}]"
         names = _names(known, server, section, given.get("use"))
-        if names is None:
-            meant = did_you_mean(section, sorted(known.samples[server]), known=False)
-            found.append(f"{place}: Swift has no such section{meant}")
-            continue
         if not names:
             continue
         for name in given:
@@ -46,8 +68,9 @@ def faults(known: Known, server: str, text: str) -> list[str]:
                 given.get("use") == f"{_OWN_EGG}tempauth" and _USERS.fullmatch(word)
             ):
                 meant = did_you_mean(word, sorted(names), known=False)
-                found.append(f"{place}: Swift does not know the option {word!r}{meant}")
-    return found + _pipeline(parser, server)
+                place = f"{server}-server.conf [{section}]"
+                found[section, name] = f"{place}: Swift does not know the option {word!r}{meant}"
+    return found
 
 
 def _names(known: Known, server: str, section: str, use: str | None) -> frozenset[str] | None:
@@ -107,3 +130,20 @@ def own_files(texts: Mapping[str, str]) -> list[tuple[str, str]]:
         for path, text in texts.items()
     )
     return [(match[1], text) for match, text in matched if match]
+
+
+def ask(host: Host) -> Known:
+    """What the release on this host knows. Raises CommandFailed."""
+    done = host.run(program.ship(host, "weighbridge.gateways.swift.known_options"))
+    return Known.model_validate_json(done.stdout)
+
+
+def ignored(known: Known, texts: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Sentences about what Swift does not know in the files, by path, by host."""
+    lines = [
+        said
+        for own in texts.values()
+        for server, text in own_files(own)
+        for said in unknown(known, server, text).values()
+    ]
+    return list(dict.fromkeys(lines))

@@ -11,6 +11,7 @@ from weighbridge.common.encryption import S3Way
 from weighbridge.common.record import Record
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
+from weighbridge.gateways.known_release import taken_as
 
 _PACKAGES = (
     *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync"),
@@ -20,9 +21,13 @@ _PACKAGES = (
 
 
 class SwiftRelease(Record):
-    """A release of Swift as packaged by Debian."""
+    """A release of Swift as packaged by Debian or Ubuntu."""
 
     image: RootImage
+    settings_of: str = ""
+    """The release whose settings it has, as this suite has none of its own for it, nor tests that
+    run it; empty: its own.
+    """
     s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
     """What of S3 requests its s3api refuses or does not do, and how."""
     s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
@@ -67,6 +72,17 @@ _IGNORES_PARTS: Final = {
 
 _VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
 
+
+def _of_ubuntu(name: str, suite: str) -> RootImage:
+    return RootImage(
+        name=name,
+        suite=suite,
+        distribution="Ubuntu",
+        packages=_PACKAGES,
+        version_packages=_VERSION_PACKAGES,
+    )
+
+
 RELEASES: dict[str, SwiftRelease] = {
     "swift-2.26": SwiftRelease(
         image=RootImage(
@@ -84,6 +100,14 @@ RELEASES: dict[str, SwiftRelease] = {
         s3_lacks_operations=_NO_PARTS,
         lacks_operations=_IGNORES_PARTS,
     ),
+    "swift-2.29": SwiftRelease(
+        image=_of_ubuntu("swift-2.29", "jammy"),
+        settings_of="swift-2.26",
+        lacks=frozenset({"etag_validate_pct"}),
+        s3_lacks=_NO_CHUNKS,
+        s3_lacks_operations=_NO_PARTS,
+        lacks_operations=_IGNORES_PARTS,
+    ),
     "swift-2.30": SwiftRelease(
         image=RootImage(
             name="swift-2.30",
@@ -91,6 +115,14 @@ RELEASES: dict[str, SwiftRelease] = {
             packages=_PACKAGES,
             version_packages=_VERSION_PACKAGES,
         ),
+        lacks=frozenset({"etag_validate_pct"}),
+        s3_lacks=_NO_CHUNKS,
+        s3_lacks_operations=_NO_PARTS,
+        lacks_operations=_IGNORES_PARTS,
+    ),
+    "swift-2.33": SwiftRelease(
+        image=_of_ubuntu("swift-2.33", "noble"),
+        settings_of="swift-2.30",
         lacks=frozenset({"etag_validate_pct"}),
         s3_lacks=_NO_CHUNKS,
         s3_lacks_operations=_NO_PARTS,
@@ -120,3 +152,19 @@ RELEASES: dict[str, SwiftRelease] = {
     ),
 }
 """Releases of Swift by the name that layouts use."""
+
+
+def settings_of(name: str) -> str | None:
+    """See Gateway."""
+    if name in RELEASES:
+        return name
+    return taken_as(name, (known for known, one in RELEASES.items() if not one.settings_of))
+
+
+def release_of(name: str) -> SwiftRelease:
+    """A release: an unknown one has the settings of another, and no image. Raises KeyError."""
+    if name in RELEASES:
+        return RELEASES[name]
+    other = settings_of(name) or name
+    image = RootImage(name=name, suite="", packages=_PACKAGES, version_packages=_VERSION_PACKAGES)
+    return RELEASES[other].model_copy(update={"image": image, "settings_of": other})

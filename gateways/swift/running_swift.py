@@ -21,12 +21,14 @@ from weighbridge.gateways.below import Below
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
+from weighbridge.gateways.known_release import words
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.swift import config
+from weighbridge.gateways.swift import config, options
 from weighbridge.gateways.swift.below import RESELLER
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
+from weighbridge.gateways.swift.releases import release_of
 from weighbridge.gateways.swift.start_again import mend_disk, revive, start_again
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.tls_handshake import negotiated
@@ -83,6 +85,7 @@ class RunningSwift(RunningGateway):
         self.facts = MappingProxyType(
             {
                 **found,
+                **_taken_as(state, self._caches[0]),
                 "tls": negotiated(state.client, self.endpoints),
                 "verified": f"{state.verified}, reads byte for byte",
             }
@@ -282,3 +285,13 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
 def _pending(host: Host) -> int:
     script = f"find {config.OBJECTS}/*/async_pending* -type f 2>/dev/null | wc -l || true"
     return int(host.run(["sh", "-ec", script], timeout_s=600).stdout)
+
+
+def _taken_as(state: SwiftState, proxy: Host) -> dict[str, str]:
+    """Which release's settings it has, if not its own, and what its code says of them."""
+    release = state.cluster.release
+    other = release_of(release).settings_of
+    if not other:
+        return {}
+    ignored = options.ignored(options.ask(proxy), state.files)
+    return {"release settings": words(release, other, ignored)}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar, Final
 
 from weighbridge.common.encryption import S3Way
@@ -16,7 +15,6 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
-from weighbridge.gateways import program
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import FRONTS, front_parts, refuse_shared_ports, refuse_unfit
 from weighbridge.gateways.gateway import (
@@ -30,11 +28,12 @@ from weighbridge.gateways.gateway import (
     Unfit,
     tier_of,
 )
+from weighbridge.gateways.known_release import words
 from weighbridge.gateways.sizing import Sized, Sizes
 from weighbridge.gateways.swift import codes, config, options, pipeline, scopes, size
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, put, shown
-from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.gateways.swift.releases import RELEASES, release_of, settings_of
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
@@ -97,7 +96,7 @@ class Swift(Gateway):
             )
         if (
             settings.object.etag_validate_pct != 100
-            and "etag_validate_pct" in RELEASES[release].lacks
+            and "etag_validate_pct" in release_of(release).lacks
         ):
             have = [name for name, one in RELEASES.items() if "etag_validate_pct" not in one.lacks]
             raise ValueError(
@@ -119,6 +118,16 @@ class Swift(Gateway):
         ]
         refuse_shared_ports(place, self.cluster.front(), wanted)
 
+    @classmethod
+    def settings_of(cls, release: str) -> str | None:
+        """See Gateway: the options are looked up in the release's own code and sample files."""
+        return settings_of(release)
+
+    @property
+    def image(self) -> RootImage:
+        """See Gateway."""
+        return release_of(self.release).image
+
     @property
     def place(self) -> SwiftPlacement:
         """Which daemon is on which host."""
@@ -135,7 +144,7 @@ class Swift(Gateway):
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
         """As its release's s3api."""
-        return RELEASES[self.release].s3_lacks
+        return release_of(self.release).s3_lacks
 
     def swift_lacks(self) -> Mapping[SwiftWay, str]:
         """As its pipeline."""
@@ -143,7 +152,7 @@ class Swift(Gateway):
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """As its release; over the Swift API also as its pipeline. Versions are a setting."""
-        release = RELEASES[self.release]
+        release = release_of(self.release)
         lacks = release.s3_lacks_operations
         if api == "swift":
             lacks = {**release.lacks_operations, **pipeline.operations_lacked(self.settings)}
@@ -263,14 +272,17 @@ class Swift(Gateway):
         secret = Secrets.of(self.cluster, hosts)
         texts = files(self.release, self.settings, roster, secret, front)
         proxy = hosts[self.place.proxy[0]]
-        done = proxy.run(program.ship(proxy, "weighbridge.gateways.swift.known_options"))
-        known = options.Known.model_validate(json.loads(done.stdout))
+        known = options.ask(proxy)
+        other = release_of(self.release).settings_of
         found = [
             line
             for own in texts.values()
             for server, text in options.own_files(own)
-            for line in options.faults(known, server, text)
+            for line in options.faults(known, server, text, self._mine(server) if other else None)
         ]
+        if other:
+            ignored = options.ignored(known, texts)
+            say(f"{self.release}: settings are {words(self.release, other, ignored)}")
         found += codes.faults(proxy, self.settings)
         if front is not None and roster.front is not None:
             host = hosts[roster.front.name]
@@ -282,6 +294,10 @@ class Swift(Gateway):
                 found.append(str(error))
         if found:
             raise UsageError(f"{self.release}:\n" + "\n".join(dict.fromkeys(found)))
+
+    def _mine(self, server: str) -> Mapping[str, Collection[str]]:
+        """The layout's own options of a server, by section."""
+        return next((own for name, own in self.settings.options.items() if name == server), {})
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         """See Gateway, and SwiftBringUp for the order."""

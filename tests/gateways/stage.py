@@ -66,6 +66,8 @@ class Stage:
         self.events: list[tuple[str, str]] = []
         self.mon_log = folder / "mon"
         self.unknown: set[str] = set()
+        self.known = ""
+        """What `ceph-conf --show-config` prints."""
         self.zone = "none"
         self.dump = "{}"
         self.policy: dict[str, object] = {}
@@ -84,6 +86,15 @@ class Stage:
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
         line = " ".join(argv)
+        if "--show-config" in line:
+            return self.known
+        if "known_options" in line:
+            servers = ("proxy", "account", "container", "object")
+            samples = {one: {"DEFAULT": ["user"]} for one in servers}
+            uses: dict[str, dict[str, str]] = {one: {} for one in servers}
+            return json.dumps(
+                {"samples": samples, "uses": uses, "read": dict.fromkeys(servers, ())}
+            )
         if "weighbridge.gateways.verify" in line:
             return self.verified
         if "haproxy_counters" in line:
@@ -128,8 +139,10 @@ class Stage:
             self.hosts, self.hosts["client-1"], print
         )
 
-    def swift(self, settings: SwiftSettings | None = None) -> RunningGateway:
+    def swift(
+        self, settings: SwiftSettings | None = None, release: str = "swift-2.30"
+    ) -> RunningGateway:
         place = SwiftPlacement(proxy=("gateway-1",), storage=STORES)
-        return Swift("swift-2.30", place, settings or SwiftSettings()).bring_up(
+        return Swift(release, place, settings or SwiftSettings()).bring_up(
             self.hosts, self.hosts["client-1"], print
         )

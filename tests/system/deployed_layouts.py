@@ -91,7 +91,7 @@ def deployed(
     hardware_path.write_text(change_hardware(shipped_hardware()[hardware].read_text()))
     hosts = load_hardware(hardware_path)
     planned = load_layout(path, hosts)
-    ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
+    ensure(planned.gateway.image, print, store=place().images)
     with deploy(planned, hosts, place(), print, logs=folder / "logs", tools=tools) as deployment:
         yield deployment
 

@@ -55,7 +55,7 @@ def tried(
     path.write_text(changed({**ONE_HOST, **changes})(shipped_layouts()[layout].read_text()))
     hosts = load_hardware(shipped_hardware()["lab-cpu"])
     planned = load_layout(path, hosts)
-    ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
+    ensure(planned.gateway.image, print, store=place().images)
     (folder / "logs").mkdir(exist_ok=True)
     wanted = Durability(cuts=cuts, load=6.0, sizes=(4096, 65536), workers=5)
     refuse_unfit(wanted, [planned], hosts)

@@ -12,7 +12,7 @@ import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies import followed, images
+from weighbridge.topologies import followed, images, ubuntu
 
 IMAGE = RootImage(name="tiny", suite="bookworm", packages=("tini",))
 
@@ -112,6 +112,25 @@ def test_no_mirror_is_named_and_options_come_before_the_suite() -> None:
     assert line[-3:] == [images.FORGET_THIS_MACHINE, "bookworm", "/store/x.partial"]
     assert line.index("--setup-hook=true") < line.index("bookworm")
     assert not any("://" in word for word in line)
+
+
+def test_an_image_of_ubuntu_is_verified_with_the_keys_that_debian_packages(tmp_path: Path) -> None:
+    asked = []
+
+    def obtain(image: RootImage) -> Path:
+        asked.append(image)
+        return tmp_path
+
+    image = IMAGE.model_copy(update={"distribution": "Ubuntu", "suite": "noble"})
+    options = ubuntu.options(image, obtain, own=tmp_path / "none", suites=Path(__file__))
+    assert asked == [ubuntu.KEYS]
+    assert options[-1] == f"--keyring={tmp_path}/usr/share/keyrings/ubuntu-archive-keyring.gpg"
+    line = images.argv(image, Path("/x"), more=options)
+    assert line.index(options[-1]) < line.index("noble")
+    assert ubuntu.options(IMAGE, obtain) == []
+    with pytest.raises(MissingPrerequisite, match="/none, which is missing") as missing:
+        ubuntu.options(image, obtain, suites=tmp_path / "none")
+    assert missing.value.advice == "install the package distro-info-data"
 
 
 def test_a_failed_build_says_why_and_leaves_nothing_that_looks_complete(

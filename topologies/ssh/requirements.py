@@ -120,9 +120,7 @@ def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[
     """Images of layouts that use this host, without clients, which only need the suite."""
     if name in hardware.clients:
         return ()
-    found = [
-        one.gateway.releases[one.gateway.release] for one in layouts if name in one.gateway.needs()
-    ]
+    found = [one.gateway.image for one in layouts if name in one.gateway.needs()]
     return tuple(dict.fromkeys(image for image in found if image.packages))
 
 

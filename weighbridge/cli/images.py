@@ -49,11 +49,11 @@ def command(names: tuple[str, ...], *, refresh: bool, as_json: bool) -> None:
         if refresh and (root is not None or names):
             root = rebuild(known[name], say, store=store)
         built, packages = ("", "") if root is None else (built_on(root), packages_sum(root))
-        debian = known[name].suite
-        listed.append(LabImage(name=name, debian=debian, built=built, packages=packages))
+        suite = known[name].suite
+        listed.append(LabImage(name=name, debian=suite, built=built, packages=packages))
         if not as_json:
             state = f"packages of {built}, {packages}" if built else "not built"
-            say(f"{name}: Debian {debian}, {state}")
+            say(f"{name}: {known[name].distribution} {suite}, {state}")
     if as_json:
         print_document(ImagesDocument(images=tuple(listed)))
 

@@ -49,6 +49,17 @@ def test_unknown_options_are_reported_by_section_with_the_closest_known_one(tmp_
     ]
 
 
+def test_with_another_ones_settings_only_unknown_options_of_the_layout_are_refused(
+    tmp_path: Path,
+) -> None:
+    conf = CONF + "[mon]\nqqq = 1\n[osd.1]\nrrr = 1\n"
+    given = [{"rrr": 1}]
+    assert options.faults(host(tmp_path), "ceph-17", conf, given, of_another=True) == [
+        "ceph-17 has no option 'rrr' in [osd]"
+    ]
+    assert set(options.unknown(host(tmp_path), "ceph-17", conf)) == {"qqq", "rrr"}
+
+
 def test_values_that_ceph_rejects_are_reported_in_its_words_without_its_usage_text(
     tmp_path: Path,
 ) -> None:

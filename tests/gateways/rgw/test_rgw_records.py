@@ -267,7 +267,8 @@ def test_features_that_a_release_dropped_are_refused_with_the_releases_that_have
     ):
         rgw({"radosgw": {"frontend": "civetweb"}}, release)
     with pytest.raises(
-        ValueError, match=f"the OSDs of {release} have no FileStore; ceph-14, ceph-16 have it"
+        ValueError,
+        match=f"the OSDs of {release} have no FileStore; ceph-14, ceph-16, ceph-17 have it",
     ):
         rgw({"osd": {"objectstore": "filestore"}}, release)
 
@@ -281,7 +282,9 @@ def test_each_release_has_its_kind_of_key() -> None:
     assert {name: release.key_type for name, release in RELEASES.items()} == {
         "ceph-14": 1,
         "ceph-16": 1,
+        "ceph-17": 1,
         "ceph-18": 1,
+        "ceph-19": 1,
         "ceph-20": 2,
     }
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.gateways.swift import config, known_options
-from weighbridge.gateways.swift.options import Known, faults, own_files
+from weighbridge.gateways.swift.options import Known, faults, ignored, own_files
+from weighbridge.gateways.swift.samples import sample_of
 from weighbridge.gateways.swift.settings import SERVERS, SwiftSettings
 
 SAMPLE = """
@@ -53,6 +54,18 @@ def known(tmp_path: Path) -> Known:
     return Known.model_validate_json(json.dumps(found))
 
 
+def test_a_servers_sample_is_found_where_debian_or_ubuntu_have_it(tmp_path: Path) -> None:
+    places = [f"{tmp_path}/swift/{{0}}.conf", f"{tmp_path}/swift-{{0}}/{{0}}.conf-sample"]
+    (tmp_path / "swift-proxy").mkdir()
+    (tmp_path / "swift-proxy" / "proxy.conf-sample").write_text("of Ubuntu")
+    assert sample_of("proxy", places) == "of Ubuntu"
+    (tmp_path / "swift").mkdir()
+    (tmp_path / "swift" / "proxy.conf").write_text("of Debian")
+    assert sample_of("proxy", places) == "of Debian"
+    with pytest.raises(SystemExit, match="no sample file of Swift's object server: /"):
+        sample_of("object", places)
+
+
 def test_options_are_found_in_samples_and_in_code(tmp_path: Path) -> None:
     found = known(tmp_path)
     assert found.samples["object"]["app:object-server"] == {"use", "log_name", "splice"}
@@ -76,6 +89,20 @@ def test_options_are_found_in_samples_and_in_code(tmp_path: Path) -> None:
 )
 def test_known_options_and_sections_have_no_faults(tmp_path: Path, text: str) -> None:
     assert faults(known(tmp_path), "object", text) == []
+
+
+def test_with_another_ones_settings_only_unknown_options_of_the_layout_are_refused(
+    tmp_path: Path,
+) -> None:
+    text = "[app:object-server]\nuse = egg:swift#object\nours = 1\n[DEFAULT]\nmine = 1\n"
+    mine = {"DEFAULT": {"mine"}, "app:object-server": {"splice"}}
+    assert faults(known(tmp_path), "object", text, mine) == [
+        "object-server.conf [DEFAULT]: Swift does not know the option 'mine'"
+    ]
+    assert ignored(known(tmp_path), {"a": {"/etc/swift/object-server.conf": text}}) == [
+        "object-server.conf [app:object-server]: Swift does not know the option 'ours'",
+        "object-server.conf [DEFAULT]: Swift does not know the option 'mine'",
+    ]
 
 
 @pytest.mark.parametrize(

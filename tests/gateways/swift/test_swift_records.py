@@ -286,7 +286,9 @@ def test_options_are_written_only_for_releases_that_have_them() -> None:
     }
     assert written == {
         "swift-2.26": False,
+        "swift-2.29": False,
         "swift-2.30": False,
+        "swift-2.33": False,
         "swift-2.35": True,
         "swift-2.38": True,
     }

@@ -115,7 +115,14 @@ def test_layouts_and_requirements_are_documents(run_cli: RunCli) -> None:
     found = TopologiesDocument.model_validate_json(out)
     assert code == 0
     releases = {one.name: one.releases for one in found.layouts}
-    assert releases["swift"] == ("swift-2.30", "swift-2.26", "swift-2.35", "swift-2.38")
+    assert releases["swift"] == (
+        "swift-2.30",
+        "swift-2.26",
+        "swift-2.29",
+        "swift-2.33",
+        "swift-2.35",
+        "swift-2.38",
+    )
     assert "rgw-beast" not in releases
     assert {one.gateway for one in found.parameters} == {"swift"}
     code, out, said = run_cli("doctor", "--hardware", "this-machine", "--json")
