@@ -203,9 +203,7 @@ class Workload(Record):
     operations: Annotated[dict[Operation, Annotated[float, Field(gt=0)]], Field(min_length=1)]
     """Weights of the operations; only their proportions matter."""
     pick: Literal["uniform", "sequential"] | Zipf = "uniform"
-    """How a worker picks the next object: evenly at random, in turn, or `{zipf: 1.1}`, a
-    few of them most often.
-    """
+    """The next object: evenly at random, in turn, or `{zipf: 1.1}`, a few most often."""
     workers: Annotated[
         tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(min_length=1, max_length=100)
     ]
