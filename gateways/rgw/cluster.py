@@ -12,8 +12,9 @@ from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
 from weighbridge.gateways.rgw.files import Files, HostFile, keyring
+from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
 
 _HEALTH_PATH = "/swift/healthcheck"
 
@@ -74,6 +75,7 @@ class CephCluster(Record):
                 RELEASES[self.release].key_type,
                 len(roster.osds),
                 [one.name for one in roster.radosgws],
+                mgrs=[one.id for one in roster.mons],
             )
             secret = tuple(
                 line.removeprefix("key = ")

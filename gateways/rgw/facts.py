@@ -94,7 +94,7 @@ def facts(
         "gateway": f"Ceph RGW, release {cluster.release}",
         "radosgw": rgw_host.run(["radosgw", "--version"]).stdout.strip(),
         "packages": ", ".join(listed.split("\n")).strip(", "),
-        "daemons": f"mon and mgr{modules} on {mon.name}, {len(osds)} OSDs on "
+        "daemons": f"mon and mgr{modules} on {', '.join(cluster.place.mon)}, {len(osds)} OSDs on "
         f"{len(cluster.place.osd)} "
         f"hosts, radosgw on {where}",
         "object store": store,

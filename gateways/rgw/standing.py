@@ -29,7 +29,7 @@ def tolerance(state: CephState) -> Tolerance:
 
     Raises CommandFailed.
     """
-    mon = CephDaemon(state.hosts[state.cluster.place.mon], "mon.a")
+    mon = CephDaemon(state.mon_host, "mon.a")
     found: dict[str, str] = {}
     for daemon, names in ((state.osds[0], _OSD), (mon, _MON)):
         answers = ask([daemon], *({"prefix": "config get", "var": one} for one in names))[daemon]
