@@ -16,6 +16,7 @@ class Spot:
     name: str
     address: str
     disks: tuple[str, ...] = ()
+    family: str = "debian"
 
 
 SITES = {
