@@ -28,7 +28,12 @@ from weighbridge.documents import (
     TopologiesDocument,
 )
 from weighbridge.file_lists import HardwareDocument, SuitesDocument
-from weighbridge.plan_outline import OutlinedLayout, OutlinedWorkload, PlanOutline
+from weighbridge.plan_outline import (
+    OutlinedLayout,
+    OutlinedSetting,
+    OutlinedWorkload,
+    PlanOutline,
+)
 from weighbridge.run_document import RunDocument
 from weighbridge.run_list import ListedRun, RunsDocument
 from weighbridge.topologies.parameters import field_texts
@@ -51,6 +56,7 @@ DOCUMENTS: tuple[type[JsonDocument], ...] = (
 )
 PARTS = (
     OutlinedLayout,
+    OutlinedSetting,
     OutlinedWorkload,
     ListedRun,
     ShippedLayout,
