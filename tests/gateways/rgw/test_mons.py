@@ -2,14 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Self
 
 import pytest
 from pydantic import ValidationError
 
 from tests.gateways.rgw.planned_rgw import SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
+from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed
-from weighbridge.gateways.rgw import networks
+from weighbridge.gateways.rgw import networks, standing
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import ceph_conf
 from weighbridge.gateways.rgw.files import keyring
@@ -94,6 +96,45 @@ def test_osd_hosts_without_an_address_in_that_network_are_refused_before_anythin
         "osd.cluster_network: store-2 has no address in 10.2.0.0/24, but 10.0.0.2, fd00::2"
     ]
     assert networks.faults(place, RgwSettings(), {}) == []
+
+
+def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Session:
+        def __init__(self, host: Spot, _watch: object) -> None:
+            self.host = host
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def status(self) -> dict[str, object]:
+            if self.host.name in dead:
+                raise CommandFailed(self.host.name, ["ask_mon"], 1, "it is gone")
+            return {"osdmap": {"num_up_osds": 3}, "pgmap": {"num_pgs": 0}}
+
+    class UpSpot(Spot):
+        def is_up(self) -> bool:
+            return self.name not in dead
+
+    class State:
+        hosts = {name: UpSpot(name, "") for name in STORES}  # noqa: RUF012 - read alone
+        osds = (1, 2, 3)
+
+        def __init__(self, mons: tuple[str, ...]) -> None:
+            self.cluster = rgw(mon=mons).cluster
+
+    dead: set[str] = set()
+    monkeypatch.setattr(standing, "Monitor", Session)
+    with standing._asking(State(STORES)) as asked:  # type: ignore[arg-type]
+        assert asked().whole
+        dead |= {"store-1", "store-2"}
+        assert asked().whole
+        dead |= {"store-3"}
+        with pytest.raises(CommandFailed, match="it is gone"):
+            asked()
 
 
 @pytest.mark.parametrize(("gateway", "both"), [("fd00::9", "false"), ("10.0.0.9", "true")])
