@@ -64,6 +64,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_line(console, derived.answer, "bold")
     if rows:
         _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
+        console.print()
     for reason in derived.reasons:
         print_line(console, f"{reason.mark}  {reason.text}", "yellow")
     for finding in derived.findings:
@@ -144,7 +145,7 @@ def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> No
         for spread in (True, False):
             table = drawing.table(rows, several=several, spread=spread)
             if _fits(table, console):
-                console.print(table)
+                _print(table, console)
                 return
     if several and console.width < BOTH:
         for driver in dict.fromkeys(row.driver for row in rows):
@@ -179,9 +180,14 @@ def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> N
         writes = [row for row in rows if row.power is not None]
         parts.append(drawing.table(writes, several=several, only=apart))
     for table in parts:
-        console.print(table)
+        _print(table, console)
     if any(row.resources for row in rows):
-        console.print(drawing.table(rows, several=several, only=_USES))
+        _print(drawing.table(rows, several=several, only=_USES), console)
+
+
+def _print(table: Table, console: Console) -> None:
+    """The table, which has no edges of its own, below an empty line."""
+    console.print("", table, sep="\n")
 
 
 def _fits(table: Table, console: Console) -> bool:
@@ -226,9 +232,9 @@ class _RowTable:
         several_apis = len({row.api for row in rows}) > 1
         marked = self.rates[0] in titles and any(marks(row, self.reasons) for row in rows)
         apis, drivers = ["api"] * several_apis, ["driver"] * several
-        table = new_table()
+        table = new_table(show_edge=False, pad_edge=False)
         for title in ("workload", *apis, *drivers, "layout"):
-            table.add_column(title)
+            table.add_column(title, overflow="fold")
         for title in ("workers", *titles):
             table.add_column(title, justify="left" if title in _WORDS else "right", no_wrap=True)
         if marked:
