@@ -104,7 +104,7 @@ def test_an_older_and_a_newer_release_serve_both_apis_with_three_mons(
         facts = deployment.facts()
         assert version in facts["radosgw"]
         assert facts["rgw: rgw_frontends"].startswith(frontend)
-        assert " on store-1, store-2, store-3, 3 OSDs" in facts["daemons"]
+        assert " on store-1, store-2, store-3, " in facts["daemons"]
         said = deployment.hosts["store-3"].run(["ceph", "quorum_status"]).stdout
         assert json.loads(said)["quorum_names"] == ["a", "b", "c"]
         for api in ("s3", "swift"):
