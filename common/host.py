@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common import safe_files
+from weighbridge.common.distribution import Family
 from weighbridge.common.errors import MissingPrerequisite, TargetError
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.piped_process import PipedProcess
@@ -125,6 +126,8 @@ class Host(ABC):
     """Its address on the deployment's network."""
     disks: tuple[str, ...]
     """Device paths of its empty disks on the host, in the order of the hardware file."""
+    family: Family = "debian"
+    """Whose names its programs, users and packages have."""
     cores: int | None = None
     """The CPUs of a machine that is this host's alone; None: it shares them, or they are unknown.
     """

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field
 
+from weighbridge.common.distribution import Family
 from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
@@ -58,6 +59,10 @@ class Site(Protocol):
     @property
     def disks(self) -> tuple[str, ...]:
         """Device paths of its disks."""
+
+    @property
+    def family(self) -> Family:
+        """Whose names its programs, users and packages have."""
 
 
 class RootImage(Record):

@@ -253,16 +253,14 @@ class Workload(Record):
     stands for one workload each, named by them (`small-write-signed`).
     """
     encryption: Encryption | SeveralEncryptions = PLAIN
-    """How a store encrypts S3 objects: `sse-c`, with a key that each request brings; `sse-s3`, with
-    its own; `none`, as it does unasked. A list stands for one workload each (`write-sse-c`).
-    """
+    """How S3 objects are encrypted: `sse-c`, with a key of each request; `sse-s3`, with the store's;
+    `none`, as it does unasked. A list stands for one workload each (`write-sse-c`)."""
 
     range: RangeOptions | None = None
     """For `read-range`, what it reads: `{bytes: 64KiB, at: random}`, or `start`, `sequential`."""
     multipart: MultipartOptions | None = None
-    """For `write-multipart`, its parts: `{part: 8MiB, at_once: 4}`. By default a worker sends them
-    one after the other, as it has one request outstanding. For `read-part`, those in which the
-    objects were uploaded that it reads.
+    """For `write-multipart`, its parts: `{part: 8MiB, at_once: 4}`, by default one after the other;
+    for `read-part`, those in which the objects were uploaded that it reads.
     """
     listing: ListingOptions | None = None
     """Of `list-all` and `list-versions`: `{page: 1000, prefix: object-00}`; None: pages of 1000."""

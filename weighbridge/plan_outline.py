@@ -38,11 +38,13 @@ class OutlinedSetting(Record):
     """A setting of some layouts that follows the size of the hosts."""
 
     key: str
+    """Its dotted key below a layout's `settings`."""
     value: str
     """As layout files have it."""
     why: str
     """How it follows, with the figures."""
     layouts: tuple[str, ...]
+    """The layouts that have it."""
 
 
 class OutlinedWorkload(Record):

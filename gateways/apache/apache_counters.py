@@ -16,7 +16,6 @@ import socket
 import ssl
 import sys
 
-from weighbridge.common.address import host_port
 from weighbridge.gateways.counter_loop import print_every_second
 
 ANSWER_WITHIN_S = 5.0
@@ -104,9 +103,7 @@ def main() -> None:
         return values
 
     print_every_second(
-        look,
-        f"Apache at {host_port(address, port)}",
-        (OSError, http.client.HTTPException, ValueError),
+        look, f"Apache at {address}:{port}", (OSError, http.client.HTTPException, ValueError)
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from weighbridge.common.address import bracketed, host_port
+from weighbridge.common.distribution import NAMES, DistributionNames
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings, Section, Value
 from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.file_grammar import FileGrammar, Reading
@@ -22,7 +23,6 @@ BARE = "WEIGHBRIDGE_BARE"
 """When defined, the layout's own directives are left out, so that Apache can list what it knows."""
 
 _FOLDER = "/etc/weighbridge/apache"
-_MODULES = "/usr/lib/apache2/modules"
 _SOCKET = "/run/weighbridge-responder.sock"
 # The size of Debian's own ssl.conf.
 _SESSIONS = "shmcb:/run/weighbridge-apache-sessions(512000)"
@@ -31,7 +31,12 @@ _IDLE_S = 30
 
 
 def apache_conf(
-    settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
+    settings: ApacheSettings,
+    address: str,
+    backends: Sequence[Backend],
+    *,
+    native: bool,
+    names: DistributionNames = NAMES["debian"],
 ) -> str:
     """Apache's complete configuration. `native`: the backends speak FastCGI themselves."""
     mpm = settings.mpm
@@ -43,11 +48,14 @@ def apache_conf(
         "LogLevel warn",
         f"ServerName {bracketed(address)}",
         "ServerTokens Prod",
-        "User www-data",
-        "Group www-data",
+        f"User {names.apache_user}",
+        f"Group {names.apache_user}",
         *(
-            f'LoadModule {name}_module "{_MODULES}/mod_{name}.so"'
-            for name in _modules(settings, len(backends), native=native)
+            f'LoadModule {name}_module "{names.apache_modules}/mod_{name}.so"'
+            for name in (
+                *names.apache_builtin,
+                *_modules(settings, len(backends), native=native),
+            )
         ),
         f"ServerLimit {mpm.server_limit}",
         f"ThreadLimit {mpm.thread_limit}",

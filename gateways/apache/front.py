@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.common.counters import CounterFigure, DaemonCounters
+from weighbridge.common.distribution import NAMES, Family
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.common.host import Host, Service
@@ -32,6 +33,7 @@ from weighbridge.gateways.certificates import CA_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
+from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.probe import Probe
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
@@ -101,7 +103,17 @@ class Apache(Front):
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """See Front. Good for Apache 2.4.39 and later."""
-        files = {CONF: apache_conf(self.settings, address, backends, native=self.native)}
+        return self._files(address, backends, "debian")
+
+    def files_on(self, site: Site, backends: Sequence[Backend]) -> Mapping[str, str]:
+        """See Front."""
+        return self._files(site.address, backends, site.family)
+
+    def _files(self, address: str, backends: Sequence[Backend], family: Family) -> dict[str, str]:
+        conf = apache_conf(
+            self.settings, address, backends, native=self.native, names=NAMES[family]
+        )
+        files = {CONF: conf}
         if self.has_responder:
             files[RESPONDER_CONF] = responder_conf(self.settings, address, backends)
         return files
@@ -114,7 +126,7 @@ class Apache(Front):
             _responder()
         known = {
             name.lower(): name
-            for name in _DIRECTIVE.findall(host.run([*_apache(), "-D", BARE, "-L"]).stdout)
+            for name in _DIRECTIVE.findall(host.run([*_apache(host), "-D", BARE, "-L"]).stdout)
         }
         faults = [
             f"Apache has no directive {name!r} in [{section}] of options{_hint(name, known)}"
@@ -133,7 +145,7 @@ class Apache(Front):
     def _refused(self, host: Host) -> list[str]:
         """Apache's error about the files on the host, with the faulty line."""
         try:
-            host.run([*_apache(), "-t"])
+            host.run([*_apache(host), "-t"])
         except CommandFailed as error:
             if error.code != _REFUSED:
                 raise
@@ -151,7 +163,7 @@ class Apache(Front):
         it.
         """
         apache = Daemon(
-            host, Service(SERVICE, (*_apache(), "-DFOREGROUND")), self.port, (ERROR_LOG,)
+            host, Service(SERVICE, (*_apache(host), "-DFOREGROUND")), self.port, (ERROR_LOG,)
         )
         if not self.has_responder:
             return (apache,)
@@ -257,7 +269,8 @@ class Apache(Front):
         mpm, apache = self.settings.mpm, self.daemons(host)[-1]
         deadline_s = self.settings.keep_alive_timeout + _SPARE_S
         spare = min(mpm.min_spare_threads, mpm.max_request_workers)
-        arguments = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
+        words = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
+        arguments = (*words, NAMES[host.family].apache)
         try:
             done = host.run(
                 (*program.ship(host, _RELOAD_PROGRAM), *arguments), timeout_s=deadline_s + _SPARE_S
@@ -301,8 +314,8 @@ class Apache(Front):
         )
 
 
-def _apache() -> tuple[str, ...]:
-    return ("apache2", "-f", CONF)
+def _apache(host: Host) -> tuple[str, ...]:
+    return (NAMES[host.family].apache, "-f", CONF)
 
 
 def _responder() -> bytes:

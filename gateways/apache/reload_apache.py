@@ -1,11 +1,11 @@
 """Apache's graceful restart, as a program on its host; ends when new processes have replaced the
 old.
 
-Arguments: Apache's configuration file, its PidFile, ThreadsPerChild, MinSpareThreads and the
-timeout in seconds. Waits until every old child process has ended and the new ones have all their
-threads, at least MinSpareThreads. Prints `{"ended": number, "new": number}`, child processes. Exits
-with 3 and a message on stderr at the timeout; with the exit code and output of Apache's own program
-when it refuses the file: Apache then continues as before.
+Arguments: Apache's configuration file, its PidFile, ThreadsPerChild, MinSpareThreads, the timeout
+in seconds and Apache's program. Waits until every old child process has ended and the new ones have
+all their threads, at least MinSpareThreads. Prints `{"ended": number, "new": number}`, child
+processes. Exits with 3 and a message on stderr at the timeout; with the exit code and output of
+Apache's own program when it refuses the file: Apache then continues as before.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ def main() -> int:
     """Restart and wait; exit status."""
     conf, pid_file = sys.argv[1], Path(sys.argv[2])
     each, spare, within_s = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+    apache = sys.argv[6]
     parent = int(pid_file.read_text())
     before = children(parent)
     done = subprocess.run(
-        ["apache2", "-f", conf, "-k", "graceful"], capture_output=True, text=True, check=False
+        [apache, "-f", conf, "-k", "graceful"], capture_output=True, text=True, check=False
     )
     if done.returncode:
         sys.stderr.write(done.stdout + done.stderr)

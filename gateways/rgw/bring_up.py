@@ -21,11 +21,11 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.rgw import data_pool, objectstore, zone
-from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster, Osd, Radosgw
+from weighbridge.gateways.rgw import data_pool, mons, objectstore, zone
+from weighbridge.gateways.rgw.ceph_roster import CephRoster, Osd, Radosgw
 from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_of
 from weighbridge.gateways.rgw.cluster import CephCluster
-from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools
+from weighbridge.gateways.rgw.config import DATA_POOL, pools
 from weighbridge.gateways.rgw.facts import Media
 from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor
 from weighbridge.gateways.rgw.running_rgw import RunningRgw
@@ -59,7 +59,7 @@ class CephBringUp:
         self.certificates = cluster.certificates(hosts)
         self.client = client
         self.say = say
-        self.mon_host = hosts[cluster.place.mon]
+        self.mon_host = hosts[cluster.place.mon[0]]
         self.fsid = str(uuid.uuid4())
         self.access_key = secrets.token_hex(10).upper()
         self.secret_key = secrets.token_urlsafe(30)
@@ -81,19 +81,28 @@ class CephBringUp:
         )
         files.write(self.hosts)
         trust(self.all_hosts, self.certificates)
-        self.say(f"creating the mon on {self.mon_host.name} and {len(osds)} OSDs")
+        self.say(f"creating the mon on {', '.join(self.cluster.place.mon)} and {len(osds)} OSDs")
+        if len(self.roster.mons) % 2 == 0:
+            self.say(f"{len(self.roster.mons)} mons survive no more deaths than one less would")
         makers: list[Callable[[], None]] = [
             partial(self._make_osds, name) for name in self.cluster.place.osd
         ]
-        together([self._make_mon, *makers])
+        makers += [
+            partial(mons.make, self.hosts[one.host], one, self.roster.mons, self.fsid)
+            for one in self.roster.mons
+        ]
+        together(makers)
+        started = mons.mon_daemons(self.roster.mons, self.hosts)
+        self._start(started)
+        await_ports(self.client, started, self.say)
         with Monitor(self.mon_host, partial(daemon.check, self.started)) as monitor:
+            mons.await_quorum(monitor, self.roster.mons, self.hosts)
             for osd in osds:
                 monitor.ask({"prefix": "osd new", "uuid": osd.uuid, "id": osd.number})
             self._start([self._osd_daemon(osd) for osd in osds])
             # It needs a second or more to hear from all OSDs: meanwhile these and radosgw start.
             fast = (f"--{name.replace('_', '-')}=1" for name in MGR_INTERVALS_S)
-            mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a", *fast))
-            self._start([Daemon(self.mon_host, mgr, logs=("mgr.a.log",))])
+            self._start(mons.mgr_daemons(self.roster.mons, self.hosts, *fast))
             self._make_pools(monitor)
             self._await_osds(monitor)
             self._start_gateways()
@@ -112,7 +121,7 @@ class CephBringUp:
             kept = data_pool.read(monitor)
         stores = [CephDaemon(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]
-        restore_intervals(self.mon_host, stores, self.settings)
+        restore_intervals(mons.mgrs(self.roster.mons, self.hosts), stores, self.settings)
         radosgws = dict(zip(gateways, self.gateways, strict=True))
         state = CephState(
             cluster=self.cluster,
@@ -133,20 +142,6 @@ class CephBringUp:
             front_files=front_files_of(files),
         )
         return RunningRgw(state, endpoints=endpoints, checks=checks, below=self._below())
-
-    def _make_mon(self) -> None:
-        address = self.mon_host.address
-        monmap = f"a '[v2:{address}:3300,v1:{address}:6789]' /tmp/monmap"
-        script = f"""
-            mkdir -p /run/ceph /var/lib/ceph/mon/a /var/lib/ceph/mgr/a
-            monmaptool --create --clobber --fsid {self.fsid} --addv {monmap}
-            ceph-mon --mkfs -i a --monmap /tmp/monmap --keyring {KEYRING}
-        """
-        self.mon_host.run(["sh", "-ec", script])
-        service = Service("mon", ("ceph-mon", "-f", "-i", "a"))
-        mon = Daemon(self.mon_host, service, MON_PORTS[0], ("mon.a.log",))
-        self._start([mon])
-        await_ports(self.client, [mon], self.say)
 
     def _make_osds(self, name: str) -> None:
         """Create the stores of all OSDs of one host; needs no mon."""

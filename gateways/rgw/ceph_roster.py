@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from weighbridge.common.address import host_port
 from weighbridge.gateways.front import front_url
 from weighbridge.gateways.gateway import Site
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.placement import MON_IDS, RgwPlacement
+from weighbridge.gateways.rgw.settings import RgwSettings
 
 MON_PORTS = (3300, 6789)
 """Ports of a mon: of protocol v2 and v1."""
@@ -36,6 +38,21 @@ class Osd:
 
 
 @dataclass(frozen=True)
+class Mon:
+    """A planned mon, `mon.a`, and the mgr beside it, `mgr.a`."""
+
+    id: str
+    host: str
+    address: str
+
+    @property
+    def places(self) -> str:
+        """Where it listens, as Ceph writes it."""
+        v2, v1 = (host_port(self.address, port) for port in MON_PORTS)
+        return f"[v2:{v2},v1:{v1}]"
+
+
+@dataclass(frozen=True)
 class Radosgw:
     """A planned radosgw. `name` is its name in Ceph, `service` its service on the host."""
 
@@ -53,7 +70,10 @@ class CephRoster:
         self, place: RgwPlacement, settings: RgwSettings, sites: Mapping[str, Site]
     ) -> None:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
-        self.mon = sites[place.mon]
+        self.mons = tuple(
+            Mon(letter, name, sites[name].address)
+            for letter, name in zip(MON_IDS, place.mon, strict=False)
+        )
         self.front = None if place.front is None else sites[place.front]
         self.front_url = front_url(place, settings, sites)
         self._place = place

@@ -10,7 +10,7 @@ from weighbridge.gateways.certificates import SERVER_FILE, Certificates
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.known_release import words
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw import options
+from weighbridge.gateways.rgw import mons, options
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, KEYRING
@@ -69,6 +69,16 @@ class CephState:
         """Which daemon runs where."""
         return CephRoster(self.cluster.place, self.cluster.settings, self.hosts)
 
+    @property
+    def mon_host(self) -> Host:
+        """The host of the first mon, from which the mons are asked."""
+        return self.hosts[self.cluster.place.mon[0]]
+
+    @property
+    def mgrs(self) -> tuple[CephDaemon, ...]:
+        """The mgr beside each mon."""
+        return tuple(mons.mgrs(self.roster.mons, self.hosts))
+
     def facts(self, checks: Sequence[OperationCheck]) -> dict[str, str]:
         """What decides results, in words, by the daemons; `checks` passed at the last start."""
         cluster = self.cluster
@@ -76,7 +86,7 @@ class CephState:
             cluster,
             self.osds,
             tuple(self.radosgws),
-            self.hosts[cluster.place.mon],
+            self.mon_host,
             native=self.native,
             media=self.media,
             primaries=self.primaries,

@@ -13,8 +13,9 @@ from weighbridge.gateways.rgw import options
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
 from weighbridge.gateways.rgw.files import Files, HostFile, keyring
+from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.releases import release_of
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
 
 _HEALTH_PATH = "/swift/healthcheck"
 
@@ -85,6 +86,7 @@ class CephCluster(Record):
                 release_of(self.release).key_type,
                 len(roster.osds),
                 [one.name for one in roster.radosgws],
+                mgrs=[one.id for one in roster.mons],
             )
             secret = tuple(
                 line.removeprefix("key = ")
@@ -102,7 +104,7 @@ class CephCluster(Record):
             backends = [
                 Backend(f"{one.host}-{one.port}", one.address, one.port) for one in roster.radosgws
             ]
-            texts = front.files(roster.front.address, backends)
+            texts = front.files_on(roster.front, backends)
             files += [HostFile(roster.front.name, path, text) for path, text in texts.items()]
         if self.tls_host is not None and certificates is not None:
             own = (certificates.secret,)

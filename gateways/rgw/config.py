@@ -83,12 +83,12 @@ def _sections(
     settings: RgwSettings, roster: CephRoster, fsid: str, *, native: bool
 ) -> ini.Sections:
     rgw, osd, pool = settings.radosgw, settings.osd, settings.pools
-    mon_address = roster.mon.address
     sections: dict[str, Mapping[str, ini.Value]] = {
         "global": {
             "fsid": fsid,
-            "mon_host": f"[v2:{mon_address}:3300,v1:{mon_address}:6789]",
-            "mon_initial_members": "a",
+            "mon_host": ",".join(one.places for one in roster.mons),
+            "mon_initial_members": ",".join(one.id for one in roster.mons),
+            **_ip_version(roster),
             "auth_allow_insecure_global_id_reclaim": False,
             "keyring": KEYRING,
             "log_file": "/var/log/host/$name.log",
@@ -98,8 +98,8 @@ def _sections(
             "mon_cluster_log_file": f"/var/log/host/{CLUSTER_LOG}",
             "admin_socket": "/run/ceph/$name.asok",
             "run_dir": "/run/ceph",
-            "mon_data": "/var/lib/ceph/mon/a",
-            "mgr_data": "/var/lib/ceph/mgr/a",
+            "mon_data": "/var/lib/ceph/mon/$id",
+            "mgr_data": "/var/lib/ceph/mgr/$id",
             "osd_data": "/var/lib/ceph/osd/$id",
             # The layout fixes the PG numbers: nothing may change them while a step runs.
             "osd_pool_default_size": pool.replicas,
@@ -135,6 +135,7 @@ def _sections(
             # An OSD's own disk benchmark, before limits apply, would differ between deployments.
             "osd_mclock_skip_benchmark": True,
             "osd_crush_update_on_start": True,
+            **({"cluster_network": osd.cluster_network} if osd.cluster_network else {}),
         },
         "client": {
             "rgw_print_continue": rgw.print_continue and not native,
@@ -157,13 +158,13 @@ def _sections(
             "rgw_gc_processor_period": round(rgw.gc.processor_period),
             "rgw_gc_max_concurrent_io": rgw.gc.max_concurrent_io,
         },
-        "mon.a": {"public_addr": mon_address},
-        "mgr.a": {"public_addr": mon_address},
     }
+    for mon in roster.mons:
+        sections[f"mon.{mon.id}"] = sections[f"mgr.{mon.id}"] = {"public_addr": mon.address}
     for one in roster.osds:
         sections[f"osd.{one.number}"] = {
             "public_addr": one.address,
-            "cluster_addr": one.address,
+            **({} if osd.cluster_network else {"cluster_addr": one.address}),
             # Hosts may share one kernel and host name: CRUSH must still distinguish them.
             "crush_location": f"root=default host={one.host}",
             **objectstore.own_options(osd, one),
@@ -179,6 +180,14 @@ def _sections(
         front = frontend(rgw, radosgw.address, radosgw.port, native=native)
         sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": front}
     return sections
+
+
+def _ip_version(roster: CephRoster) -> dict[str, ini.Value]:
+    """Ceph binds to IPv4 unless it is told otherwise."""
+    if all(":" not in site.address for site in roster.sites.values()):
+        return {}
+    both = any(":" not in site.address for site in roster.sites.values())
+    return {"ms_bind_ipv4": both, "ms_bind_ipv6": True}
 
 
 class CephGrammar(IniGrammar):

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from weighbridge.common.address import bracketed
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
+from weighbridge.gateways.package_versions import package_versions
 from weighbridge.gateways.rgw import objectstore, zone
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
@@ -83,7 +84,6 @@ def facts(
     pool = settings.pools
     rgw_host = gateways[0].host
     packages = ("radosgw", "ceph-osd", "ceph-mon")
-    listed = rgw_host.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages]).stdout
     store, written = objectstore.words(settings.osd)
     each = Counter(one.host.name for one in gateways)
     where = ", ".join(f"{name} ({count})" if count > 1 else name for name, count in each.items())
@@ -92,8 +92,8 @@ def facts(
     found = {
         "gateway": f"Ceph RGW, release {cluster.release}",
         "radosgw": rgw_host.run(["radosgw", "--version"]).stdout.strip(),
-        "packages": ", ".join(listed.split("\n")).strip(", "),
-        "daemons": f"mon and mgr{modules} on {mon.name}, {len(osds)} OSDs on "
+        "packages": package_versions(rgw_host, packages),
+        "daemons": f"mon and mgr{modules} on {', '.join(cluster.place.mon)}, {len(osds)} OSDs on "
         f"{len(cluster.place.osd)} "
         f"hosts, radosgw on {where}",
         "object store": store,

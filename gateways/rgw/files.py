@@ -66,12 +66,17 @@ def new_key(kind: Literal[1, 2]) -> str:
     ).decode()
 
 
-def keyring(kind: Literal[1, 2], osds: int, gateways: Sequence[str]) -> str:
-    """The keyring, with caps, of a mon, mgr a, all OSDs, the gateways and an administrator."""
+def keyring(
+    kind: Literal[1, 2], osds: int, gateways: Sequence[str], *, mgrs: Sequence[str] = ("a",)
+) -> str:
+    """The keyring, with caps, of the mons, mgrs, OSDs and gateways, and of an administrator."""
     entities: dict[str, Mapping[str, str]] = {
         "mon.": {"mon": "allow *"},
         "client.admin": {"mon": "allow *", "osd": "allow *", "mgr": "allow *", "mds": "allow *"},
-        "mgr.a": {"mon": "allow profile mgr", "osd": "allow *", "mds": "allow *"},
+    }
+    entities |= {
+        f"mgr.{one}": {"mon": "allow profile mgr", "osd": "allow *", "mds": "allow *"}
+        for one in mgrs
     }
     entities |= {
         f"osd.{number}": {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"}

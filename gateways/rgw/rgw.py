@@ -28,14 +28,15 @@ from weighbridge.gateways.gateway import (
     tier_of,
 )
 from weighbridge.gateways.known_release import words
-from weighbridge.gateways.rgw import options, plugins, scopes, size
+from weighbridge.gateways.rgw import networks, options, plugins, scopes, size
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster
 from weighbridge.gateways.rgw.ceph_state import conf_of
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import GRAMMAR
+from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS, release_of, settings_of
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.sizing import Sized, Sizes
 
 _VAULT: Final = "rgw_crypt_sse_s3_vault_addr"
@@ -105,7 +106,7 @@ class Rgw(Gateway):
 
     def _fit_ports(self) -> None:
         daemons = range(self.settings.radosgw.daemons)
-        wanted = [(self.place.mon, port, "the mon") for port in MON_PORTS]
+        wanted = [(name, port, "the mon") for name in self.place.mon for port in MON_PORTS]
         wanted += [
             (name, self.settings.radosgw.port + index, "radosgw")
             for name in self.place.radosgw
@@ -199,7 +200,7 @@ class Rgw(Gateway):
         """Disks and memory for the OSD hosts."""
         place, osd = self.place, self.settings.osd
         roles: dict[str, list[str]] = {}
-        for role, names in (("mon", [place.mon]), ("osd", place.osd), ("radosgw", place.radosgw)):
+        for role, names in (("mon", place.mon), ("osd", place.osd), ("radosgw", place.radosgw)):
             for name in names:
                 roles.setdefault(name, []).append(role)
         if place.front is not None and place.front_name is not None:
@@ -239,10 +240,16 @@ class Rgw(Gateway):
         return (Unfit(f"{message}, or give the hosts more disks", ("settings", "pools", key)),)
 
     def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
-        """See Gateway. There is one mon, and it is in need of its host."""
+        """See Gateway. More than half of the mons must be up."""
         roster, place = CephRoster(self.place, self.settings, sites), self.place
+        needed = {1: "the only mon", 2: "one of two mons, of which both are needed"}
         alone = "the only radosgw" if len(roster.radosgws) == 1 else ""
-        found = [Part(place.mon, "mon", lone="the only mon"), Part(place.mon, "mgr")]
+        lone = needed.get(len(place.mon), "")
+        found = [
+            Part(name, what, lone=lone * (what == "mon"))
+            for name in place.mon
+            for what in ("mon", "mgr")
+        ]
         found += [
             Part(one.host, f"osd.{one.number}", "storage-daemon", disks=one.disks)
             for one in roster.osds
@@ -278,6 +285,7 @@ class Rgw(Gateway):
         if other:
             ignored = options.unknown(first, self.release, conf)
             say(f"{self.release}: settings are {words(self.release, other, [*ignored.values()])}")
+        faults += networks.faults(self.place, self.settings, hosts)
         faults += plugins.faults(first, self.release, self.settings)
         front = self.cluster.front(native=native)
         if front is not None and roster.front is not None:

@@ -1,8 +1,9 @@
-"""Placement and settings of the `rgw` gateway."""
+"""Settings of the `rgw` gateway."""
 
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -12,7 +13,7 @@ from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.gateways import config_text
-from weighbridge.gateways.front import FrontedPlacement, FrontedSettings, with_fronts
+from weighbridge.gateways.front import FrontedSettings, with_fronts
 from weighbridge.gateways.rgw.releases import Frontend
 
 Count = Annotated[int, Field(ge=1)]
@@ -44,38 +45,8 @@ _NOISY = (
 )
 
 
-@with_fronts("rgw")
-class RgwPlacement(FrontedPlacement):
-    """Which daemon runs on which host.
-
-    The mgr runs with the mon; a front, if any, is before all radosgw.
-    """
-
-    mon: str
-    """The host of the monitor, with the manager beside it."""
-    osd: Annotated[tuple[str, ...], Field(min_length=1)]
-    """The hosts with OSDs, one for each disk."""
-    radosgw: Annotated[tuple[str, ...], Field(min_length=1)]
-    """The hosts of the gateway's daemons."""
-
-    @model_validator(mode="after")
-    def _sensible(self) -> RgwPlacement:
-        if len(set(self.osd)) != len(self.osd):
-            raise ValueError(
-                "osd names the same host twice, but a host already has an OSD for every disk"
-            )
-        if len(set(self.radosgw)) != len(self.radosgw):
-            raise ValueError(
-                "radosgw names the same host twice: for several on one host use "
-                "`settings: {radosgw: {daemons: 2}}`"
-            )
-        return self
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """Every host once."""
-        front = () if self.front is None else (self.front,)
-        return tuple(dict.fromkeys((self.mon, *self.osd, *self.radosgw, *front)))
+def _network(text: str) -> str:
+    return str(ip_network(text))
 
 
 class Gc(Record):
@@ -223,6 +194,10 @@ class OsdSettings(Record):
     memory_target: Annotated[Bytes, Field(ge=LEAST_OSD_MEMORY_BYTES)] = LEAST_OSD_MEMORY_BYTES
     """Memory that an OSD sizes its caches for; all daemons of a host must fit its memory limit.
     Unless given, the OSDs of a host share 60 % of its memory, each with this at least.
+    """
+    cluster_network: Annotated[str, AfterValidator(_network)] | None = None
+    """The network of their copies and heartbeats, such as 10.2.0.0/24, in which each OSD host needs
+    an address; None: as all else, that of the hosts' `address`.
     """
     scrub: bool = False
     """Let OSDs compare replicas by Ceph's schedule."""

@@ -6,12 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from weighbridge.gateways.front import front_by_size
-from weighbridge.gateways.rgw.settings import (
-    LEAST_OSD_MEMORY_BYTES,
-    PoolSettings,
-    RgwPlacement,
-    RgwSettings,
-)
+from weighbridge.gateways.rgw.placement import RgwPlacement
+from weighbridge.gateways.rgw.settings import LEAST_OSD_MEMORY_BYTES, PoolSettings, RgwSettings
 from weighbridge.gateways.sizing import Role, Sized, Sizes, pieces
 
 _THREADS_PER_CPU: Final = 32

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Final
 
-from weighbridge.common.errors import TargetError
+from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.common.host import Host
 from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor, ask, option
 from weighbridge.gateways.tolerance import Ask, Standing, Tolerance
@@ -29,7 +30,7 @@ def tolerance(state: CephState) -> Tolerance:
 
     Raises CommandFailed.
     """
-    mon = CephDaemon(state.hosts[state.cluster.place.mon], "mon.a")
+    mon = CephDaemon(state.mon_host, "mon.a")
     found: dict[str, str] = {}
     for daemon, names in ((state.osds[0], _OSD), (mon, _MON)):
         answers = ask([daemon], *({"prefix": "config get", "var": one} for one in names))[daemon]
@@ -38,16 +39,33 @@ def tolerance(state: CephState) -> Tolerance:
     pools = state.cluster.settings.pools
     found["copies"] = f"{pools.replicas}, writes need {pools.min_size} (min_size)"
     front = state.cluster.front(native=state.native)
-    return Tolerance(
-        found | ({} if front is None else front.tolerance()), partial(_asking, mon, state)
-    )
+    return Tolerance(found | ({} if front is None else front.tolerance()), partial(_asking, state))
 
 
 @contextmanager
-def _asking(mon: CephDaemon, state: CephState) -> Iterator[Ask]:
-    # A dead daemon is what is waited for here, not why an answer is late.
-    with Monitor(mon.host, lambda: None) as monitor:
-        yield lambda: standing(monitor.status(), len(state.osds))
+def _asking(state: CephState) -> Iterator[Ask]:
+    """A session on the first mon's host, and on another's when that dies."""
+    hosts = [state.hosts[name] for name in state.cluster.place.mon]
+    with ExitStack() as stack:
+
+        def opened(host: Host) -> Monitor:
+            # A dead daemon is what is waited for here, not why an answer is late.
+            return stack.enter_context(Monitor(host, lambda: None))
+
+        host, monitor = hosts[0], opened(hosts[0])
+
+        def ask_now() -> Standing:
+            nonlocal host, monitor
+            try:
+                return standing(monitor.status(), len(state.osds))
+            except CommandFailed:
+                others = [one for one in hosts if one is not host and one.is_up()]
+                if not others:
+                    raise
+                host, monitor = others[0], opened(others[0])
+                return standing(monitor.status(), len(state.osds))
+
+        yield ask_now
 
 
 def standing(status: dict[str, Any], osds: int) -> Standing:

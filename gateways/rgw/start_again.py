@@ -49,7 +49,7 @@ def start_again(state: CephState, names: Collection[str], say: Say) -> None:
     osds = [one for one in state.osds if one.host.name in names]
     daemon.start(mons)
     await_ports(state.client, mons, say)
-    with Monitor(state.hosts[state.cluster.place.mon], partial(daemon.check, mons)) as monitor:
+    with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
         before = _up_since(monitor)
         daemon.start(others)
         _await_up(monitor, osds, before, others)
@@ -57,8 +57,9 @@ def start_again(state: CephState, names: Collection[str], say: Say) -> None:
     for some in (ours(state.radosgws.values()), ours(state.front)):
         daemon.start(some)
         await_ports(state.client, [one for one in some if one.port is not None], say)
-    if any(one.service.name == "mgr" for one in others):
-        restore_intervals(state.hosts[state.cluster.place.mon], osds, state.cluster.settings)
+    mgrs = [one for one in state.mgrs if one.host.name in names]
+    if mgrs:
+        restore_intervals(mgrs, osds, state.cluster.settings)
 
 
 def revive(state: CephState, daemons: Sequence[Daemon]) -> None:
@@ -73,7 +74,7 @@ def revive(state: CephState, daemons: Sequence[Daemon]) -> None:
         return
     # Until they are started, they are dead: a slow answer of the mon is no reason to give them up.
     mons = [one for one in state.store if one.service.name == "mon"]
-    with Monitor(state.hosts[state.cluster.place.mon], partial(daemon.check, mons)) as monitor:
+    with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
         before = _up_since(monitor)
         daemon.start(daemons)
         _await_up(monitor, osds, before, daemons)
@@ -96,10 +97,12 @@ def mend_disk(state: CephState, host: str, disk: str) -> None:
     revive(state, osds)
 
 
-def restore_intervals(mon_host: Host, osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
-    """Give the running mgr and OSDs the default intervals that would have slowed their start."""
+def restore_intervals(
+    mgrs: Sequence[CephDaemon], osds: Sequence[CephDaemon], settings: RgwSettings
+) -> None:
+    """Give running mgrs and OSDs the default intervals that would have slowed their start."""
     reports = [_set(name, value) for name, value in MGR_INTERVALS_S.items()]
-    ask([CephDaemon(mon_host, "mgr.a")], *reports)
+    together([partial(ask, [mgr], *reports) for mgr in mgrs])
     _restore_poll(osds, settings)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
+from weighbridge.gateways.package_versions import package_versions
 from weighbridge.gateways.swift import codes, pipeline
 from weighbridge.gateways.swift.releases import release_of
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftSettings
@@ -22,14 +23,13 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
     settings, place = cluster.settings, cluster.place
     objects, front = settings.object, settings.proxy
     packages = ("python3-swift", "python3-eventlet", "liberasurecode1", "memcached", "python3")
-    versions = proxy.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages]).stdout
     quorum = settings.replicas // 2 + 1
     suppression = front.error_suppression
     kept = "stay in the page cache" if objects.keep_cache_private else "leave the page cache"
     many = f"{front.daemons} proxies and memcached" if front.daemons > 1 else "proxy and memcached"
     return {
         "gateway": f"OpenStack Swift, release {cluster.release}",
-        "packages": ", ".join(versions.split("\n")).strip(", "),
+        "packages": package_versions(proxy, packages),
         "daemons": f"{many} on {', '.join(place.proxy)}; account, container and object server on "
         f"{len(stores)} hosts, a zone each",
         "pipeline": _pipeline(proxy, pipeline.words(settings)),

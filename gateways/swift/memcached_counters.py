@@ -10,7 +10,6 @@ from __future__ import annotations
 import socket
 import sys
 
-from weighbridge.common.address import host_port
 from weighbridge.gateways.counter_loop import print_every_second
 
 NAMES = frozenset(
@@ -45,7 +44,7 @@ def counters(address: str, port: int) -> dict[str, int]:
 def main() -> None:
     """Print counters until stdin closes."""
     address, port = sys.argv[1], int(sys.argv[2])
-    print_every_second(lambda: counters(address, port), host_port(address, port))
+    print_every_second(lambda: counters(address, port), f"{address}:{port}")
 
 
 if __name__ == "__main__":

@@ -120,7 +120,9 @@ def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, st
         if not names and not layout.name.startswith(baseline):
             return None
         changes = [
-            f"{name} {_shown(before.get(name))} → {_shown(after.get(name))}" for name in names
+            f"{name} {_shown(before.get(name, first.by_size.get(name)))} → "
+            f"{_shown(after.get(name, layout.by_size.get(name)))}"
+            for name in names
         ]
         named[layout.name] = changes[0] if len(changes) == 1 else layout.name
     return named

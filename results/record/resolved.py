@@ -31,7 +31,17 @@ class PlannedLayout(_Part):
     place: dict[str, Any] = Field(default_factory=dict)
     """Which hosts each service runs on, as in the layout file."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """The settings of each service, defaults included."""
+    """The settings of each service, as the layout gives them."""
+    by_size: dict[str, int] = Field(default_factory=dict)
+    """Others by dotted key, which follow the size of its hosts; `ResolvedPlan` fills them in."""
+
+
+class SettingBySize(_Part):
+    """A setting that follows the size of hosts."""
+
+    key: Annotated[str, Field(max_length=200)]
+    """Its dotted key."""
+    value: int
 
 
 class PlannedDisk(_Part):
@@ -109,6 +119,8 @@ class ResolvedPlan(_Part):
     suite: Suite
     hardware: PlannedHardware
     layouts: Annotated[tuple[PlannedLayout, ...], Field(min_length=1)]
+    by_size: dict[str, tuple[SettingBySize, ...]] = Field(default_factory=dict)
+    """By layout; empty in plans from before there were any."""
     visits: tuple[PlannedVisit, ...] = ()
     """In planned order; empty in plans that do not record it."""
     passes: dict[str, tuple[Pass, ...]] = Field(default_factory=dict)
@@ -136,7 +148,13 @@ class ResolvedPlan(_Part):
                 raise ValueError(
                     f"{layout} replays {unknown[0]!r}, which is not a workload of the suite"
                 )
-        return self
+        if not self.by_size:
+            return self
+        sizes = {name: {one.key: one.value for one in own} for name, own in self.by_size.items()}
+        layouts = [
+            one.model_copy(update={"by_size": sizes.get(one.name, {})}) for one in self.layouts
+        ]
+        return self.model_copy(update={"layouts": tuple(layouts)})
 
     @property
     def measured(self) -> tuple[str, ...]:

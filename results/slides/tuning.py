@@ -113,9 +113,12 @@ def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
         if len(differing) != 1 or (other.gateway, other.release) != (first.gateway, first.release):
             return {}
         name = differing[0]
-        changed[other.name] = (
-            f"{name}: {before.get(name, 'not set')} → {after.get(name, 'not set')}"
+        key = name.replace(" ", ".")
+        was, now = (
+            own.get(name, one.by_size.get(key, "not set"))
+            for one, own in ((first, before), (other, after))
         )
+        changed[other.name] = f"{name}: {was} → {now}"
     return changed
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from tests.gateways.stub_host import PORTS, StubHost
 from weighbridge.gateways.gateway import RunningGateway
+from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 
@@ -27,7 +28,7 @@ HAPROXY = {
 MON = """
 import json, sys
 log = open({log!r}, "a")
-osds, coded, dumps = 0, False, 0
+osds, coded, dumps, quorums = 0, False, 0, 0
 pgs = {{"num_pgs": 100, "pgs_by_state": [{{"state_name": "active+clean", "count": 100}}]}}
 health = {{"status": "HEALTH_OK", "checks": {{}}}}
 for line in sys.stdin:
@@ -37,6 +38,7 @@ for line in sys.stdin:
         log.write(json.dumps(command) + "\\n"); log.flush()
         osds += what == "osd new"
         dumps += what == "osd dump"
+        quorums += what == "quorum_status"
         coded = coded or what == "osd erasure-code-profile set"
         primaries = [{{"acting_primary": one % osds}} for one in range(64)] if osds else []
         output = {{
@@ -46,6 +48,7 @@ for line in sys.stdin:
             "osd stat": {{"num_up_osds": osds}},
             "osd metadata": [{{"rotational": "0"}}] * osds,
             "status": {{"health": health, "pgmap": pgs}},
+            "quorum_status": {{"quorum_names": ["a", "b", "c"][:quorums]}},
             "pg ls-by-pool": {{"pg_stats": primaries}},
             "osd pool get": {{"size": 3, "min_size": 2}},
             "osd pool ls": [

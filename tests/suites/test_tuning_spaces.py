@@ -40,6 +40,7 @@ class Site:
     name: str
     address: str
     disks: tuple[str, ...]
+    family: str = "debian"
 
 
 SITES = {

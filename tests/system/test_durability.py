@@ -26,10 +26,7 @@ pytestmark = [pytest.mark.system, pytest.mark.long]
 STORES = "[store-1, store-2, store-3]"
 # On one host, so that a start takes seconds; and without the half minute for which the first write
 # waits for a radosgw that watches no longer.
-POOLS = (
-    "{replicas: 3, min_size: 2, failure_domain: host, data_pg_num: 64, index_pg_num: 16, "
-    "other_pg_num: 4}"
-)
+POOLS = "{replicas: 3, min_size: 2, failure_domain: host}"
 ONE_HOST = {
     STORES: "[store-1]",
     POOLS: "{replicas: 1, min_size: 1, failure_domain: osd, data_pg_num: 8, index_pg_num: 8, "

@@ -167,7 +167,7 @@ def test_two_proxies_share_the_requests_as_their_access_log_says(
         )
         return (
             layout.replace("settings:\n", more)
-            .replace("  proxy:\n    workers: 1", "  proxy:\n    daemons: 2\n    workers: 1")
+            .replace("  proxy:\n", "  proxy:\n    daemons: 2\n")
             .replace("log_requests: false", "log_requests: true")
         )
 

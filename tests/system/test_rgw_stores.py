@@ -89,17 +89,24 @@ def test_memstore_needs_no_disk_and_runs_several_osds_a_host(tmp_path: Path) -> 
     ("release", "version", "frontend"),
     [("ceph-14", "14.2.", "civetweb"), ("ceph-18", "18.2.", "beast")],
 )
-def test_an_older_and_a_newer_release_serve_both_apis(
+def test_an_older_and_a_newer_release_serve_both_apis_with_three_mons(
     tmp_path: Path, release: str, version: str, frontend: str
 ) -> None:
     def change(text: str) -> str:
-        return text.replace("release: ceph-16", f"release: {release}").replace(
-            "frontend: beast", f"frontend: {frontend}"
+        assert text.count("  mon: store-1 ") == 1
+        return (
+            text.replace("release: ceph-16", f"release: {release}")
+            .replace("frontend: beast", f"frontend: {frontend}")
+            .replace("  mon: store-1 ", "  mon: [store-1, store-2, store-3] ")
         )
 
     with deployed("rgw-haproxy", tmp_path, change, once=True) as deployment:
-        assert version in deployment.facts()["radosgw"]
-        assert deployment.facts()["rgw: rgw_frontends"].startswith(frontend)
+        facts = deployment.facts()
+        assert version in facts["radosgw"]
+        assert facts["rgw: rgw_frontends"].startswith(frontend)
+        assert " on store-1, store-2, store-3, " in facts["daemons"]
+        said = deployment.hosts["store-3"].run(["ceph", "quorum_status"]).stdout
+        assert json.loads(said)["quorum_names"] == ["a", "b", "c"]
         for api in ("s3", "swift"):
             assert witness(deployment, api)["same"] == ODD_NAMES
         # Slow operations of a busy machine are a warning until they have ended.

@@ -55,7 +55,9 @@ def test_every_option_that_is_not_known_is_reported_before_anything_starts(
         .read_text()
         .replace("release: swift-2.30", f"release: {release}")
     )
-    text = text.replace("    maxconn", "    options: {backend: [balanc leastconn]}\n    maxconn")
+    text = text.replace(
+        "    http_reuse", "    options: {backend: [balanc leastconn]}\n    http_reuse"
+    )
     text += (
         '  options: {proxy: {"app:proxy-server": {node_timeot: 3}}, object: {"object-audito": '
         "{interval: 3}}}\n"
@@ -111,7 +113,7 @@ def test_a_port_that_somebody_has_already_is_named(
 ) -> None:
     def change(text: str) -> str:
         return (
-            text.replace("    maxconn", f"    {haproxy_options}\n    maxconn")
+            text.replace("    http_reuse", f"    {haproxy_options}\n    http_reuse")
             + f"  options: {swift_options}\n"
         )
 

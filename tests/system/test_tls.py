@@ -27,10 +27,10 @@ pytestmark = [pytest.mark.system, pytest.mark.long]
 
 LAYOUTS = {
     "rgw-beast": ("  radosgw:\n    frontend", "  radosgw:\n    tls: true\n    frontend"),
-    "swift-haproxy": ("    maxconn", "    tls: true\n    maxconn"),
+    "swift-haproxy": ("    http_reuse", "    tls: true\n    http_reuse"),
     "rgw-apache-proxy": ("    mpm:", "    tls: true\n    mpm:"),
-    "rgw-haproxy": ("    maxconn", "    tls: true\n    maxconn"),
-    "swift-s3api": ("  proxy:\n    workers", "  proxy:\n    tls: true\n    workers"),
+    "rgw-haproxy": ("    http_reuse", "    tls: true\n    http_reuse"),
+    "swift-s3api": ("  proxy:\n", "  proxy:\n    tls: true\n"),
     "rgw-apache-fastcgi": ("    mpm:", "    tls: true\n    mpm:"),
 }
 """What a layout's file has for TLS, as it is and as it is tested."""

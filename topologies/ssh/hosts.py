@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from weighbridge.common.distribution import Family
 from weighbridge.common.errors import TargetError, WeighbridgeError
 from weighbridge.common.host import Host
 from weighbridge.gateways.together import together
@@ -34,6 +35,7 @@ class HostSetup:
     """The version of its cgroups."""
     state: KernelState | None = None
     disks: tuple[RealDisk, ...] = ()
+    family: Family = "debian"
     packages: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
     """Further facts about it."""

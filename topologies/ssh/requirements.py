@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from weighbridge.common.distribution import package_names
 from weighbridge.common.errors import (
-    CommandFailed,
     MissingPrerequisite,
     TargetError,
     WeighbridgeError,
@@ -28,9 +28,11 @@ from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ssh import (
     claim,
     disks,
+    installing,
     kernel,
     leftovers,
     release,
+    security,
     sizes,
     suite,
     view,
@@ -47,7 +49,6 @@ NO_UPPER: Final = ("overlay", "overlayfs", "nfs", "nfs4", "fuse", "ecryptfs", "v
 """File systems that cannot hold an overlay's changes, or lose them; tmpfs could, but uses the
 memory under test.
 """
-INSTALL_TIMEOUT_S: Final = 1800.0
 VENV: Final = "python3-venv"
 REACHED: Final = "login as root with a key"
 
@@ -98,10 +99,13 @@ def install(hardware: Hardware, lacking: Sequence[HostRequirements], say: Say) -
 
     Raises TargetError naming hosts where that failed, or would upgrade or remove something.
     """
-    missing = {one.host: one for one in lacking if one.packages and one.manager == "apt"}
+    missing = {
+        one.host: one for one in lacking if one.packages and one.manager in installing.MANAGERS
+    }
     with leftovers.shells(hardware) as shells:
         work: dict[str, Callable[[], None]] = {
-            name: partial(_install, shells[name], one, say) for name, one in missing.items()
+            name: partial(installing.install, shells[name], one.manager, one.packages, say)
+            for name, one in missing.items()
         }
         _, failed = leftovers.attempt_all(work)
     if failed:
@@ -153,17 +157,21 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
             _has(f"disk {disk}" + (f", to be wiped of {disk.holds}" if disk.holds else ""))
         )
     found += [_lacks("disk", what) for what in faults]
+    found += security.requirements(there, hardware)
     wanted = packages_for(hardware, name, layouts)
     if name in hardware.clients and python.missing:
         wanted = (*wanted, VENV)
     lacking: tuple[str, ...]
-    if kind == "debian":
-        lacking = tuple(one for one in wanted if one not in installed)
+    if kind == "debian" or there["manager"] == "dnf":
+        names = package_names("debian" if kind == "debian" else "rpm", wanted)
+        lacking = tuple(one for one in names if one not in installed)
         if lacking:
             remedy = "weighbridge doctor --hardware FILE --install"
+            if kind != "debian":
+                remedy += ", once Ceph's, RDO's and EPEL's repositories are enabled"
             found.append(_lacks("packages", " ".join(lacking), remedy))
         else:
-            found.append(_has(f"{len(wanted)} packages"))
+            found.append(_has(f"{len(names)} packages"))
     else:
         lacking = tuple(one for one in (*TOOLS, "mkfs.xfs") if one not in there["programs"])
         if lacking:
@@ -222,67 +230,3 @@ def _folder(there: Mapping[str, Any], folder: str) -> list[HostRequirement]:
             "modprobe overlay",
         ),
     ]
-
-
-def _install(shell: SshConnection, one: HostRequirements, say: Say) -> None:
-    shell.open()
-    say(f"{shell.name}: installing {' '.join(one.packages)}")
-    try:
-        done = shell.sh(_APT, *one.packages, timeout_s=INSTALL_TIMEOUT_S)
-    except CommandFailed as error:
-        tail = "\n".join(error.output.splitlines()[-12:])
-        raise TargetError(
-            f"{shell.name} ({shell.address}): the packages were not installed:\n{tail}"
-        ) from error
-    for line in done.stdout.splitlines():
-        say(f"{shell.name}: {line}")
-
-
-# invoke-rc.d and deb-systemd-invoke ask policy-rc.d whether to start a service: 101 says no. What a
-# package enables at boot is the difference between two lists.
-_APT: Final = """
-export DEBIAN_FRONTEND=noninteractive LC_ALL=C
-policy=/usr/sbin/policy-rc.d
-mine=
-before=$(mktemp) after=$(mktemp)
-done_with() {
-  rm -f "$before" "$after"
-  if [ -n "$mine" ]; then rm -f "$policy"; fi
-}
-trap done_with EXIT
-enabled() {
-  if command -v systemctl >/dev/null; then
-    systemctl list-unit-files --state=enabled --no-legend --plain 2>/dev/null | cut -d ' ' -f 1
-  fi
-  for one in /etc/rc2.d/S*; do if [ -e "$one" ]; then echo "$one"; fi; done
-}
-get() {
-  apt-get -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold \\
-    --no-install-recommends "$@"
-}
-plan=$(get --simulate install "$@" 2>&1) || {
-  get update >&2
-  plan=$(get --simulate install "$@" 2>&1) || { echo "$plan" >&2; exit 1; }
-}
-if echo "$plan" | grep -Eq '^(Inst [^ ]+ \\[|Remv )'; then
-  echo "this would change installed packages, which only the host's administrator may do:" >&2
-  echo "$plan" | grep -E '^(Inst [^ ]+ \\[|Remv )' >&2
-  exit 1
-fi
-if [ ! -e "$policy" ]; then
-  mine=1
-  printf '#!/bin/sh\nexit 101\n' >"$policy"
-  chmod 755 "$policy"
-fi
-enabled | sort >"$before"
-get --yes install "$@" >&2
-enabled | sort >"$after"
-comm -13 "$before" "$after" | while read -r one; do
-  case $one in
-    /etc/rc2.d/*) update-rc.d "$(echo "${one##*/}" | sed 's/^S[0-9]*//')" disable >&2 ;;
-    *) systemctl disable "$one" >&2 ;;
-  esac || { echo "$one is now started at boot and could not be disabled" >&2; exit 1; }
-  echo "disabled ${one##*/}, which would have been started at boot"
-done
-echo "installed $# packages"
-"""

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from weighbridge.common.distribution import package_names
 from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
 from weighbridge.common.host import Command
 from weighbridge.gateways.gateway import RootImage, Say
@@ -139,9 +140,10 @@ class _Startup:
             kind, packages = release.installed(shell)
             faults += release.faults(shell, self._image, kind, packages)
             one.packages = packages
+            one.family = "rpm" if kind == "rpm" else "debian"
             one.facts["packages"] = ", ".join(
                 f"{package} {packages[package]}"
-                for package in self._image.packages
+                for package in package_names(one.family, self._image.packages)
                 if package in packages
             )
         if faults:
@@ -203,6 +205,7 @@ class _Startup:
             telemetry=self._telemetry(name, one, services, own),
             suite=partial(self._suite, shell),
             cores=one.state.cpus,
+            family=one.family,
         )
 
     def _telemetry(self, name: str, one: HostSetup, services: Services, own: str) -> HostTelemetry:

@@ -22,6 +22,7 @@ from weighbridge.conductor.outage import faults_left_out
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.conductor.refusals import refuse_what_layouts_lack
 from weighbridge.drivers.kind import KINDS
+from weighbridge.gateways.sizing import Sized
 from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
@@ -70,6 +71,8 @@ class Plan(Record):
     """Layers of the suite not measured on each layout, or not with all workloads, and why."""
     structures: dict[str, Structure] = Field(default_factory=dict)
     """The structure of each layout for which it is known."""
+    by_size: dict[str, tuple[Sized, ...]] = Field(default_factory=dict)
+    """The settings of each layout that follow the size of its hosts."""
     twins: dict[str, str] = Field(default_factory=dict)
     """A/A controls: layouts that are another one again under another name, and which one; any
     difference between the two is noise.
@@ -343,6 +346,7 @@ def make_plan(
             for one in planned
         },
         structures={name: structure for name, structure in known.items() if structure is not None},
+        by_size={one.layout.name: one.sizing for one in planned if one.sizing},
         twins=dict(controls),
         order_seed=given[0],
         find=find,

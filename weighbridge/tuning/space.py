@@ -15,6 +15,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.gateways.gateway import Say
+from weighbridge.gateways.sizing import with_sizes
 from weighbridge.results.record.trial import LayoutVariant, Settings
 from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
 from weighbridge.topologies.hardware import Hardware
@@ -286,12 +287,9 @@ def scope_between(one: LayoutVariant, other: LayoutVariant, scopes: Mapping[str,
 
 
 def _settings(planned: Planned) -> Mapping[str, Any]:
-    """All settings of a layout, defaults filled in, as JSON has them."""
-    found: dict[str, Any] = (
-        type(planned.gateway)
-        .Settings.model_validate(planned.layout.settings)
-        .model_dump(mode="json")
-    )
+    """All settings of a layout, defaults and sizes filled in, as JSON has them."""
+    settings = type(planned.gateway).Settings.model_validate(planned.layout.settings)
+    found: dict[str, Any] = with_sizes(settings, planned.sizing).model_dump(mode="json")
     return found
 
 

@@ -115,6 +115,7 @@ def reloaded(
             str(each),
             "2",
             str(within_s),
+            "apache2",
         ]
         try:
             return subprocess.run(argv, capture_output=True, text=True, check=False, env=env)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from weighbridge.gateways.rgw.config import CONF
+from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
 
 STORES = ("store-1", "store-2", "store-3")
 PLACE = RgwPlacement(mon="store-1", osd=STORES, radosgw=("gateway-1",))
@@ -15,6 +16,7 @@ class Spot:
     name: str
     address: str
     disks: tuple[str, ...] = ()
+    family: str = "debian"
 
 
 SITES = {

@@ -13,8 +13,9 @@ from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.rgw.options import effective
+from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
 
 CONF = "/etc/ceph/ceph.conf"
 STATUS = {

@@ -111,9 +111,7 @@ def test_osds_with_more_memory_than_their_host_are_refused(tmp_path: Path) -> No
 
 
 def test_osd_memory_below_cephs_minimum_is_refused_at_its_line(tmp_path: Path) -> None:
-    message = refused(
-        tmp_path, lambda text: text.replace("memory_target: 1536MiB", "memory_target: 512MiB")
-    )
+    message = refused(tmp_path, lambda text: text.replace("scrub: false", "memory_target: 512MiB"))
     assert "osd.memory_target: Input should be greater than or equal to 939524096" in message
     assert "memory_target: 512MiB" in message
 
@@ -126,7 +124,7 @@ def test_a_release_without_the_front_end_is_refused_when_the_layout_is_read(tmp_
 def test_a_taken_port_is_refused_when_the_layout_is_read(tmp_path: Path) -> None:
     message = refused(
         tmp_path,
-        lambda text: text.replace("    maxconn", "    port: 8001\n    maxconn"),
+        lambda text: text.replace("    http_reuse", "    port: 8001\n    http_reuse"),
         "rgw-haproxy",
     )
     assert "gateway-1: port 8001 of haproxy is taken by radosgw" in message

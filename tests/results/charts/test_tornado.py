@@ -22,9 +22,10 @@ from weighbridge.results.charts.tornado import (
     tornado,
 )
 from weighbridge.results.charts.tuning_charts import MOST, tornados
-from weighbridge.results.record.resolved import PlannedLayout
+from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import Ratio
+from weighbridge.suites import loader
 
 
 def effect(
@@ -137,6 +138,20 @@ def test_a_setting_is_named_by_its_difference_from_the_baseline() -> None:
         "y": "radosgw.nodelay on → off",
         "z": "z",
     }
+
+
+def test_a_setting_that_followed_the_size_of_hosts_is_shown_as_it_was() -> None:
+    base, changed = layout("rgw-beast", nodelay=True), layout("x", threads=64, nodelay=True)
+    sized = {"rgw-beast": ({"key": "radosgw.threads", "value": 512, "why": "of a later version"},)}
+    plan = ResolvedPlan.model_validate(
+        {
+            "suite": loader.load(loader.find("quick")),
+            "hardware": {"name": "made-up"},
+            "layouts": (base, changed),
+            "by_size": sized,
+        }
+    )
+    assert settings_of(plan.layouts, "rgw-beast") == {"x": "radosgw.threads 512 → 64"}
 
 
 def test_without_settings_in_the_plan_a_setting_has_its_layouts_name() -> None:

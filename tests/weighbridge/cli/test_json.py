@@ -29,7 +29,12 @@ from weighbridge.documents import (
     TopologiesDocument,
 )
 from weighbridge.file_lists import HardwareDocument, SuitesDocument
-from weighbridge.plan_outline import OutlinedLayout, OutlinedWorkload, PlanOutline
+from weighbridge.plan_outline import (
+    OutlinedLayout,
+    OutlinedSetting,
+    OutlinedWorkload,
+    PlanOutline,
+)
 from weighbridge.results.analysis.history.history import History
 from weighbridge.run_document import RunDocument
 from weighbridge.run_list import ListedRun, RunsDocument
@@ -54,6 +59,7 @@ DOCUMENTS: tuple[type[JsonDocument], ...] = (
 )
 PARTS = (
     OutlinedLayout,
+    OutlinedSetting,
     OutlinedWorkload,
     ListedRun,
     ShippedLayout,

@@ -348,3 +348,19 @@ def _written(folder: Path, text: str) -> Path:
     path = folder / "t.yaml"
     path.write_text(text)
     return path
+
+
+def test_a_tuning_begins_with_the_settings_that_follow_the_size_of_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        "{name: t, about: t, layout: rgw-haproxy, api: swift, suite: quick, confirm: 0,"
+        " hardware: lab-cpu,"
+        " objectives: [{of: throughput, workload: small-read, workers: 16}],"
+        " parameters: [{key: radosgw.threads, values: [256, 512]}]}"
+    )
+    ready = preparation.prepare(*preparation.read(str(path)))
+    assert ready.space.layout_settings["radosgw.threads"] == 256
+    assert [one.variant.settings for one in ready.candidates] == [{"radosgw.threads": 512}]

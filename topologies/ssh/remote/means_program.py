@@ -1,10 +1,14 @@
-"""Systemd, space and file system at a folder, overlayfs, programs. stdout is JSON."""
+"""Systemd, space and file system at a folder, overlayfs, programs, SELinux and firewalld.
+
+stdout is JSON.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,6 +36,24 @@ def overlay() -> bool:
     return listed.exists() and "/overlay.ko" in listed.read_text(encoding="utf-8")
 
 
+def text(path: str) -> str:
+    """The text of a file; empty: it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def trusted() -> list[str] | None:
+    """The sources of firewalld's zone for trusted ones; None: it is not running."""
+    if shutil.which("firewall-cmd") is None:
+        return None
+    words = ["firewall-cmd", "--zone=trusted", "--list-sources"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=False)
+    # It ends with 252 where firewalld does not run.
+    return listed.stdout.split() if listed.returncode == 0 else None
+
+
 def look(folder: Path) -> dict[str, Any]:
     """See `topologies.ssh.requirements`."""
     existing = next(path for path in (folder, *folder.parents) if path.exists()).resolve()
@@ -43,6 +65,8 @@ def look(folder: Path) -> dict[str, Any]:
         "file_system": file_system(existing),
         "overlay": overlay(),
         "manager": managers[0] if managers else "",
+        "selinux": text("/sys/fs/selinux/enforce") == "1",
+        "firewalld": trusted(),
         "programs": [name for name in PROGRAMS if shutil.which(name)],
     }
 
