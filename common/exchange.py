@@ -14,12 +14,13 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from weighbridge.common import http_body
 
 TIMEOUT_S = 60.0
+UNAUTHORIZED: Final = 401
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 """The rest of a longer answer is not read: expected are lists, and objects of a MiB."""
 
@@ -146,23 +147,47 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
 
 
 def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
-    if endpoint.get("token"):
-        storage, token = urlsplit(endpoint["url"]), endpoint["token"]
+    given = endpoint.get("token")
+    if given:
+        storage, token = urlsplit(endpoint["url"]), given
         send = wire(storage)
     else:
         storage, token, send = log_in(endpoint, wire)
     base = storage.path.rstrip("/")
 
     def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        nonlocal token
+        answer = send(method, base + path, body, {**headers, "X-Auth-Token": token})
+        if answer.status != UNAUTHORIZED or given:
+            return answer
+        # The token has expired: what deletes many objects may take longer than one lasts.
+        _, token, _ = log_in(endpoint, wire)
         return send(method, base + path, body, {**headers, "X-Auth-Token": token})
 
     return exchange
 
 
 def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[SplitResult, str, Wire]:
-    """Storage URL, token and connection from the v1 auth URL. Raises WrongAnswer."""
+    """Storage URL, token and connection from the v1 auth URL, or from Keystone's.
+
+    Raises WrongAnswer.
+    """
     place = urlsplit(endpoint["url"])
     send = wire(place)
+    found = _keystone if endpoint.get("keystone") else _auth_v1
+    storage_url, token = found(endpoint, place, send)
+    storage = urlsplit(endpoint.get("storage_url") or storage_url)
+    if place.scheme == "https" and storage.scheme != "https":
+        what = (
+            f"the storage URL is {storage.geturl()}: tokens and objects would cross the network "
+            "unencrypted"
+        )
+        raise WrongAnswer("auth", f"{what}; set `storage_url` to one that uses https", None)
+    same = (storage.scheme, storage.netloc) == (place.scheme, place.netloc)
+    return storage, token, send if same else wire(storage)
+
+
+def _auth_v1(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tuple[str, str]:
     path = place.path + (f"?{place.query}" if place.query else "")
     with answered("auth"):
         answer = send(
@@ -174,15 +199,21 @@ def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[Spli
     expect("auth", (200, 204), answer)
     if "x-storage-url" not in answer.headers or "x-auth-token" not in answer.headers:
         raise WrongAnswer("auth", "no X-Storage-Url or no X-Auth-Token in the answer", answer)
-    storage = urlsplit(endpoint.get("storage_url") or answer.headers["x-storage-url"])
-    if place.scheme == "https" and storage.scheme != "https":
-        what = (
-            f"the storage URL is {storage.geturl()}: tokens and objects would cross the network "
-            "unencrypted"
-        )
-        raise WrongAnswer("auth", f"{what}; set `storage_url` to one that uses https", answer)
-    same = (storage.scheme, storage.netloc) == (place.scheme, place.netloc)
-    return storage, answer.headers["x-auth-token"], send if same else wire(storage)
+    return answer.headers["x-storage-url"], answer.headers["x-auth-token"]
+
+
+def _keystone(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tuple[str, str]:
+    from weighbridge.common import keystone  # noqa: PLC0415 - records that auth v1 does without
+
+    asks = keystone.Keystone.model_validate(endpoint["keystone"])
+    with answered("auth"):
+        try:
+            granted = keystone.log_in(asks, endpoint["key"], place.path, send)
+        except keystone.KeystoneRefuses as refusal:
+            raise WrongAnswer(
+                "auth", refusal.what, HttpAnswer(refusal.answer.status, {}, b"")
+            ) from None
+    return granted.storage_url, granted.token
 
 
 @contextlib.contextmanager

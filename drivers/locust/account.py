@@ -1,27 +1,30 @@
 """The account at the target: its token, buckets and stray objects, by plain HTTP, outside of
 measured windows.
 
-S3 requests are signed by AWS Signature Version 4; Swift's carry a token of auth v1, or a given one.
+S3 requests are signed by AWS Signature Version 4. Swift's carry a token of auth v1 or of Keystone,
+or a given one.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import math
 import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-from weighbridge.common import http_body, plain_xml
-from weighbridge.common.credential import redacted
+from weighbridge.common import http_body, keystone, plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import signed_headers
+from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
 from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of, bracketed
+from weighbridge.drivers.locust.swift_tokens import by_keystone, by_v1
 from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.protocol import Ring, Setup
 
@@ -33,25 +36,6 @@ _OF_ALL: Final = (
 """What anonymous requests may do."""
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """Longer answers are cut off."""
-
-
-class NotServing(DriverError):
-    """A target did not answer in time, or its answer to a request to be let in is a 5xx."""
-
-
-@dataclass(frozen=True)
-class AccountAnswer:
-    """An HTTP answer with its complete body."""
-
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    """What the request carried, which an answer may repeat."""
-
-    def __str__(self) -> str:
-        text = redacted(self.body[:4096].decode(errors="replace"), self.secrets)
-        return f"HTTP {self.status}: {text[:200].strip()}"
 
 
 class Account:
@@ -75,6 +59,13 @@ class Account:
         """Swift's token, or the session token of S3's keys; "" if there is none."""
         self.secrets = (*target.secrets, self.token)
         """Keys, and all tokens so far, none of which a text may repeat."""
+        self.life_s = self._granted_s = math.inf
+        """How long a token is valid when it is new; infinite if nobody says."""
+
+    @property
+    def expires(self) -> bool:
+        """Whether the token is so old that it should be replaced."""
+        return time.monotonic() - self._granted_s >= keystone.RENEW_AT * self.life_s
 
     @property
     def host(self) -> str:
@@ -147,17 +138,13 @@ class Account:
             self._place = UrlParts.of(target.url)
             self._check_given_token()
             return
-        headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
-        answer = self._request(
-            UrlParts.of(target.url), "GET", UrlParts.of(target.url).path, headers
+        began_s = time.monotonic()
+        log_in = by_v1 if target.keystone is None else by_keystone
+        granted = log_in(target, self._request)
+        storage, asked = (
+            UrlParts.of(target.storage_url or granted.storage_url),
+            UrlParts.of(target.url),
         )
-        if answer.status not in (200, 204):
-            fault = NotServing if answer.status >= 500 else DriverError
-            raise fault(f"{target.url}: no token for user {target.user!r}: {answer}")
-        storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
-        if not storage_url or not token:
-            raise DriverError(f"{target.url}: the answer has no X-Storage-Url or no X-Auth-Token")
-        storage, asked = UrlParts.of(target.storage_url or storage_url), UrlParts.of(target.url)
         # Requests go to the endpoints as they are listed: with several, nothing else is meant.
         is_elsewhere = replace(storage, path="") != replace(asked, path="")
         if self._target.others and target.storage_url is None and is_elsewhere:
@@ -165,8 +152,9 @@ class Account:
                 f"{target.url}: its storage URL is at {storage.host}:{storage.port}",
                 advice="With several endpoints, give the storage URL of each.",
             )
-        self.token = token
-        self.secrets += (token,)
+        self.token = granted.token
+        self.secrets = tuple(dict.fromkeys((*self.secrets, granted.token)))
+        self._granted_s, self.life_s = began_s, granted.life_s
         self._place = storage
 
     def check_serves(self) -> None:
@@ -279,7 +267,19 @@ class Account:
     def ask(
         self, method: str, path: str, *, query: str = "", body: bytes = b"", fields: Fields = None
     ) -> AccountAnswer:
-        """The answer to a request for a bucket or an object; it brings no key of a customer's."""
+        """The answer to a request for a bucket or an object; it brings no key of a customer's.
+
+        A refused token that can be renewed is, once.
+        """
+        answer = self._ask(method, path, query, body, fields)
+        if answer.status != 401 or not self.renewable:
+            return answer
+        self.authenticate()
+        return self._ask(method, path, query, body, fields)
+
+    def _ask(
+        self, method: str, path: str, query: str, body: bytes, fields: Fields
+    ) -> AccountAnswer:
         place = self._place
         if self._target.addressing == "virtual":
             bucket, _, rest = path.removeprefix("/").partition("/")

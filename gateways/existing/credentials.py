@@ -10,13 +10,13 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.credential import credential
-from weighbridge.common.endpoint import Endpoint, Endpoints
+from weighbridge.common.endpoint import Endpoint, Endpoints, base_of
 from weighbridge.common.errors import UsageError
+from weighbridge.gateways.existing.openstack import keystone_endpoint
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tup
 def source(settings: S3 | SwiftAccess) -> str:
     """Where the credentials of an API come from, in words."""
     if isinstance(settings, SwiftAccess):
+        if settings.keystone is not None:
+            return f"Keystone, by the variables $OS_*{settings.keystone.suffix} and the layout"
         return (
             f"the token of ${settings.token_env}"
             if settings.token_env
@@ -63,6 +65,10 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
     swift = settings.swift
     if swift is None:
         return None
+    if swift.keystone is not None:
+        return keystone_endpoint(swift, swift.keystone, environment).model_copy(
+            update={"spreading": settings.endpoints or Endpoints()}
+        )
     missing: list[str] = []
 
     def variable(name: str) -> str:
@@ -101,15 +107,10 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
         token=None if token is None else SecretStr(token),
         storage_url=storage[0] if storage else None,
         ca_file=swift.ca_file,
-        others=tuple(_base(url) for url in (storage or urls)[1:]),
+        others=tuple(base_of(url) for url in (storage or urls)[1:]),
         addresses=swift.addresses,
         spreading=settings.endpoints or Endpoints(),
     )
-
-
-def _base(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint | None:
