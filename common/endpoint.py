@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_serializer, model_validator
+from pydantic import AwareDatetime, Field, SecretStr, field_serializer, model_validator
 
 from weighbridge.common.keystone import Keystone
 from weighbridge.common.record import Record
+from weighbridge.common.temporary_keys import KeySource
 
 ObjectApi = Literal["swift", "s3"]
 """The APIs by which clients talk to an object store."""
@@ -70,6 +71,10 @@ class Endpoint(Record):
 
     Swift: a token obtained elsewhere, used instead of user and key; it cannot be renewed.
     """
+    key_source: KeySource | None = None
+    """S3: where keys are got again before these end."""
+    keys_end_at: AwareDatetime | None = None
+    """S3: when the keys end, if that is known."""
     keystone: Keystone | None = None
     """Swift: who asks Keystone for a token, with `key` as the password; None: auth v1."""
     storage_url: str | None = None

@@ -14,10 +14,13 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from weighbridge.common import http_body
+
+if TYPE_CHECKING:
+    from weighbridge.common.temporary_keys import Keys
 
 TIMEOUT_S = 60.0
 UNAUTHORIZED: Final = 401
@@ -127,6 +130,7 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
         "s3",
         endpoint["region"],
     )
+    renewed = _renewed(endpoint) if endpoint.get("key_source") else None
     place = urlsplit(endpoint["url"])
     before = f"{bucket}." if endpoint.get("addressing") == "virtual" else ""
     base = f"{place.scheme}://{before}{place.netloc}"
@@ -140,10 +144,38 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
         request = AWSRequest(method, base + path, data=body, headers=dict(headers))
         # The body's digest is part of the signature, so that the gateway checks the body as well.
         request.context["payload_signing_enabled"] = True
+        if renewed is not None:
+            keys = renewed()
+            signer.credentials = Credentials(keys.access, keys.secret, keys.token or None)
         signer.add_auth(request)
         return send(method, path, body, dict(request.headers.items()))
 
     return exchange
+
+
+def _renewed(endpoint: Mapping[str, Any]) -> Callable[[], Keys]:
+    """What gives the keys of now: those of the endpoint, later new ones."""
+    from datetime import datetime  # noqa: PLC0415 - most do without all this
+
+    from weighbridge.common import temporary_keys  # noqa: PLC0415
+
+    end_at = endpoint["keys_end_at"]
+    first = temporary_keys.Keys(
+        endpoint["user"],
+        endpoint["key"],
+        endpoint["token"] or "",
+        datetime.fromisoformat(end_at) if end_at else None,
+    )
+    source = temporary_keys.KeySource.model_validate(endpoint["key_source"])
+    keys = temporary_keys.RenewedKeys(source, first)
+
+    def now() -> Keys:
+        try:
+            return keys.now()
+        except temporary_keys.KeysUnavailable as error:
+            raise WrongAnswer("keys", str(error), None) from None
+
+    return now
 
 
 def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:

@@ -29,6 +29,7 @@ from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import QuietMachine, background_load
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
+from weighbridge.ending_keys import refuse_ending_keys
 from weighbridge.environment import patience_s, require
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -138,6 +139,8 @@ def run(
     with interruptible(), alone(plan.hardware, doing.where) as register:
         # Before the run's folder is made: otherwise faults of the last layout would be found only
         # after the first is measured.
+        needed_s = TimeEstimate.of(plan).left_s()
+        refuse_ending_keys(layouts, min(needed_s, plan.budget_s or needed_s))
         _check(plan, layouts, doing)
         store = RunStore.create(
             out,
@@ -189,6 +192,8 @@ def resume(
             resumption.remove_ssh_leftovers(holders, plan.hardware, doing.say)
         resumption.remove_leftovers(holders, doing.where, doing.say, lab=plan.hardware.of.contained)
         if not over:
+            needed_s = TimeEstimate.of(plan, left.complete).left_s()
+            refuse_ending_keys(left.planned, min(needed_s, budget_s or needed_s))
             _check(plan, left.planned, doing)
         state, error = store.manifest.state, store.manifest.error
         was = "killed" if state == "running" else f"{state}: {error}" if error else state

@@ -21,10 +21,10 @@ from urllib.parse import quote
 from weighbridge.common import http_body, keystone, plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.engine._native import signed_headers
 from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
 from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of, bracketed
-from weighbridge.drivers.locust.swift_tokens import by_keystone, by_v1
+from weighbridge.drivers.locust.new_keys import by_keystone, by_v1, keys_again
+from weighbridge.drivers.locust.signature import signature
 from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.protocol import Ring, Setup
 
@@ -55,16 +55,24 @@ class Account:
             if target.url.startswith("https:")
             else None
         )
-        self.token = "" if target.token is None else target.token.get_secret_value()
-        """Swift's token, or the session token of S3's keys; "" if there is none."""
-        self.secrets = (*target.secrets, self.token)
+        token = "" if target.token is None else target.token.get_secret_value()
+        self.keys = (target.user, target.key.get_secret_value(), token)
+        """S3's keys and their session token, "" if there is none; of Swift only the third is sent:
+        the token.
+        """
+        self.secrets = target.secrets
         """Keys, and all tokens so far, none of which a text may repeat."""
         self.life_s = self._granted_s = math.inf
         """How long a token is valid when it is new; infinite if nobody says."""
 
     @property
+    def token(self) -> str:
+        """Swift's token, or the session token of S3's keys; "" if there is none."""
+        return self.keys[2]
+
+    @property
     def expires(self) -> bool:
-        """Whether the token is so old that it should be replaced."""
+        """Whether the token or the keys are so old that they should be replaced."""
         return time.monotonic() - self._granted_s >= keystone.RENEW_AT * self.life_s
 
     @property
@@ -95,8 +103,10 @@ class Account:
 
     @property
     def renewable(self) -> bool:
-        """Whether `authenticate` gets a new token: of Swift, unless the token was given."""
-        return self._target.api == "swift" and self._target.token is None
+        """Whether `authenticate` gets a new token or new keys."""
+        if self._target.api == "s3":
+            return self._target.key_source is not None
+        return self._target.token is None
 
     def places(self) -> tuple[EnginePlace, ...]:
         """Each of several endpoints; empty for a single one."""
@@ -133,12 +143,13 @@ class Account:
             place = UrlParts.of(target.url)
             self._reach(place)
             self._place = place
+            if target.key_source is not None:
+                self._take(*keys_again(target.key_source))
             return
         if target.token is not None:
             self._place = UrlParts.of(target.url)
             self._check_given_token()
             return
-        began_s = time.monotonic()
         log_in = by_v1 if target.keystone is None else by_keystone
         granted = log_in(target, self._request)
         storage, asked = (
@@ -152,10 +163,12 @@ class Account:
                 f"{target.url}: its storage URL is at {storage.host}:{storage.port}",
                 advice="With several endpoints, give the storage URL of each.",
             )
-        self.token = granted.token
-        self.secrets = tuple(dict.fromkeys((*self.secrets, granted.token)))
-        self._granted_s, self.life_s = began_s, granted.life_s
+        self._take((*self.keys[:2], granted.token), granted.life_s)
         self._place = storage
+
+    def _take(self, keys: tuple[str, str, str], life_s: float) -> None:
+        self.keys, self.life_s, self._granted_s = keys, life_s, time.monotonic()
+        self.secrets = tuple(dict.fromkeys((*self.secrets, *keys[1:])))
 
     def check_serves(self) -> None:
         """Authenticate, and over S3 ask for something. Raises NotServing or another DriverError."""
@@ -289,7 +302,8 @@ class Account:
             headers = {"X-Auth-Token": self.token}
         else:
             host = _host_header(place)
-            headers = signature(self._target, host, method, path, query, int(time.time()))
+            now_s = int(time.time())
+            headers = signature(self.keys, self._target.region, host, method, path, query, now_s)
         path += f"?{query}" if query else ""
         return self._request(place, method, path, {**headers, **(fields or {})}, body)
 
@@ -370,24 +384,6 @@ def account_at(setup: Setup) -> Account:
     if setup.ring is not None:
         return ObjectServers(setup, setup.ring)
     return Account(setup.target, setup.request_timeout_s)
-
-
-def signature(
-    target: Endpoint, host: str, method: str, path: str, query: str, unix_s: int
-) -> dict[str, str]:
-    """Headers that sign an S3 request by AWS Signature Version 4, by the engine's own signer: the
-    payload is UNSIGNED-PAYLOAD.
-
-    `query` is percent-encoded, its keys sorted. No header contains the secret key.
-    """
-    token = "" if target.token is None else target.token.get_secret_value()
-    keys = (target.user, target.key.get_secret_value(), token)
-    lines = signed_headers(keys, target.region, host, method, path or "/", query, unix_s)
-    return {
-        name: value.strip()
-        for name, _, value in (line.partition(":") for line in lines.split("\r\n"))
-        if name
-    }
 
 
 def _host_header(place: UrlParts) -> str:

@@ -104,7 +104,8 @@ class StepRun:
         if renewed or (not by_url and any("http-401" in tally.errors for tally in tallies)):
             self._notes.append(self._token_note(renewed))
         if replaced:
-            self._notes.append(f"tokens renewed in the step before they expired: {replaced}")
+            what = "keys" if self._setup.api == "s3" else "tokens"
+            self._notes.append(f"{what} renewed in the step before they expired: {replaced}")
         self._notes += endpoint_notes(window.endpoints)
         measurement = Measurement(
             api=self._setup.api,

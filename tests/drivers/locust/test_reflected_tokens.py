@@ -38,7 +38,7 @@ def test_the_engine_keeps_tokens_out_of_its_last_error(scripted: Make, bench: Ma
     engine.engine.add_worker(0, 1, 0)
     until(lambda: engine.progress["failed"] >= 2, "failures")
     assert engine.progress["last_error"].endswith("you sent X-Auth-Token: ***")
-    engine.engine.renew_token(TOKEN[::-1])
+    engine.engine.renew_keys(("", "", TOKEN[::-1]))
     failed = engine.progress["failed"]
     until(lambda: engine.progress["failed"] >= failed + 2, "failures with another token")
     assert engine.progress["last_error"].endswith("you sent X-Auth-Token: ***")

@@ -1,13 +1,14 @@
-"""Tokens of Swift's API, and the storage URL that they are for."""
+"""New tokens of Swift's API with the storage URL that they are for, and new keys of S3."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 
-from weighbridge.common import keystone
+from weighbridge.common import keystone, temporary_keys
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
+from weighbridge.common.temporary_keys import KeySource
 from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
 from weighbridge.drivers.locust.url_parts import UrlParts
 
@@ -44,3 +45,15 @@ def by_keystone(target: Endpoint, request: Request) -> keystone.Granted:
         status = refusal.answer.status
         fault = NotServing if status >= 500 else DriverError
         raise fault(f"{target.url}: {refusal.what} (status {status})") from None
+
+
+def keys_again(source: KeySource) -> tuple[tuple[str, str, str], float]:
+    """Access key, secret key and session token of a profile, and for how long they are good, in
+    seconds. Raises DriverError.
+    """
+    try:
+        keys = temporary_keys.load_again(source)
+    except temporary_keys.KeysUnavailable as error:
+        raise DriverError(f"s3: {error}") from None
+    left_s = keys.left_s
+    return (keys.access, keys.secret, keys.token), math.inf if left_s is None else left_s
