@@ -27,7 +27,7 @@ from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.hardware import Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.hosts import Hosts, SeenHost
 from weighbridge.topologies.kept_logs import keep_all
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ownership import DeploymentOwner, own_folder, owners_below
@@ -97,9 +97,7 @@ class Deployment:
         """Seconds from nothing (but cached images) to verified and limited, without attestation."""
         self.attestation = attestation
         """What its hosts can do; None: not asked for, or the hosts cannot be measured."""
-        self._hosts = hosts
-        self._kept = kept
-        self._endings = endings
+        self._hosts, self._kept, self._endings = hosts, kept, endings
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -115,6 +113,11 @@ class Deployment:
     def clients(self) -> tuple[Host, ...]:
         """All load generators."""
         return tuple(self.hosts[name] for name in self.hardware.clients)
+
+    @property
+    def observed(self) -> Mapping[str, SeenHost]:
+        """See Hosts."""
+        return self._hosts.observed
 
     @property
     def helpers(self) -> tuple[int, ...]:

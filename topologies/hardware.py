@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies.disk_models import AnyDiskModel
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
+from weighbridge.topologies.reach import DeviceId, Observed, Reach, SshAccess
 from weighbridge.topologies.sysctls import STUDY_2014
 
 HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
@@ -29,19 +29,8 @@ HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 Sysctl = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_/-]+)+$")]
 
 
-def _device(text: str) -> str:
-    if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
-        raise ValueError(
-            f"{text!r} is not a device: write its path, such as /dev/disk/by-id/nvme-..."
-        )
-    return text
-
-
 def _known_kind(name: str) -> str:
     return HOSTS.known(name)
-
-
-DeviceId = Annotated[str, AfterValidator(_device)]
 
 
 class Disk(Record):
@@ -79,40 +68,6 @@ class Nic(Record):
         if self.rate is None and not self.delay:
             raise ValueError("needs a rate, a delay, or both")
         return self
-
-
-_JUMP_HOST = r"([a-z_][a-z0-9_.-]*@)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9][A-Za-z0-9._-]*)(:\d{1,5})?"
-JumpHost = Annotated[str, Field(pattern=f"^{_JUMP_HOST}$")]
-
-
-class Reach(Record):
-    """How to reach one real host, where it differs from the hardware's `SshAccess`."""
-
-    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")] | None = None
-    """Name or address; None: the host's `address`."""
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    user: str | None = None
-    jump: JumpHost | None = None
-
-
-class SshAccess(Record):
-    """How to reach real hosts, and where to put files there; `~` is of the command's user."""
-
-    user: str = "root"
-    """Needs sudo without a password unless it is root."""
-    port: Annotated[int, Field(ge=1, le=65535)] = 22
-    key: str | None = None
-    """File of the private key; None: ssh-agent's keys, else the files that ssh itself tries. Its
-    passphrase, if it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE.
-    """
-    jump: JumpHost | None = None
-    """The host through which all others are reached: `[USER@]HOST[:PORT]`; None: directly."""
-    known_hosts: str = "~/.ssh/known_hosts"
-    """The known host keys; a host with no key or another key there is refused."""
-    folder: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/opt/weighbridge"
-    """Holds all that deployments put on a host, except changes by `sysctl` and `network`."""
-    python: str = "python3"
-    """Python 3.9 or later; on clients 3.11 or later."""
 
 
 class HostSpec(Record):
@@ -175,6 +130,10 @@ class Hardware(Record):
     """
     clients: Annotated[tuple[HostName, ...], Field(min_length=1)] = ("client-1",)
     hosts: Annotated[dict[HostName, HostSpec], Field(min_length=1, max_length=200)]
+    observed: Annotated[dict[HostName, Observed], Field(max_length=200)] = Field(
+        default_factory=dict
+    )
+    """Of kind `existing`: hosts of the gateway's cluster whose counters are read during steps."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Hardware:
@@ -222,9 +181,13 @@ class Hardware(Record):
         """Entries that do not fit the kind of hosts."""
         real = self.of.by_ssh
         only_real = "is only for real hosts (kind: ssh)"
-        for key in () if real else ("ssh", "profile", "sysctl"):
-            if getattr(self, key):
-                yield (key,), only_real
+        alien = [] if real else ["profile", "sysctl", *([] if self.observed else ["ssh"])]
+        yield from (((key,), only_real) for key in alien if getattr(self, key))
+        for name in self.observed:
+            if not self.of.for_running_gateways:
+                yield ("observed", name), "is only for gateways that already run (kind: existing)"
+            if name in self.hosts:
+                yield ("observed", name), f"{name!r} is one of the hosts: choose another name"
         if not real and self.network.set:
             yield ("network", "set"), only_real
         for name, spec in self.hosts.items():

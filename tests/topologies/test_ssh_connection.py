@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from ssh_server import Server
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
-from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
+from weighbridge.topologies.hardware import HostSpec
+from weighbridge.topologies.reach import Reach, SshAccess
 from weighbridge.topologies.ssh import frame, login
 from weighbridge.topologies.ssh.connection import SESSIONS, SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop

@@ -15,7 +15,8 @@ import asyncssh
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Completed
-from weighbridge.topologies.hardware import HostSpec, SshAccess
+from weighbridge.topologies.hardware import HostSpec
+from weighbridge.topologies.reach import SshAccess
 from weighbridge.topologies.ssh import frame
 from weighbridge.topologies.ssh.event_loop import EventLoop, Pipes
 from weighbridge.topologies.ssh.login import CONNECT_S, Login
@@ -104,6 +105,10 @@ class SshConnection:
                     "root (ssh: user)",
                 )
             self._root = ("sudo", "-n", "--")
+
+    def reach(self) -> None:
+        """Connect, as whom ever the login is: commands run as that user. Raises as `open`."""
+        self.loop.do(self._ready())
 
     async def _ready(self) -> None:
         async with self._session():

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import asyncssh
 
 from weighbridge.common.errors import MissingPrerequisite, TargetError, UsageError
-from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
+from weighbridge.topologies.hardware import HostSpec
+from weighbridge.topologies.reach import Reach, SshAccess
 
 PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEEPALIVE_S: Final = 5

@@ -21,7 +21,8 @@ from weighbridge.common.locks import open_lock
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import Say
-from weighbridge.topologies.hardware import Hardware, SshAccess
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.reach import SshAccess
 from weighbridge.topologies.ssh import wheels
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.shell import Shell
