@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from http.client import HTTPMessage
+
 import gevent
 import pytest
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust import renewal
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.account_answer import AccountAnswer
 from weighbridge.drivers.locust.renewal import Renewal
 from weighbridge.drivers.locust.worker_group import WorkerProgress
 
@@ -87,3 +92,26 @@ def test_without_an_answer_the_group_keeps_its_token_and_asks_again_a_second_lat
 def test_what_cannot_be_renewed_is_not_asked_for(trial: Trial) -> None:
     trial.account.renewable, trial.account.expires = False, True
     assert trial.look(refused=5) == (0, 0)
+
+
+@pytest.mark.parametrize(("token", "asked"), [(None, ["GET", "PUT", "GET", "PUT"]), ("t", ["PUT"])])
+def test_a_request_outside_of_windows_is_repeated_with_a_new_token_if_there_can_be_one(
+    monkeypatch: pytest.MonkeyPatch, token: str | None, asked: list[str]
+) -> None:
+    seen: list[str] = []
+
+    def answered(_: object, place: object, method: str, *more: object) -> AccountAnswer:
+        seen.append(method)
+        headers = HTTPMessage()
+        headers["X-Storage-Url"], headers["X-Auth-Token"] = "http://a:1/v1/A", f"t{len(seen)}"
+        return AccountAnswer(200 if method == "GET" else 401, headers, b"")
+
+    monkeypatch.setattr(Account, "_request", answered)
+    target = Endpoint.model_validate(
+        {"api": "swift", "url": "http://a:1/auth/v1.0", "user": "u", "key": "k", "token": token}
+    )
+    account = Account(target, 1.0)
+    if token is None:
+        account.authenticate()
+    assert account.ask("PUT", "/b").status == 401
+    assert seen == asked
