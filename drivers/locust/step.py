@@ -29,6 +29,8 @@ from weighbridge.drivers.locust.worker_process import (
 )
 from weighbridge.drivers.protocol import Progress, Setup, Step
 from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
+from weighbridge.suites import Workload
+from weighbridge.suites.operations import ListingOptions
 
 Send = Callable[[Progress], None]
 Phase = Literal["warm-up", "measure", "drain"]
@@ -41,10 +43,21 @@ GRACE_S = 10.0
 """Time that a worker process may take beyond a request's timeout."""
 END_S = 5.0
 """Time for users and worker groups to end when a step has failed; `close` ends them in any case."""
+PAGE_S = 1.0
+"""Time allowed for each further page of a first listing. On lab hosts 1,000 names took 0.09 s, and
+0.4 s in a bucket of 101 shards (docs/listing.md).
+"""
 CLOSE_S = 30.0
 """Time that a worker process may take to return its window."""
 SATURATED_SHARE = 0.8
 SKEW_SHARE = 0.01
+
+
+def _further_pages(workload: Workload) -> int:
+    """The most pages after the first of an operation that lists everything; 0 without one."""
+    if not {"list-all", "list-versions"} & set(workload.operations):
+        return 0
+    return workload.objects.per_container // (workload.listing or ListingOptions()).page
 
 
 class StepRun:
@@ -204,10 +217,11 @@ class StepRun:
     def _warm_up(self, began_s: float) -> None:
         """Wait until the warm-up is over and every worker has completed a request.
 
-        Raises DriverError when one has not after the warm-up and a request's timeout.
+        Raises DriverError when one has not after the warm-up and a request's timeout. A complete
+        listing is one operation of many requests, each with its own timeout.
         """
         warmup_s = self._workload.warmup
-        deadline_s = began_s + warmup_s + self._patience_s
+        deadline_s = began_s + warmup_s + self._patience_s + PAGE_S * _further_pages(self._workload)
         while True:
             progress = self._progress()
             passed_s = time.monotonic() - began_s

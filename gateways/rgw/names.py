@@ -39,12 +39,12 @@ def put_names(host: Host, bucket: str, names: Sequence[str], gone: Sequence[str]
     order = {"pool": INDEX_POOL, "names": list(names), "gone": list(gone)}
     argv = program.ship(host, "weighbridge.gateways.rgw.put_names")
     text = json.dumps({**order, "id": _stats(host, bucket).id})
-    done = host.run(argv, stdin=text, timeout_s=3600).stdout
+    done = host.run(argv, stdin=text, timeout_s=1800).stdout
     try:
         count = _COUNT.validate_json(done)
     except ValidationError as error:
         raise TargetError(f"{host.name}: no count of names: {error.errors()[0]['msg']}") from None
-    host.run(["radosgw-admin", "bucket", "check", "--fix", f"--bucket={bucket}"], timeout_s=3600)
+    host.run(["radosgw-admin", "bucket", "check", "--fix", f"--bucket={bucket}"], timeout_s=1800)
     wanted, listed = len(names) - len(gone), _stats(host, bucket).objects
     if (count, listed) != (wanted, wanted):
         raise TargetError(

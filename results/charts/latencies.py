@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, groupby
+from statistics import median
 from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
@@ -19,6 +20,7 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.tail_causes import delayed_share, tail_cause
 from weighbridge.results.analysis.steps.validity import SAMPLES_BEYOND
 from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.doubt import doubt_words
@@ -91,6 +93,8 @@ class LayoutLatencies(Record):
 
     layout: str
     repeats: tuple[RepeatLatencies, ...]
+    tail_cause: str = ""
+    """What lengthened its slowest requests, in words; empty if nothing is known of it."""
 
     @property
     def known(self) -> tuple[RepeatLatencies, ...]:
@@ -235,7 +239,9 @@ def _layout(plan: ResolvedPlan, row: Row, found: Mapping[StepKey, StepResult]) -
         for key in _step_keys(plan, row)
         if key in found
     ]
-    return LayoutLatencies(layout=row.layout, repeats=tuple(repeats))
+    delayed = [delayed_share(one.tops_us, one.reached) for one in repeats if one.ranked]
+    cause = tail_cause(row, median(delayed) if delayed else 0.0)
+    return LayoutLatencies(layout=row.layout, repeats=tuple(repeats), tail_cause=cause)
 
 
 def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:

@@ -11,33 +11,51 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from weighbridge.common.escaping import escape_all_controls, escape_controls
 from weighbridge.common.quantities import show_bytes
+from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
 from weighbridge.results.charts.composer import compose_panel
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.figures import upper
+from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.report.vega_bundle import vega_bundle
 
+LOOKS: Final = (LIGHT, DARK)
+"""How a page can look; the reader's browser, or the reader, chooses."""
 
-def render(template: str, specs: Mapping[str, Mapping[str, Any]], **fields: Any) -> str:
-    """Render a template; `specs` are the Vega-Lite specs of its plots, by their names in it."""
+
+def render(
+    template: str,
+    figures: Sequence[Figure],
+    layouts: Sequence[PlannedLayout] = (),
+    /,
+    **fields: Any,
+) -> str:
+    """Render a template with the plots of these figures, each drawn in every look.
+
+    A page names the colour of a layout by `colours`, which changes with the look.
+    """
     return (
         _environment()
         .get_template(template)
         .render(
             **fields,
+            colours={one.name: layout_colour(number) for number, one in enumerate(layouts)},
+            palettes={
+                look.name: [one.model_dump() for one in styles(layouts, look)] for look in LOOKS
+            },
             policy=_policy(),
             program=_program(),
             fonts={400: _font("Inter-Regular.otf"), 600: _font("Inter-SemiBold.otf")},
-            specs=escape_all_controls(specs),
+            specs=escape_all_controls({look.name: _specs_of(figures, look) for look in LOOKS}),
             bundle=_bundle(),
         )
     )
@@ -61,10 +79,15 @@ def _environment() -> Environment:
     return environment
 
 
-def specs_of(figures: Iterable[Figure]) -> dict[str, dict[str, Any]]:
-    """The spec of every panel, by the name of its plot in the page."""
+def layout_colour(number: int) -> str:
+    """The colour of a page's layout, from 0, as CSS: it changes with the look."""
+    return f"var(--layout-{number})"
+
+
+def _specs_of(figures: Iterable[Figure], look: Look) -> dict[str, dict[str, Any]]:
+    """The Vega-Lite spec of every panel, by the name of its plot in the page."""
     return {
-        f"{figure.name}-{panel.key}": compose_panel(figure, panel)
+        f"{figure.name}-{panel.key}": compose_panel(figure, panel, look)
         for figure in figures
         for panel in figure.panels
     }

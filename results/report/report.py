@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from weighbridge.common.record import Record
@@ -29,7 +29,7 @@ from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.charts.chart_theme import styles
+from weighbridge.results.analysis.trust import trust
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.charts.resource_strips import resource_finding, strips
 from weighbridge.results.figures import UNKNOWN
@@ -43,6 +43,7 @@ from weighbridge.results.report.endpoint_table import (
     endpoint_lines,
 )
 from weighbridge.results.report.factor_table import FACTOR_NUMBERS, factor_sections
+from weighbridge.results.report.glance import anchor_of, glance
 from weighbridge.results.report.keeping_table import (
     KEPT_HEAD,
     KEPT_NUMBERS,
@@ -63,7 +64,7 @@ from weighbridge.results.report.outage_table import (
     outage_lines,
     tolerance_lines,
 )
-from weighbridge.results.report.page import render, specs_of
+from weighbridge.results.report.page import layout_colour, render
 from weighbridge.results.report.profile_section import ProfileSection
 from weighbridge.results.report.staircase_section import StaircaseSection
 from weighbridge.results.report.study_section import STUDY_2014, StudySection, study_2014
@@ -132,7 +133,6 @@ def report(
     `cost` what objects cost to keep, `factors` what ways to sign and to encrypt cost, `listings`
     complete listings, `outages` what died while load ran, `durability` what survived power cuts.
     """
-    colours = {style.layout: style.colour for style in styles(plan.layouts)}
     names = [layout.name for layout in plan.layouts]
     compared = [name for name in names if name not in plan.twins]
     shown = results_table(rows, reasons)
@@ -141,7 +141,8 @@ def report(
     kinds = _kinds(rows, findings)
     return render(
         "report.html.j2",
-        specs_of(gallery.figures),
+        gallery.figures,
+        plan.layouts,
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
@@ -149,7 +150,7 @@ def report(
         compared=compared,
         kinds=kinds,
         details=tuple(finding for finding in findings if finding.workers is not None),
-        cards=tuple(_card(about, pairs, colours) for about, pairs in kinds.items()),
+        cards=tuple(_card(about, pairs, names) for about, pairs in kinds.items()),
         charts=gallery.of("workers"),
         strips={strip.key: strip for strip in stripes if strip.recorded},
         limits=stripes,
@@ -178,7 +179,9 @@ def report(
         overload=[text for kind in overload for text in kind.sentences],
         found_head=RATE_HEAD,
         found_lines=() if found is None else rate_lines(found),
-        colours=colours,
+        signs=trust(plan.hardware.kind, plan.measured, own, attested, comparison),
+        glance=glance(rows, comparison, reasons, tuple(plan.twins)),
+        anchor_of=anchor_of,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         facts=_facts(manifest.sheets, names),
         command=shlex.join(manifest.command),
@@ -243,7 +246,7 @@ def _layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
     return found
 
 
-def _card(about: str, pairs: Sequence[Finding], colours: Mapping[str, str]) -> FigureCard:
+def _card(about: str, pairs: Sequence[Finding], layouts: Sequence[str]) -> FigureCard:
     finding = foremost(pairs)
     words = card_words(finding)
     return FigureCard(
@@ -251,7 +254,7 @@ def _card(about: str, pairs: Sequence[Finding], colours: Mapping[str, str]) -> F
         about=about,
         text=words.text,
         detail=words.detail,
-        colour=colours[finding.faster] if finding.shown else "var(--muted)",
+        colour=layout_colour(layouts.index(finding.faster)) if finding.shown else "var(--muted)",
     )
 
 

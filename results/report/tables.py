@@ -11,6 +11,7 @@ from typing import Final
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.power_mark import power_brief
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
@@ -39,6 +40,9 @@ class TableLine(Record):
     Lines that are not ranked must not look like those that are.
     """
 
+    layout: str
+    about: str
+    """The kind of requests."""
     cells: tuple[str, ...]
     values: tuple[SortKey, ...]
     ranked: bool
@@ -129,7 +133,8 @@ def results_table(rows: Sequence[Row], found: Sequence[Reason] = ()) -> ResultsT
     A column that is empty in every line is kept: its absence would say less. Only where power was
     cut, or a layout acknowledges what is not on disk, there is one for it.
     """
-    lines = tuple(_line(row, marks(row, found)) for row in rows)
+    names = subjects(rows)
+    lines = tuple(_line(row, names[kind_of(row)], marks(row, found)) for row in rows)
     if all(row.power is None for row in rows):
         return ResultsTable(columns=_COLUMNS, lines=lines)
     place = [one.title for one in _COLUMNS].index("Layout") + 1
@@ -150,7 +155,7 @@ def _with_power(line: TableLine, row: Row, place: int) -> TableLine:
     )
 
 
-def _line(row: Row, doubts: str) -> TableLine:
+def _line(row: Row, about: str, doubts: str) -> TableLine:
     size, limit = row.object_size_bytes, limit_brief(row.resources)
     driver = driver_label(row.driver)
     steady = None if row.steady is None else "yes" if row.steady else "no"
@@ -172,7 +177,14 @@ def _line(row: Row, doubts: str) -> TableLine:
         (doubts, doubts),
     )
     cells, values = zip(*pairs, strict=True)
-    return TableLine(cells=cells, values=values, ranked=row.ranked, provisional=row.provisional)
+    return TableLine(
+        layout=row.layout,
+        about=about,
+        cells=cells,
+        values=values,
+        ranked=row.ranked,
+        provisional=row.provisional,
+    )
 
 
 def _sorted_by(figure: MetricFigure) -> float | None:

@@ -18,11 +18,10 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     could_be_shown,
     interval_words,
 )
-from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.figures import UNKNOWN, counted, show_ratio, upper
 from weighbridge.results.percent import show_percent
-from weighbridge.results.report.page import render, specs_of
+from weighbridge.results.report.page import render
 from weighbridge.results.report.report import NOTABLE_EVENTS
 from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
@@ -63,7 +62,8 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
     baseline, figures = result.table.baseline.name, gallery.of("figures")
     return render(
         "tuning.html.j2",
-        specs_of(figures),
+        figures,
+        plan.layouts[:1],
         manifest=manifest,
         plan=plan.model_copy(
             update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
@@ -109,7 +109,6 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         effect_numbers=EFFECT_NUMBERS,
         effect_lines=effect_lines(data.comparison),
         claim_trials=REPEATS_FOR_A_CLAIM,
-        colours={style.layout: style.colour for style in styles(plan.layouts[:1])},
     )
 
 

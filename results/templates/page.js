@@ -1,14 +1,82 @@
-// Draws the plots of every page, sorts its tables and copies fragments. The page's policy
-// (page.py) allows this script by its hash, Vega's bundle, and no other.
+// Draws the plots of every page in its look, sorts its tables, hides what is switched off and copies
+// fragments. The page's policy (page.py) allows this script by its hash, Vega's bundle, and no other.
 const specs = JSON.parse(document.getElementById("specs").textContent);
+const palettes = JSON.parse(document.getElementById("palettes").textContent);
 await document.fonts.load("600 15px Inter");
 await document.fonts.load("400 15px Inter");
 const actions = {export: {svg: true, png: true}, source: false, compiled: false, editor: false};
 const options = {renderer: "svg", ast: true, actions};
-const drawn = [...document.querySelectorAll(".plot, .cell")].map((plot) => {
-  const own = plot.className === "cell" ? {...options, actions: false} : options;
-  return window.vegaEmbed(plot, specs[plot.dataset.spec], own);
-});
+const root = document.documentElement;
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const off = new Set();
+const isOff = (about) =>
+  [...off].some((name) => about === name || about.startsWith(`${name},`) || about.startsWith(`${name} at `));
+const coloursOff = () => new Set(palettes[root.dataset.look]
+  .filter((one) => off.has(one.layout)).map((one) => one.colour));
+const without = (part, colours) => {
+  if (Array.isArray(part)) return part.map((one) => without(one, colours));
+  if (part === null || typeof part !== "object") return part;
+  const kept = Object.entries(part).map(([key, value]) =>
+    [key, key === "values" && Array.isArray(value)
+      ? value.filter((row) => !colours.has(row?.c)) : without(value, colours)]);
+  return Object.fromEntries(kept);
+};
+// A screen reader is told what a picture shows, not its marks; the menu beside it has a name.
+const describe = (plot) => {
+  plot.dataset.label ??= plot.getAttribute("aria-label") ?? "";
+  for (const name of ["role", "aria-label"]) plot.removeAttribute(name);
+  plot.querySelector("summary")?.setAttribute("aria-label", "Save this picture");
+  const picture = plot.querySelector("svg.marks");
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", plot.dataset.label);
+};
+const draw = () => {
+  const [look, colours] = [root.dataset.look, coloursOff()];
+  const plots = [...document.querySelectorAll(".plot, .cell")];
+  return Promise.all(plots.filter((plot) => !plot.closest("[hidden]")).map(async (plot) => {
+    const own = plot.classList.contains("cell") ? {...options, actions: false} : options;
+    const spec = specs[look][plot.dataset.spec];
+    plot.dataset.look = look;
+    await window.vegaEmbed(plot, colours.size ? without(spec, colours) : spec, own);
+    if (plot.classList.contains("plot")) describe(plot);
+  }));
+};
+const button = document.querySelector(".look");
+// What scrolls sideways can be reached and scrolled by keyboard.
+const letScroll = () => {
+  for (const one of document.querySelectorAll(".scroll")) {
+    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0; else one.removeAttribute("tabindex");
+  }
+};
+addEventListener("resize", letScroll);
+document.addEventListener("toggle", letScroll, true);
+// Drawings follow one another: a second one during the first would mix with it.
+let drawing = Promise.resolve();
+const redraw = () => {
+  root.dataset.ready = "no";
+  drawing = drawing.then(draw);
+  const mine = drawing;
+  return mine.then(() => { if (mine === drawing) { letScroll(); root.dataset.ready = "yes"; } });
+};
+const show = (look) => {
+  root.dataset.look = look;
+  button.textContent = look === "dark" ? "Light" : "Dark";
+  return redraw();
+};
+button.hidden = false;
+button.addEventListener("click", () => show(root.dataset.look === "dark" ? "light" : "dark"));
+prefersDark.addEventListener("change", () => show(prefersDark.matches ? "dark" : "light"));
+for (const field of document.querySelectorAll("[data-switches]")) {
+  field.hidden = false;
+  field.addEventListener("change", ({target}) => {
+    if (target.checked) off.delete(target.value); else off.add(target.value);
+    for (const one of document.querySelectorAll("[data-about], [data-layout]")) {
+      one.hidden = isOff(one.dataset.about ?? "") || off.has(one.dataset.layout);
+    }
+    redraw();
+  });
+}
+const drawn = show(prefersDark.matches ? "dark" : "light");
 const compare = (x, y, numeric) =>
   numeric ? Number(x) - Number(y) : x.localeCompare(y, "en", {numeric: true});
 const valueOf = (cell) => cell.dataset.value ?? cell.textContent;
@@ -27,18 +95,17 @@ for (const table of document.querySelectorAll("table.sortable")) {
     table.tBodies[0].append(...rows);
   }));
 }
-for (const button of document.querySelectorAll(".copy")) {
-  button.addEventListener("click", async () => {
-    const text = button.nextElementSibling;
+for (const copy of document.querySelectorAll(".copy")) {
+  copy.addEventListener("click", async () => {
+    const text = copy.nextElementSibling;
     try {
       await navigator.clipboard.writeText(text.textContent);
-      button.textContent = "Copied";
+      copy.textContent = "Copied";
     } catch { // pages from a file may not have the clipboard: select the text, and try the old way
       getSelection().selectAllChildren(text);
-      button.textContent = document.execCommand("copy") ? "Copied" : "Selected";
+      copy.textContent = document.execCommand("copy") ? "Copied" : "Selected";
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => { copy.textContent = "Copy"; }, 2000);
   });
 }
-await Promise.all(drawn);
-document.documentElement.dataset.ready = "yes";
+await drawn;

@@ -5,7 +5,6 @@ for anything.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
+from browsing import browsing, opened
 from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results import derive
 from weighbridge.results.record.manifest import Sheet
@@ -25,7 +24,6 @@ SPOILT = StepFaults(failed=(("swift", "small-read", 16),), absent=(("swift", "la
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 )
-DEADLINE_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -42,41 +40,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.fail("chromium and chromedriver are needed: `make setup` installs them")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (
-        "headless",
-        "no-sandbox",  # tests run as root in a container
-        "disable-gpu",
-        "disable-quic",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        "host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-        "window-size=1360,2400",
-        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(
-        options=options, service=webdriver.ChromeService(executable_path=driver)
-    )
-    try:
+    with browsing(tmp_path_factory.mktemp("profile")) as found:
         yield found
-    finally:
-        found.quit()
 
 
 @pytest.fixture
 def page(browser: webdriver.Chrome, report: Path) -> webdriver.Chrome:
-    browser.get(report.as_uri())
-    WebDriverWait(browser, DEADLINE_S).until(
-        lambda one: one.execute_script("return document.documentElement.dataset.ready") == "yes"
-    )
+    opened(browser, report)
     return browser
 
 
@@ -120,7 +90,7 @@ def test_every_figure_is_drawn_and_has_its_data_beside_it(page: webdriver.Chrome
     assert len(figures) >= 12
     for figure in figures:
         assert figure.find_elements(By.CSS_SELECTOR, ".drawn svg .mark-group path"), figure.text
-        assert figure.find_element(By.CSS_SELECTOR, ".drawn").get_attribute("aria-label")
+        assert figure.find_element(By.CSS_SELECTOR, ".drawn svg.marks").get_attribute("aria-label")
         if not figure.find_elements(
             By.XPATH, "ancestor::section[@id='certainty']"
         ):  # the map's data are the table above it
@@ -147,10 +117,7 @@ def test_nothing_is_asked_of_any_network_and_nothing_is_complained_of(
 ) -> None:
     log(browser, "performance")
     log(browser, "browser")
-    browser.get(report.as_uri())
-    WebDriverWait(browser, DEADLINE_S).until(
-        lambda one: one.execute_script("return document.documentElement.dataset.ready") == "yes"
-    )
+    opened(browser, report)
     messages = [json.loads(entry["message"])["message"] for entry in log(browser, "performance")]
     asked = [
         message["params"]["request"]["url"]

@@ -125,7 +125,7 @@ def called(percent: float) -> str:
 
 def _tail_finding(drawn: Sequence[KindLatencies]) -> str:
     """Where the tail is longest, by the ratio of the highest percentile known for all to the
-    median.
+    median, and what made it so.
     """
     best: tuple[float, str] | None = None
     for kind in drawn:
@@ -134,16 +134,16 @@ def _tail_finding(drawn: Sequence[KindLatencies]) -> str:
         if percent <= 50:
             continue
         tails = sorted(
-            (one.middle_us(percent) / one.middle_us(50), one.layout)
+            (one.middle_us(percent) / one.middle_us(50), one.layout, one.tail_cause)
             for one in kind.layouts
             if one.reaches(percent)
         )
-        (short, light), (long, heavy) = tails[0], tails[-1]
+        (short, light, _), (long, heavy, cause) = tails[0], tails[-1]
         other = f", {show_ratio(short)} on {light}" if show_ratio(short) != show_ratio(long) else ""
         at = f"{kind.about} at {kind.at}"
         text = (
             f"The tail is longest in {at}: {called(percent)} is {show_ratio(long)} the median "
-            f"on {heavy}{other}"
+            f"on {heavy}{f' ({cause})' if cause else ''}{other}"
         )
         if best is None or long > best[0]:
             best = (long, text)

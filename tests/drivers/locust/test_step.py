@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -144,6 +145,26 @@ def test_a_worker_that_never_completes_a_request_fails_the_step_with_the_last_er
         measure(runner)
     assert runner.asked[-2:] == ["stop", "end"]
     assert "open" not in runner.asked
+
+
+def test_a_first_complete_listing_may_take_as_long_as_all_of_its_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(weighbridge.drivers.locust.step, "GRACE_S", 0.1)
+    monkeypatch.setattr(weighbridge.drivers.locust.step, "PAGE_S", 0.01)
+    objects = READS.objects.model_copy(update={"containers": 1, "per_container": 1_000_000})
+    listings = READS.model_copy(update={"operations": {"list-all": 1.0}, "objects": objects})
+    patience_s = SETUP.request_timeout_s + 0.1
+    begun_s = time.monotonic()
+
+    def told(_: int) -> WorkerProgress:
+        late = time.monotonic() - begun_s < 2 * patience_s
+        return WorkerProgress(started=0 if late else 1, running=1)
+
+    measure(FakeRunner(told), listings)
+    begun_s = time.monotonic()
+    with pytest.raises(DriverError, match="had not finished a request"):
+        measure(FakeRunner(told))
 
 
 def test_the_window_ends_when_no_objects_are_left_to_delete() -> None:

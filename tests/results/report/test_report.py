@@ -90,7 +90,14 @@ def test_the_page_fetches_nothing(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        *("doubts", "findings", "certainty", "throughput-by-workers", "latency-by-workers"),
+        *(
+            "doubts",
+            "figures",
+            "findings",
+            "certainty",
+            "throughput-by-workers",
+            "latency-by-workers",
+        ),
         *("throughput-bars", "hockey-stick", "percentiles", "latency-shares"),
         *(f"latency-over-time-{name}" for name in ("small-read", "small-write", "large-read")),
         *(
@@ -258,7 +265,7 @@ def test_names_and_texts_from_users_are_inert(runs: Path) -> None:
     text = derive(run.folder, pictures=False).report.read_text()
     page = Page(text)
     assert page.all("img") == []
-    assert len(page.all("script")) == 3
+    assert len(page.all("script")) == 4
     assert "document.title='owned'</script>" not in text
     assert "49" not in re.findall(r"onerror=alert\(1\)&gt;\u2028(\S+)", text)
 

@@ -1,0 +1,184 @@
+"""Why a run's figures may be believed, or not: one sign for each thing that could have spoilt them.
+
+Every sign is computed from judged results. What was not recorded is unknown, and never good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.sameness import compare, host_doubts
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.use import percent
+from weighbridge.results.analysis.steps.validity import DRIVER_CPU_SHARE
+from weighbridge.results.doubt import BUSY_MILD, graves
+from weighbridge.results.figures import counted, show_ratio
+from weighbridge.results.record import Attested
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+
+SignState = Literal["good", "doubt", "bad", "unknown"]
+
+
+class TrustSign(Record):
+    """One sign: what it is about, the answer in a few words, and what that is based on."""
+
+    title: str
+    state: SignState
+    words: str
+    detail: str
+    section: str
+    """The section of the report that says more."""
+
+
+_WATCHED: Final = "lab"
+"""Kind of hosts of whose machine all CPU time is recorded."""
+
+
+def trust(
+    hardware_kind: str,
+    layouts: Sequence[str],
+    rows: Sequence[Row],
+    attested: Sequence[Attested],
+    comparison: Comparison | None,
+) -> tuple[TrustSign, ...]:
+    """The signs of a run, in the order in which a reader should ask. Empty without results.
+
+    `layouts` are those whose hosts should be equal, `rows` all that was to be measured of them.
+    """
+    measured = [row for row in rows if row.points]
+    if not measured:
+        return ()
+    return (
+        _hosts(attested, layouts),
+        _machine(hardware_kind, measured),
+        _steady(measured),
+        _driver(measured),
+        _repeats(measured, comparison),
+        _failures(rows),
+    )
+
+
+def _hosts(attested: Sequence[Attested], layouts: Sequence[str]) -> TrustSign:
+    found = compare(attested)
+    deployments = len({(one.layout, one.repeat) for one in attested})
+    beyond = sum(one.differs for one in found)
+    short = sum(one.lacks for one in found)
+    doubts = host_doubts(attested, layouts)
+    state: SignState
+    if deployments < 2:
+        state, words = "unknown", "not compared" if deployments else "not attested"
+        detail = "a single deployment was attested" if deployments else "their speed is not known"
+    elif graves([one.doubt for one in doubts]):
+        state, words = "bad", "differ"
+        detail = f"{beyond} of {counted(len(found), 'figure')} beyond their bound"
+    elif beyond or short or doubts:
+        state, words = "doubt", "equal but for some"
+        parts = [f"{beyond} beyond their bound"] * bool(beyond)
+        parts += [f"{short} below their promise"] * bool(short)
+        detail = f"of {counted(len(found), 'figure')}: {', '.join(parts) or 'some not attested'}"
+    else:
+        state, words = "good", "equal"
+        detail = f"{counted(len(found), 'figure')} in {counted(deployments, 'deployment')}"
+    return TrustSign(title="Hosts", state=state, words=words, detail=detail, section="hosts")
+
+
+def _machine(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
+    doubts = [one for row in rows for one in row.doubts if one.what == "machine busy"]
+    blind = sum(any(one.what == "machine not known" for one in row.doubts) for row in rows)
+    state: SignState
+    if doubts:
+        heavy = graves(doubts)
+        state, words = ("bad", "busy") if heavy else ("doubt", "busy at times")
+        touched = sum(any(one.what == "machine busy" for one in row.doubts) for row in rows)
+        detail = f"other programs took its CPUs in {touched} of {counted(len(rows), 'result')}"
+    elif hardware_kind != _WATCHED or blind:
+        state, words = "unknown", "not known"
+        detail = "what other programs used was not recorded"
+    else:
+        state, words = "good", "quiet"
+        detail = f"other programs used less than {percent(BUSY_MILD)} of its CPUs"
+    return TrustSign(title="Machine", state=state, words=words, detail=detail, section="limits")
+
+
+def _steady(rows: Sequence[Row]) -> TrustSign:
+    unsteady = sum(row.steady is False for row in rows)
+    open_ones = sum(row.steady is None for row in rows)
+    if unsteady:
+        state: SignState = "bad"
+        words = f"not in {unsteady} of {len(rows)}"
+    elif open_ones:
+        state, words = "doubt", f"not known in {open_ones} of {len(rows)}"
+    else:
+        state, words = "good", "yes"
+    return TrustSign(
+        title="Steady",
+        state=state,
+        words=words,
+        detail="results: throughput over each window",
+        section="faults",
+    )
+
+
+def _driver(rows: Sequence[Row]) -> TrustSign:
+    shares = [
+        one.share
+        for row in rows
+        for one in row.resources
+        if one.tier == "client" and one.what == "CPU"
+    ]
+    if not shares:
+        return TrustSign(
+            title="Load generator",
+            state="unknown",
+            words="not known",
+            detail="its CPU was not recorded",
+            section="limits",
+        )
+    most = max(shares)
+    fit = most < DRIVER_CPU_SHARE
+    return TrustSign(
+        title="Load generator",
+        state="good" if fit else "bad",
+        words="had room" if fit else "may have limited",
+        detail=f"at most {percent(most)} of its CPU, bound {percent(DRIVER_CPU_SHARE)}",
+        section="limits",
+    )
+
+
+def _repeats(rows: Sequence[Row], comparison: Comparison | None) -> TrustSign:
+    fewest = min(row.repeats for row in rows)
+    floors = () if comparison is None else comparison.noise
+    floor = next((one for one in floors if one.metric == "throughput"), None)
+    return TrustSign(
+        title="Repeats",
+        state="good" if fewest >= REPEATS_FOR_A_CLAIM else "doubt",
+        words=f"n = {fewest}",
+        detail=f"a claim needs {REPEATS_FOR_A_CLAIM}"
+        if floor is None
+        else f"noise floor of throughput {show_ratio(floor.ratio)}",
+        section="certainty" if comparison is not None and comparison.effects else "table",
+    )
+
+
+def _failures(rows: Sequence[Row]) -> TrustSign:
+    """Of all rows: one that was not measured at all counts as not valid."""
+    spoilt = sum(not row.valid for row in rows)
+    known = [count for row in rows if (count := row.count("errors")) is not None]
+    errors = sum(known)
+    state: SignState
+    if spoilt:
+        state, words = "bad", f"{spoilt} of {counted(len(rows), 'result')} not valid"
+    elif errors or len(known) < len(rows):
+        state, words = "doubt", f"{errors:,}" if errors else "not known"
+    else:
+        state, words = "good", "none"
+    return TrustSign(
+        title="Errors",
+        state=state,
+        words=words,
+        detail=f"{errors:,} failed requests" if spoilt else "failed requests",
+        section="faults",
+    )

@@ -1,0 +1,61 @@
+"""A real browser without a network, and a page of ours in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
+
+DEADLINE_S = 60
+
+
+@contextmanager
+def browsing(profile: Path) -> Iterator[webdriver.Chrome]:
+    """Chromium that resolves no name but this machine's, with logs of its console and network."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.fail("chromium and chromedriver are needed: `make setup` installs them")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "headless",
+        "no-sandbox",  # tests run as root in a container
+        "disable-gpu",
+        "disable-quic",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+        "host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+        "window-size=1360,2400",
+        f"user-data-dir={profile}",
+    ):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(executable_path=driver)
+    )
+    found.set_script_timeout(4 * DEADLINE_S)
+    try:
+        yield found
+    finally:
+        found.quit()
+
+
+def opened(browser: webdriver.Chrome, page: Path) -> webdriver.Chrome:
+    """The browser once it has drawn all of a page."""
+    browser.get(page.as_uri())
+    return drawn(browser)
+
+
+def drawn(browser: webdriver.Chrome) -> webdriver.Chrome:
+    """The browser once all plots of its page are drawn."""
+    WebDriverWait(browser, DEADLINE_S).until(
+        lambda one: one.execute_script("return document.documentElement.dataset.ready") == "yes"
+    )
+    return browser
