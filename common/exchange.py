@@ -206,8 +206,10 @@ def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[Spli
     """
     place = urlsplit(endpoint["url"])
     send = wire(place)
-    found = _keystone if endpoint.get("keystone") else _auth_v1
-    storage_url, token = found(endpoint, place, send)
+    if endpoint.get("keystone"):
+        storage_url, token = _keystone(endpoint, place, wire)
+    else:
+        storage_url, token = _auth_v1(endpoint, place, send)
     storage = urlsplit(endpoint.get("storage_url") or storage_url)
     if place.scheme == "https" and storage.scheme != "https":
         what = (
@@ -234,10 +236,17 @@ def _auth_v1(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tup
     return answer.headers["x-storage-url"], answer.headers["x-auth-token"]
 
 
-def _keystone(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tuple[str, str]:
+def _keystone(
+    endpoint: Mapping[str, Any], place: SplitResult, wire: Callable[..., Wire]
+) -> tuple[str, str]:
     from weighbridge.common import keystone  # noqa: PLC0415 - records that auth v1 does without
 
     asks = keystone.Keystone.model_validate(endpoint["keystone"])
+
+    def send(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        # A connection for each: uWSGI closes those of Keystone after an answer without saying so.
+        return wire(place)(method, path, body, headers)
+
     with answered("auth"):
         try:
             granted = keystone.log_in(asks, endpoint["key"], place.path, send)

@@ -56,6 +56,25 @@ def test_a_token_that_expires_is_renewed_and_the_request_repeated(
     assert Fresh.logins > 1
 
 
+def test_keystone_may_close_a_connection_after_each_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Closing(StubWire):
+        def __call__(
+            self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+        ) -> HttpAnswer:
+            self.used += 1
+            if self.used > 1:
+                raise BrokenPipeError
+            return HttpAnswer(401, {}, b"")
+
+    monkeypatch.setattr(exchange, "Wire", Closing)
+    endpoint = {**ENDPOINT, "url": "http://k/v3", "keystone": {"username": "u", "project_id": "p"}}
+    with pytest.raises(WrongAnswer) as error, exchanging(endpoint, "b"):
+        pass
+    assert error.value.what.startswith("Keystone does not let in the user 'u'")
+
+
 def test_a_given_token_is_not_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     class Fresh(StubWire):
         pass

@@ -108,9 +108,12 @@ def _start_keystone(host: Host, url: str, admin: str, life_s: int) -> None:
         timeout_s=2 * _START_S,
     )
     options = (
+        # One thread alone: two would wait for each other's locks of SQLite.
         *("--http-socket", f"{host.address}:{_PORT}", "--plugins", "python3", "--master"),
-        *("--enable-threads", "--threads", "4", "--lazy-apps", "--die-on-term"),
-        *("--buffer-size", "65535", "--wsgi-file", "/usr/bin/keystone-wsgi-public"),
+        *("--lazy-apps", "--die-on-term", "--buffer-size", "65535"),
+        # It closes connections after an answer, and would not say so.
+        *("--add-header", "Connection: close"),
+        *("--wsgi-file", "/usr/bin/keystone-wsgi-public"),
     )
     host.start([Service("keystone", ("uwsgi", *options))])
 
