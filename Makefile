@@ -10,7 +10,7 @@ ARGS ?=
 # Four test files at a time, the longest first; a file runs in one process, so its fixtures are created once.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: compare test quick check unit unit-long system test-cgroup2 rust setup setup-test bench fuzz lock wheel man reference clean help
+.PHONY: compare test quick check unit unit-long system test-cgroup2 rust setup setup-test bench fuzz lock wheel man reference docs clean help
 
 compare: setup ## Compare a real RGW with a real Swift on this machine (ten to fifteen minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
@@ -57,7 +57,7 @@ test-cgroup2: setup-test ## Lab hosts and a deployment on cgroup version 2, with
 	  $(BIN)/weighbridge down'
 	@SYSTEMD=1 scripts/cgroup2.sh '$(BIN)/weighbridge up null && $(BIN)/weighbridge exec client-1 -- true && $(BIN)/weighbridge down'
 
-bench: setup-test ## Measure the figures of the README on this machine (ARGS="--json FILE")
+bench: setup-test ## Measure the driver's figures of docs/benchmarks.md on this machine (ARGS="--json FILE")
 	$(BIN)/python benchmarks/driver_cost.py $(ARGS)
 
 setup: ## Install missing packages, create .venv, build the Rust parts
@@ -82,8 +82,18 @@ wheel: setup-test ## Build dist/: a wheel for machines without a compiler, and t
 man: setup ## Make docs/weighbridge.1 again, from the help
 	$(BIN)/python scripts/man.py >docs/weighbridge.1.new && mv docs/weighbridge.1.new docs/weighbridge.1
 
-reference: setup ## Make docs/reference.md again, from the records that read files and compute metrics
-	$(BIN)/python scripts/reference.py >docs/reference.md.new && mv docs/reference.md.new docs/reference.md
+reference: setup ## Make docs/reference.md, verbs.md and layouts.md again, from the records, the help and the files behind them
+	@for page in reference verbs layouts; do \
+	  $(BIN)/python scripts/$$page.py >docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md || exit 1; done
+
+docs: $(VENV)/docs/bin/mkdocs ## Build docs/ as a site, build/site/index.html, to be read and searched without a network
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict
+	@echo build/site/index.html
+
+$(VENV)/docs/bin/mkdocs: requirements-docs.lock
+	python3 -m venv --clear $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement $<
+	@touch $@
 
 clean: ## Remove what was built (results in runs/ and the images stay)
 	rm -rf $(VENV) build dist *.egg-info target drivers/engine/_native*.so

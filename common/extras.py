@@ -13,6 +13,7 @@ EXTRA_OF: Final = {
     "duckdb": ("sql", "queries and Parquet"),
     "influxdb_client": ("influx", "InfluxDB"),
     "lxml": ("slides", "slides"),
+    "otava": ("history", "histories of runs"),
     "optuna": ("tune", "searches of settings"),
     "PIL": ("slides", "slides"),
     "pptx": ("slides", "slides"),

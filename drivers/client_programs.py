@@ -7,12 +7,13 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Self
+from typing import IO, Final, Protocol, Self
 
 from weighbridge.common.errors import DriverError
-from weighbridge.common.host import Command, Host
+from weighbridge.common.host import Command
 from weighbridge.common.piped_process import PipedProcess
 from weighbridge.drivers.process import how_it_ended, last_lines
 
@@ -23,10 +24,27 @@ HOST_GONE_S: Final = 2.0
 _KILLED: Final = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
 
 
+class ClientHost(Protocol):
+    """What these programs need of a host."""
+
+    name: str
+
+    def module(self, name: str, *arguments: str) -> Command:
+        """See Host."""
+
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> PipedProcess:
+        """See Host."""
+
+    def is_up(self) -> bool:
+        """See Host."""
+
+
 @dataclass(frozen=True)
 class _Program:
     name: str
-    host: Host
+    host: ClientHost
     program: PipedProcess
     log: Path
     writing: threading.Thread
@@ -49,7 +67,7 @@ class ClientPrograms:
         self.close()
 
     def add(
-        self, host: Host, name: str, command: Command, log: Path, line: bytes = b""
+        self, host: ClientHost, name: str, command: Command, log: Path, line: bytes = b""
     ) -> PipedProcess:
         """Start a program on a host and write `line` to its stdin, which stays open.
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Update requirements.lock (to run) and requirements-test.lock (also to test): every Python package with its version
-# and hashes, as pyproject.toml's ranges resolve today, for all platforms and without addresses. Run by `make lock`.
+# Update requirements.lock (to run), requirements-test.lock (also to test) and requirements-docs.lock (only the site):
+# every Python package with its version and hashes, as pyproject.toml's ranges resolve today, for all platforms and without addresses. Run by `make lock`.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -14,13 +14,17 @@ python="$work/venv/bin/python"
 import pathlib, tomllib
 project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())
 print("\n".join(project["build-system"]["requires"]))' >"$work/build.in"
+"$python" -c '
+import pathlib, tomllib
+project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())
+print("\n".join(project["project"]["optional-dependencies"]["docs"]))' >"$work/docs.in"
 
-lock() { # lock FILE [OPTION...]
+lock() { # lock FILE WHAT...
   out=$1
   shift
   "$python" -m uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --no-annotate \
-    --no-emit-index-url --no-emit-find-links --python-version 3.11 --output-file "$out" "$@" \
-    pyproject.toml "$work/build.in"
+    --no-emit-index-url --no-emit-find-links --python-version 3.11 --output-file "$out" "$@"
 }
-lock requirements-test.lock --extra test
-lock requirements.lock --extra all --constraint requirements-test.lock
+lock requirements-test.lock --extra test pyproject.toml "$work/build.in"
+lock requirements.lock --extra all --constraint requirements-test.lock pyproject.toml "$work/build.in"
+lock requirements-docs.lock "$work/docs.in"

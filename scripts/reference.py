@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
+from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES
 from weighbridge.results.metrics import METRICS
 from weighbridge.suites import Suite
@@ -31,12 +32,12 @@ FILES: Mapping[str, tuple[type[BaseModel], str, str]] = {
     "Tuning": (Tuning, "", "What `weighbridge tune FILE` searches."),
 }
 """Kinds of files: their record, the argument of `weighbridge init`, and what they are for."""
-HEAD = """# Reference
+HEAD = """# Keys, operations and metrics
 
 Every key of every file, every operation and every metric, written by `make reference` from what
 validates and computes them. Times are written `500ms`, `30s`, `2h`; sizes `64kB`, `4MiB`; rates of
 NICs `10Gbit`. A key with `[]` is of each item of a list, one with `NAME` of each of a mapping.
-The verbs are in the manual page (`man weighbridge`) and in `weighbridge VERB --help`.
+The command line is in [Verbs](verbs.md), layouts that ship are in [Layouts](layouts.md).
 """
 
 
@@ -87,6 +88,8 @@ def _metrics() -> Iterator[str]:
 
 def _about(one: LayoutParameter) -> str:
     """What a key does; nothing for one whose name says it."""
+    if one.key in FRONTS:
+        return "The host of this front, before the gateway's daemons; none: there is none."
     plain = one.key.rpartition(".")[2].replace("_", " ")
     words = one.about.replace("None:", "none:")
     return "" if one.about == plain else _cell(words)

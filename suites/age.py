@@ -37,10 +37,13 @@ class Age(Record):
     fill: Annotated[float | int, BeforeValidator(_fill)]
     """`5%` of the disks' capacity over replicas; or bytes, such as `2GB`, if that is unknown."""
     size: Bytes | Uniform | SizeHistogram = 64_000
+    """Bytes of each object, as in a workload."""
     containers: Annotated[int, Field(ge=1, le=100_000)] = 4
+    """Buckets or containers that they are spread over."""
     churn: Annotated[int, Field(ge=0, le=1000)] = 3
     """Rounds: each deletes a share of the objects and writes as many new ones."""
     share: Annotated[float, BeforeValidator(parse_share), Field(gt=0, lt=1)] = 0.2
+    """Share of the objects that a round replaces: `20%`."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """None: the suite's."""
 

@@ -23,12 +23,15 @@ class Durability(Record):
     cuts: Annotated[int, Field(ge=1, le=1000)] = 20
     """Moments of one load at which power is cut. The more, the rarer a loss they find."""
     sizes: Annotated[tuple[Bytes, ...], Field(min_length=1, max_length=8)] = (4096, 2**20)
+    """Bytes of objects, in turn."""
     api: tuple[ObjectApi, ...] | None = None
     """APIs that objects are written over, at once; None: all that a layout has."""
     multipart: bool = True
     """Also write objects in parts: of 5 MiB over S3, as static large objects over Swift."""
     workers: Annotated[int, Field(ge=1, le=256)] = 8
+    """Workers of the load."""
     load: Annotated[Seconds, Field(ge=1, le=3600)] = 30.0
+    """How long the load runs, over which the cuts are spread."""
     overwrites: Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=0.5)] = 0.1
     """Share of operations that write to an object that is there."""
     deletes: Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=0.5)] = 0.1

@@ -34,10 +34,15 @@ class Fault(Record):
     """
 
     at: Annotated[Seconds, Field(ge=BEFORE_S)]
+    """When, from the start of the window: `30s`."""
     kill: What | None = None
+    """What dies at once (SIGKILL): a role such as `storage-host`, a host, or `store-3/osd.2`."""
     silence: What | None = None
+    """The host whose power is cut: its peers notice only by waiting."""
     unplug: What | None = None
+    """The host whose link goes down, while its daemons go on."""
     fail: What | None = None
+    """The disk of which all I/O becomes an error: `storage-disk`, or `store-3/wb0`."""
     back: Seconds | None = None
     """None: not within the window; it is started again before the next step."""
 

@@ -236,7 +236,9 @@ class RangeOptions(Record):
     """
 
     bytes: Annotated[Bytes, Field(ge=1)]
+    """Length of the part: `64KiB`."""
     at: Literal["random", "start", "sequential"] = "random"
+    """Which part: any, the first, or one after the other."""
 
 
 class MultipartOptions(Record):

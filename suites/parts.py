@@ -49,7 +49,7 @@ def unfit_parts(
         )
     if whole := sorted(_WHOLE_ONLY & asked):
         return (
-            f"read-part beside {', '.join(whole)}: those need objects that were uploaded whole; "
+            f"read-part beside {', '.join(whole)}: those need objects that were uploaded at once; "
             "make two workloads of them"
         )
     return ""

@@ -69,6 +69,7 @@ class RadosBenchOptions(Record):
     """How `rados bench` runs: concurrent instances, each with a pool, share a step's workers."""
 
     instances: Annotated[int, Field(ge=1, le=64)] = 1
+    """Processes of `rados bench` at once, each with a pool of its own."""
     pg_num: Annotated[int, Field(ge=1, le=32768)] = 32
     """Placement groups of all its pools together."""
 
@@ -83,8 +84,11 @@ class Suite(Record):
     """What is replayed against every gateway of a run."""
 
     name: Name
+    """What runs and reports call it: lower case letters, digits and hyphens."""
     about: str
+    """One sentence, shown in reports."""
     api: Annotated[tuple[Api, ...], Field(min_length=1)] = ("swift",)
+    """`swift`, `s3`, or both: each layout is measured over each that is named."""
     workloads: Annotated[tuple[Workload, ...], Field(min_length=1, max_length=100)]
     layouts: tuple[str, ...] = ("rgw-beast", "swift")
     """Names of the layouts compared if the command names none."""
@@ -99,7 +103,11 @@ class Suite(Record):
     timeout: Annotated[Seconds, Field(ge=1, le=3600)] = 60.0
     """When a request is given up, in seconds; histograms resolve latencies up to 1 h."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often each step is measured, each time on a fresh deployment; a claim needs 5."""
     cache: CachePolicy = "before-step"
+    """Which caches are dropped, on every host and at every level: `before-step`, `kernel`
+    (the kernels' alone), `every 60s`, or `none`.
+    """
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
     """Requests are drawn from it: the same for every gateway, repeat by repeat."""
     order: Literal["ascending", "descending", "shuffle"] = "ascending"

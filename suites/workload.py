@@ -135,8 +135,11 @@ class Objects(Record):
     """`containers` x `per_container` objects, written before a step that needs them."""
 
     size: Bytes | Uniform | SizeHistogram
+    """Bytes of each object: `64KB`; `{uniform: [4KB, 1MB]}`; or a weighted histogram."""
     containers: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 1
+    """Buckets or containers that objects are spread over."""
     per_container: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 100
+    """Objects prepared in each before the first step, if the operations need any."""
     compressible: (
         Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=MOST_COMPRESSIBLE)] | None
     ) = None
@@ -195,13 +198,18 @@ class Workload(Record):
     """Operation mix, objects, access pattern and runtime; each count of `workers` is a step."""
 
     name: Name
+    """Part of bucket names: lower case letters, digits and hyphens, such as `small-read`."""
     objects: Objects
     operations: Annotated[dict[Operation, Annotated[float, Field(gt=0)]], Field(min_length=1)]
     """Weights of the operations; only their proportions matter."""
     pick: Literal["uniform", "sequential"] | Zipf = "uniform"
+    """How a worker picks the next object: evenly at random, in turn, or `{zipf: 1.1}`, a
+    few of them most often.
+    """
     workers: Annotated[
         tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(min_length=1, max_length=100)
     ]
+    """Worker counts, a step for each: `[1, 4, 16]`. A worker has one request outstanding."""
     runtime: Seconds
     """Length of the measured window, in seconds."""
     warmup: Seconds = 5.0

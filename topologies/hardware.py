@@ -43,7 +43,9 @@ class Disk(Record):
     wipe: bool = False
     """Whether a real disk may be erased. Otherwise one that holds anything is refused."""
     bandwidth: Annotated[Bytes, Field(gt=0)] | None = None
+    """Bytes a second, each way: `200MB`."""
     iops: Annotated[int, Field(gt=0, le=10**9)] | None = None
+    """Requests a second, each way."""
     model: AnyDiskModel | None = None
     """How long the lab's disk takes, instead of limits; see `disk_models`. None: as long as this
     machine's own disk.
@@ -80,6 +82,7 @@ class HostSpec(Record):
     other host may have them; hosts without a list run on all CPUs.
     """
     memory: Annotated[Bytes, Field(ge=64 * 2**20)] | None = None
+    """Limit of all its processes and their page cache: `2560MiB`."""
     nic: Nic | None = None
     disks: Annotated[tuple[Disk, ...], Field(max_length=100)] = ()
     address: Annotated[str, Field(pattern=r"^[0-9A-Fa-f.:]+$")] | None = None
@@ -111,7 +114,9 @@ class Hardware(Record):
     """All hosts of a run. `clients` make the load; layouts place services on the others."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+    """What runs and reports call it."""
     about: str = ""
+    """One sentence, shown in reports."""
     kind: Annotated[str, AfterValidator(_known_kind)]
     """lab: containers with limits. ssh: real hosts. fake: processes, for tests. existing: this
     machine, as the client of a gateway that already runs.
@@ -129,6 +134,7 @@ class Hardware(Record):
     period.
     """
     clients: Annotated[tuple[HostName, ...], Field(min_length=1)] = ("client-1",)
+    """Hosts that make the load, together."""
     hosts: Annotated[dict[HostName, HostSpec], Field(min_length=1, max_length=200)]
     observed: Annotated[dict[HostName, Observed], Field(max_length=200)] = Field(
         default_factory=dict

@@ -13,7 +13,9 @@ class Layout(Record):
     """A layout as in its file; its gateway checks `place` and `settings`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+    """What tables, charts and reports call it."""
     about: str
+    """One sentence, shown in reports."""
     gateway: str
     """Kind of gateway, such as rgw or swift."""
     release: str
@@ -21,4 +23,6 @@ class Layout(Record):
     tuned: str = ""
     """What its settings were tuned for, and the evidence; empty: they are as shipped."""
     place: dict[str, Any]
+    """Which service runs on which hosts: see the layouts of each gateway."""
     settings: dict[str, Any] = Field(default_factory=dict)
+    """What affects results: see the layouts of each gateway."""

@@ -31,8 +31,11 @@ class Reach(Record):
     host: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")] | None = None
     """Name or address; None: the host's `address`."""
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of its sshd."""
     user: str | None = None
+    """Whom to log in as."""
     jump: JumpHost | None = None
+    """The host through which it is reached: `[USER@]HOST[:PORT]`."""
 
 
 class SshAccess(Record):
@@ -41,6 +44,7 @@ class SshAccess(Record):
     user: str = "root"
     """Needs sudo without a password unless it is root."""
     port: Annotated[int, Field(ge=1, le=65535)] = 22
+    """Port of sshd."""
     key: str | None = None
     """File of the private key; None: ssh-agent's keys, else the files that ssh itself tries. Its
     passphrase, if it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE.

@@ -12,6 +12,7 @@ from weighbridge.results.analysis.across_runs.guard import Difference, Guarded
 from weighbridge.results.analysis.across_runs.leads_by_run import LeadsByRun
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.durability import LayoutDurability
+from weighbridge.results.analysis.history.history import History
 
 
 class ComparedRunsDocument(JsonDocument):
@@ -39,6 +40,20 @@ class LeadsDocument(JsonDocument):
     differences: tuple[Difference, ...]
     """Facts in which the runs differ."""
     leads: tuple[LeadsByRun, ...]
+
+
+class HistoryDocument(JsonDocument):
+    """What `history` prints."""
+
+    document: Literal["history"] = "history"
+    answer: str
+    """What changed last, in one sentence, or that nothing did."""
+    history: History
+    """Runs, the series of their figures, the changes in them, and where runs are not compared."""
+    gone: tuple[str, ...] = ()
+    """Runs that are kept, and whose folders were not read."""
+    left_out: tuple[str, ...] = ()
+    """A sentence for each folder that could not be read."""
 
 
 class DurabilityDocument(JsonDocument):

@@ -13,6 +13,8 @@ from weighbridge.results.record.reading import read_bounded
 from weighbridge.results.record.run_lock import is_locked
 from weighbridge.results.record.store import RunStore
 
+MANIFEST = "manifest.json"
+"""What makes a folder the folder of a run."""
 REPORT = Path("derived", "report.html")
 """Of a run's folder."""
 
@@ -42,22 +44,30 @@ class RunsDocument(JsonDocument):
 
 def runs_below(folder: Path) -> RunsDocument:
     """All runs whose folders are directly in `folder`. Raises UsageError without such a folder."""
-    try:
-        inside = sorted((one for one in folder.iterdir() if one.is_dir()), reverse=True)
-    except OSError as error:
-        raise UsageError(
-            f"{folder}: {error.strerror}", advice="Name the folder that --out of `compare` named."
-        ) from error
     found, unreadable = [], []
-    for one in inside:
-        if not (one / "manifest.json").exists():
-            continue
+    for one in sorted(run_folders(folder), reverse=True):
         try:
             found.append(_listed(one))
         except WeighbridgeError as error:
             unreadable.append(f"{one}: {error.message.splitlines()[0]}")
     found.sort(key=lambda one: one.created_at, reverse=True)
     return RunsDocument(runs=tuple(found), unreadable=tuple(unreadable))
+
+
+def run_folders(folder: Path) -> tuple[Path, ...]:
+    """The folders of runs directly in `folder`, or itself if it is one.
+
+    Raises UsageError without such a folder.
+    """
+    if (folder / MANIFEST).exists():
+        return (folder,)
+    try:
+        inside = sorted(one for one in folder.iterdir() if one.is_dir())
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: {error.strerror}", advice="Name the folder that --out of `compare` named."
+        ) from error
+    return tuple(one for one in inside if (one / MANIFEST).exists())
 
 
 def newest_below(folder: Path) -> Path:

@@ -18,13 +18,20 @@ import zmq.green as zmq
 from locust import runners
 from locust.rpc.zmqrpc import BaseSocket
 
+HANDSHAKE_MS: Final = 5000
 _PLAIN: Final = BaseSocket.__init__
 
 
 def encrypt_master() -> str:
     """Make all sockets that Locust opens from now on those of a master; returns its key."""
     public, secret = zmq.curve_keypair()
-    _encrypt(curve_secretkey=secret, curve_publickey=public, curve_server=True)
+    # Connections that say nothing are not kept: a port that clients join is open to anybody.
+    _encrypt(
+        curve_secretkey=secret,
+        curve_publickey=public,
+        curve_server=True,
+        handshake_ivl=HANDSHAKE_MS,
+    )
     return str(public.decode("ascii"))
 
 

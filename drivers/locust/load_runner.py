@@ -223,14 +223,17 @@ class DistributedLoadRunner(LoadRunner):
     def __init__(self, setup: Setup, send: Send) -> None:
         super().__init__(setup, Environment(user_classes=[user_class(setup, None)]))
         self._processes: list[subprocess.Popen[bytes]] = []
-        # One address only, and any free port: Locust's own server chooses one for 0.
+        # One address only. For port 0 Locust's own server chooses any that is free.
         address = host_of(setup.listen or LOOPBACK)
         try:
             key = encrypt_master()
-            self._runner: MasterRunner = self.environment.create_master_runner(address, 0)
+            self._runner: MasterRunner = self.environment.create_master_runner(
+                address, setup.listen_port
+            )
         except ZMQError as error:
             raise DriverError(
-                f"Locust's master cannot listen on {address}: {error.strerror}"
+                f"Locust's master cannot listen on {address}, port {setup.listen_port or 'any'}: "
+                f"{error.strerror}"
             ) from error
         self._runner.register_message(ANSWER, self._answered)
         self._runner.register_message(ARRIVED, self._arrived)

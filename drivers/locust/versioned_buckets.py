@@ -54,7 +54,7 @@ class VersionedBuckets:
             keeps = (proof.headers.get("X-Versions-Enabled") or "").lower() == "true"
         if asked.status not in (200, 202, 204) or not keeps:
             raise DriverError(
-                f"{self._account.url}: bucket {bucket} keeps no versions: to be told to, it "
+                f"{self._account.url}: bucket {bucket} keeps no versions: asked to, it "
                 f"answered {asked}; asked whether it does, {proof}",
                 advice="Leave `versions` out, or choose a store or release that has them.",
             )

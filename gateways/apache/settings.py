@@ -61,14 +61,19 @@ class MpmSettings(Record):
     kind: Literal["worker", "event"] = "worker"
     """`event` frees threads from idle connections."""
     server_limit: Annotated[int, Field(ge=1, le=20000)] = 32
+    """Processes at most; with `thread_limit`, the size of the scoreboard."""
     thread_limit: Annotated[int, Field(ge=1, le=20000)] = 128
+    """Threads of a process at most."""
     start_servers: Count = 20
+    """Processes at the start."""
     min_spare_threads: Count = 30
+    """With fewer idle threads Apache starts processes."""
     max_spare_threads: Count = 4096
     """With more idle threads Apache ends processes, one a second, and breaks their connections:
     clients see resets. With the study's 100 that begins as soon as its 20 processes have started,
     and again after each step. Apache uses at least min_spare_threads + threads_per_child."""
     threads_per_child: Count = 128
+    """Threads of each process."""
     max_request_workers: Count = 4096
     """Connections served at once; at least the number of workers."""
     max_connections_per_child: Annotated[int, Field(ge=0)] = 10000
@@ -124,6 +129,7 @@ class ApacheSettings(FrontSettings):
     """The protocol to the backends: mod_proxy_http, or mod_proxy_fcgi."""
     mpm: MpmSettings = MpmSettings()
     keep_alive: bool = True
+    """Whether clients may keep their connections."""
     keep_alive_timeout: Wait = 15.0
     """Apache's own default of 5 s would close connections of workers that pause. Keep it short:
     with `worker` a thread waits that long, and when a backend of mod_proxy_fcgi dies within an

@@ -178,7 +178,7 @@ def part_number(store: S3Session) -> Answer:
             upload.complete()
         answer = accepted(store.send("GET", upload.key, "partNumber=2"))
     if answer.body == b"".join(parts):
-        raise Wrong("ignored: the whole object came", status=answer.status)
+        raise Wrong("ignored: the complete object came", status=answer.status)
     if answer.body != parts[1]:
         raise Wrong(how_it_differs(answer.body, parts[1]), status=answer.status)
     return works(answer.headers.get("content-range", "no Content-Range"), status=answer.status)

@@ -156,7 +156,7 @@ def _range(store: S3Session, asked: str, part: slice, content_range: str) -> Ans
 def one_range(answer: HttpAnswer, body: bytes, part: slice, content_range: str) -> Answer:
     """Judge the answer to a GET of one range; used for both APIs."""
     if answer.body == body:
-        raise Wrong("ignored: the whole object came", status=answer.status)
+        raise Wrong("ignored: the complete object came", status=answer.status)
     if answer.body != body[part]:
         raise Wrong(how_it_differs(answer.body, body[part]), status=answer.status)
     if answer.status != 206 or answer.headers.get("content-range") != content_range:
@@ -176,7 +176,7 @@ def beyond(answer: HttpAnswer) -> Answer:
 def both_ranges(answer: HttpAnswer, body: bytes) -> Answer:
     """Judge the answer to a GET of bytes 0-9 and 500-509; used for both APIs."""
     if answer.body == body:
-        raise Wrong("ignored: the whole object came", status=answer.status)
+        raise Wrong("ignored: the complete object came", status=answer.status)
     if answer.body == body[:10]:
         raise Wrong("only the first range came", status=answer.status)
     kind = answer.headers.get("content-type", "")

@@ -64,7 +64,7 @@ def slo_part_number(store: SwiftSession) -> Answer:
     key, segments, _ = _slo(store)
     answer = accepted(store.send("GET", key, "part-number=2"))
     if answer.body == b"".join(segments):
-        raise Wrong("ignored: the whole object came", status=answer.status)
+        raise Wrong("ignored: the complete object came", status=answer.status)
     if answer.body != segments[1]:
         raise Wrong(how_it_differs(answer.body, segments[1]), status=answer.status)
     return works(status=answer.status)

@@ -38,6 +38,7 @@ class MinioPlacement(Record):
     """Hosts of servers. Clients use the first one, which sends each fragment to its disk."""
 
     server: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The hosts of its servers, with their disks."""
 
     @model_validator(mode="after")
     def _once(self) -> MinioPlacement:

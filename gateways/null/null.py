@@ -38,13 +38,16 @@ class NullPlacement(Record):
     """The host of the null target."""
 
     target: str
+    """The host of the null target."""
 
 
 class NullSettings(Record):
     """How the null target behaves."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    """Where it listens."""
     threads: Annotated[int, Field(ge=1, le=64)] = 1
+    """Server threads."""
     delay_ms: Annotated[float, Field(ge=0, le=600_000)] = 0.0
     """Delay before each answer."""
     delay_spread: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -52,10 +55,13 @@ class NullSettings(Record):
     fail_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of requests answered with `fail_status`."""
     fail_status: Annotated[int, Field(ge=400, le=599)] = 503
+    """Status of answers that fail on purpose."""
     stall_after_s: Annotated[float, Field(ge=0)] | None = None
     """Stall once, so many seconds after the first request; None: never."""
     stall_s: Annotated[float, Field(ge=0)] = 1.0
+    """Length of the stall."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
+    """For delays and failures."""
 
 
 def _delay(settings: NullSettings) -> str:

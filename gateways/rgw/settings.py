@@ -52,8 +52,11 @@ class RgwPlacement(FrontedPlacement):
     """
 
     mon: str
+    """The host of the monitor, with the manager beside it."""
     osd: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The hosts with OSDs, one for each disk."""
     radosgw: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The hosts of the gateway's daemons."""
 
     @model_validator(mode="after")
     def _sensible(self) -> RgwPlacement:

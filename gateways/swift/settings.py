@@ -68,7 +68,9 @@ class Errors(Record):
     """When and for how long the proxy suppresses a failing storage node."""
 
     limit: Count = 10
+    """Errors after which a node is avoided."""
     interval: Seconds = 60.0
+    """For how long."""
 
 
 class ProxySettings(Record):
@@ -206,6 +208,7 @@ class SwiftSettings(FrontedSettings):
     log_requests: bool = False
     """Log each request at proxies and storage servers; the study's pipeline has no access log."""
     log_level: Literal["DEBUG", "INFO", "NOTICE", "WARNING", "ERROR"] = "INFO"
+    """Of all servers."""
     options: dict[Server, dict[config_text.Section, dict[config_text.Key, config_text.Value]]] = (
         Field(default_factory=dict)
     )

@@ -35,12 +35,14 @@ class VersitygwPlacement(Record):
     """The host of the gateway, which keeps objects on its first disk."""
 
     server: str
+    """The host of the gateway, with its disk."""
 
 
 class VersitygwSettings(Record):
     """Settings of the gateway; it has none that decides what is synced."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = 7070
+    """Where it listens."""
 
 
 class Versitygw(Gateway):

@@ -7,9 +7,11 @@ why; if something is invalid or missing it says so instead of a number.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from typing import get_args
 
-from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.power_mark import power_words
 from weighbridge.results.analysis.reasons import alike_as_one
 from weighbridge.results.analysis.steps.bottleneck import NOTHING_SEEN
@@ -234,3 +236,16 @@ def _bounds(measure: Ratio) -> str:
         return ""
     low, high = (show_ratio(end).removesuffix("×") for end in (measure.low, measure.high))
     return f" ({low}–{high})"
+
+
+def verdict_words(comparison: Comparison) -> tuple[str, ...]:
+    """How many cells have which verdict, and whether an A/A control is missing."""
+    found = Counter(effect.verdict for effect in comparison.effects if effect.workers is not None)
+    if not found:
+        return ()
+    counts = ", ".join(f"{found[one]} {one}" for one in get_args(Verdict) if found[one])
+    baseline = f" compared with {comparison.baseline}" if len(comparison.subjects) > 1 else ""
+    words = f"Of {found.total()} cells{baseline}: {counts}."
+    if comparison.noise or comparison.unused or not (found["better"] or found["worse"]):
+        return (words,)
+    return (words, "The noise floor of this machine was not measured: compare --aa.")

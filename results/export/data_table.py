@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar
 
-from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common import times
 from weighbridge.common.record import Record
 
 Kind = Literal["text", "integer", "number", "boolean", "time", "texts"]
@@ -93,16 +93,8 @@ class TableSchema(Generic[Source_contra]):
 
 
 def utc(text: str | None) -> datetime | None:
-    """A time in ISO 8601, converted to UTC without a time zone; None for None.
-
-    Raises InvalidMeasurement when it is not a time.
-    """
-    if text is None:
-        return None
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
-    except ValueError as error:
-        raise InvalidMeasurement(f"{text!r} is not a time in ISO 8601") from error
+    """As `common.times.utc`; None for None."""
+    return None if text is None else times.utc(text)
 
 
 def show_time(value: datetime) -> str:

@@ -89,6 +89,12 @@ def summary_paper(data: RunData) -> PaperTable:
 
 def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
     """Every layout compared with the first, metric by metric."""
+    caption = _caption(f"What differs from {comparison.baseline}", data.manifest)
+    return effects_paper_of(data.rows, comparison, caption)
+
+
+def effects_paper_of(rows: Sequence[Row], comparison: Comparison, caption: str) -> PaperTable:
+    """Every effect of a comparison, metric by metric. `rows` are those whose doubts are noted."""
     groups: dict[tuple[str, str], list[tuple[str, ...]]] = {}
     for effect in comparison.effects:
         groups.setdefault((effect.about, effect.metric), []).append(_effect(effect))
@@ -102,10 +108,10 @@ def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
         "n: repeats of the side that has fewer."
     )
     noise = (one.words for one in comparison.noise)
-    doubts = (f"{upper(one.text)}." for one in reasons(data.rows, comparison))
+    doubts = (f"{upper(one.text)}." for one in reasons(rows, comparison))
     return PaperTable(
         name="effects",
-        caption=_caption(f"What differs from {comparison.baseline}", data.manifest),
+        caption=caption,
         columns=(
             PaperColumn(title="Requests"),
             PaperColumn(title="Metric"),
@@ -118,7 +124,7 @@ def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
             PaperColumn(title="Verdict"),
         ),
         groups=tuple(tuple(lines) for lines in groups.values()),
-        notes=(ratio, tests, *noise, *_power_notes(data.rows), *doubts),
+        notes=(ratio, tests, *noise, *_power_notes(rows), *doubts),
     )
 
 

@@ -24,7 +24,8 @@ def tuning_paper(data: RunData) -> PaperTable:
     result = data.tuned
     if result is None:
         raise UsageError(
-            f"{data.store.folder}: not a tuning: it has no ledger", advice="Choose another table."
+            f"{data.store.folder}: not a tuning: it has no table of settings",
+            advice="Choose another table.",
         )
     groups: dict[str, list[tuple[str, ...]]] = {}
     for entry in result.table.entries:

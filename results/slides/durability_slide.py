@@ -44,13 +44,13 @@ def durability_slides(found: Sequence[LayoutDurability], look: Look) -> tuple[Sl
 
 
 def _title(found: Sequence[LayoutDurability]) -> str:
-    """Who lost writes; else of whom it cannot be told; else that none did."""
+    """Who lost writes; else of whom it is not known; else that none did."""
     marks = [one.mark for one in found]
     if lost := loss_words(marks):
         return "; ".join(lost)
     unknown = [one.layout for one in found if one.judgement == "cannot-tell"]
     if unknown:
-        return f"What a power cut takes of {', '.join(unknown)} cannot be told"
+        return f"What a power cut takes of {', '.join(unknown)} is not known"
     return "No power cut took an acknowledged write"
 
 

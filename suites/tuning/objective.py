@@ -23,11 +23,13 @@ class Objective(Record):
     of: Annotated[str, Field(min_length=1, max_length=80)] = "throughput"
     """The key of a metric that can be compared (`weighbridge.results.metrics`)."""
     workload: Name
+    """The workload whose figure it is."""
     operation: Operation | None = None
     """Of a mix, the operation that counts; None: the only one."""
     workers: Annotated[int, Field(ge=1)] | None = None
     """One of the workload's worker counts; None: its only one, or with `p90_within` all."""
     p90_within: Annotated[Seconds, Field(gt=0)] | None = None
+    """Makes it the largest throughput, over all worker counts, whose p90 is within this time."""
 
     @model_validator(mode="after")
     def _sensible(self) -> Objective:

@@ -54,10 +54,13 @@ class Range(Record):
     """A range: `search` draws from it; `screen` and `grid` try `steps` values, ends included."""
 
     low: int | float | str
+    """Its lowest value; sizes may have units."""
     high: int | float | str
     """Both ends may be sizes with units."""
     steps: Annotated[int, Field(ge=2, le=100)] = 3
+    """How many values a screen or a grid tries, both ends among them."""
     scale: Literal["linear", "log"] = "linear"
+    """How these are spaced."""
 
     @field_validator("low", "high", mode="before")
     @classmethod
@@ -109,6 +112,7 @@ class Parameter(Record):
     """One setting to try. Reports show its effect, trap and reference."""
 
     key: Key
+    """Dotted, below `settings` of the layout: `radosgw.threads`."""
     values: tuple[Tried, ...] = ()
     """The values to try besides the layout's ..."""
     range: Range | None = None

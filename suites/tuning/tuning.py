@@ -51,11 +51,13 @@ class SearchOptions(Record):
     """Options of the search by Optuna; after it, the best proposals continue as in a screen."""
 
     proposals: Annotated[int, Field(ge=1, le=10_000)] = 24
+    """Combinations that are tried."""
     trials: Annotated[int, Field(ge=1, le=20)] = 3
     """Most trials of a proposal; fewer once its interval shows it no better than the best."""
     startup: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Random proposals before the sampler (TPE) learns from them."""
     finalists: Annotated[int, Field(ge=1, le=20)] = 3
+    """Of these, how many go on to rounds as in a screen."""
 
 
 class Constraints(Record):
@@ -80,13 +82,17 @@ class Tuning(Record):
     """
 
     name: Name
+    """What runs and reports call it."""
     about: str
+    """One sentence, shown in reports."""
     layout: str
     """The baseline, a reference as on a command line: `rgw-beast@ceph-18:radosgw.threads=64`."""
     hardware: str | None = None
     """None: lab-cpu."""
     strategy: Strategy = "screen"
+    """`screen`: each value by itself; `grid`: every combination; `search`: what Optuna proposes."""
     suite: str | None = None
+    """A suite file, or the name of one that ships, of which the objectives' steps are replayed."""
     api: ObjectApi | None = None
     """None: the suite's first, or S3 with its own workloads."""
     workloads: tuple[Workload, ...] = ()
@@ -105,6 +111,7 @@ class Tuning(Record):
     confirm: Annotated[int, Field(ge=0, le=100)] = 5
     """Visits of the winner and of the baseline on fresh deployments at the end; 0: none."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
+    """For the order of trials, the search and the load."""
 
     @field_validator("cache", mode="before")
     @classmethod

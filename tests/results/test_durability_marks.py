@@ -242,7 +242,7 @@ def test_that_nothing_can_be_told_is_said_wherever_a_figure_would_be(tmp_path: P
     assert words in made.report.read_text()
     assert all("rgw-beast cannot tell" in card for card in _cards(made))
     own = slide(talk(evidence(store)), "power-cuts")
-    assert own.title == "What a power cut takes of rgw-beast cannot be told"
+    assert own.title == "What a power cut takes of rgw-beast is not known"
     assert "not run" in text_of(own)
 
 

@@ -98,10 +98,12 @@ def fake_run(
     telemetry: bool = True,
     layers: Sequence[Layer] = (),
     driver: Literal["locust", "cosbench", "both"] = "locust",
+    slower: float = 1.0,
 ) -> RunStore:
     """A finished run below `runs`. Raises StoreError.
 
-    `layers` are measured on the layouts that have them.
+    `layers` are measured on the layouts that have them; `slower`: every request takes so many times
+    as long.
     """
     wrong = spoilt or StepFaults()
     suite = Suite(
@@ -149,7 +151,7 @@ def fake_run(
         attest(store, layout, repeat, suite)
         keep(store, layout, repeat, suite)
         steps = [
-            (_step(key, workload, number, seed, wrong), workload)
+            (_step(key, workload, number, seed, wrong, slower), workload)
             for workload in workloads
             for workers, by in product(workload.workers, drivers(suite))
             if (layout, workload.name, workers) not in wrong.absent
@@ -176,7 +178,7 @@ def fake_run(
 
 
 def _step(
-    key: StepKey, workload: Workload, number: int, seed: int, wrong: StepFaults
+    key: StepKey, workload: Workload, number: int, seed: int, wrong: StepFaults, slower: float
 ) -> StepResult:
     where = (key.layout, key.workload, key.workers)
     if key.repeat == 0 and where in wrong.failed:
@@ -188,7 +190,7 @@ def _step(
     return measured_step(
         key,
         workload,
-        mean_ms * math.exp(draw.gauss(0, 0.05)) + _overhead_ms(key.driver),
+        slower * mean_ms * math.exp(draw.gauss(0, 0.05)) + _overhead_ms(key.driver),
         order=0,
         seed=draw.randrange(2**31),
         spread=0.35 + 0.1 * number,

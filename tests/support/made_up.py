@@ -94,7 +94,7 @@ def _measurement(
         count = round(total * weight / sum(shares.values()))
         middle = math.log(mean_ms * 1000) - spread**2 / 2
         drawn = np.maximum(1, np.rint(draw.lognormal(middle, spread, count)).astype(np.int64))
-        values: list[int] = drawn.tolist()
+        values = [int(value) for value in drawn]
         size = object_size_bytes if operation in ("read", "write") else 0
         failures = dict(errors) if number == 0 else {}
         tallies.append(
@@ -199,7 +199,7 @@ def _bands(values_us: Latencies) -> tuple[tuple[int, int], ...]:
         octave < 2, values_us << 2 - np.minimum(octave, 2), values_us >> np.maximum(octave, 2) - 2
     )
     bands, counts = np.unique(octave * 4 + (quarter & 3), return_counts=True)
-    return tuple(zip(bands.tolist(), counts.tolist(), strict=True))
+    return tuple((int(band), int(count)) for band, count in zip(bands, counts, strict=True))
 
 
 def _seconds(

@@ -96,14 +96,15 @@ def test_the_dockerfile_installs_what_setup_does() -> None:
     assert installed() == wanted | RUST | {"python3", "python3-venv", "ca-certificates"}
 
 
-def test_the_reference_is_of_todays_records() -> None:
+@pytest.mark.parametrize("page", ["reference", "verbs", "layouts"])
+def test_the_reference_is_of_todays_records_help_and_files(page: str) -> None:
     made = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "reference.py"],
+        [sys.executable, ROOT / "scripts" / f"{page}.py"],
         capture_output=True,
         check=True,
         timeout=60,
     ).stdout.decode()
-    assert made == (ROOT / "docs" / "reference.md").read_text(), "run `make reference`"
+    assert made == (ROOT / "docs" / f"{page}.md").read_text(), "run `make reference`"
 
 
 def test_rust_is_as_old_as_the_oldest_compiler_that_setup_takes() -> None:
@@ -149,6 +150,7 @@ def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
     [
         ("duckdb", ["sql", "select 1", str(ROOT / "tests" / "data" / "early-run")], "sql"),
         ("pptx", ["slides", "."], "slides"),
+        ("otava", ["history", str(ROOT / "tests" / "data" / "early-run")], "history"),
         ("asyncssh", ["doctor", "--hardware", "ssh-example"], "hosts"),
     ],
 )

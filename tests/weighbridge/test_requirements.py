@@ -17,9 +17,15 @@ OWN = "weighbridge["
 WANTED = (
     *PROJECT["build-system"]["requires"],
     *PROJECT["project"]["dependencies"],
-    *(words for name, extra in EXTRAS.items() if name not in {"all", "test"} for words in extra),
+    *(
+        words
+        for name, extra in EXTRAS.items()
+        if name not in {"all", "docs", "test"}
+        for words in extra
+    ),
 )
 RUN, TEST = ROOT / "requirements.lock", ROOT / "requirements-test.lock"
+DOCS = ROOT / "requirements-docs.lock"
 
 
 def locked(path: Path) -> dict[str, list[tuple[Requirement, list[str]]]]:
@@ -34,7 +40,7 @@ def locked(path: Path) -> dict[str, list[tuple[Requirement, list[str]]]]:
     return found
 
 
-@pytest.mark.parametrize("path", [RUN, TEST], ids=["run", "test"])
+@pytest.mark.parametrize("path", [RUN, TEST, DOCS], ids=["run", "test", "docs"])
 def test_every_package_has_one_version_and_sums_of_its_files(path: Path) -> None:
     for entries in locked(path).values():
         for one, sums in entries:
@@ -44,14 +50,14 @@ def test_every_package_has_one_version_and_sums_of_its_files(path: Path) -> None
             assert one.url is None
 
 
-@pytest.mark.parametrize("path", [RUN, TEST], ids=["run", "test"])
+@pytest.mark.parametrize("path", [RUN, TEST, DOCS], ids=["run", "test", "docs"])
 def test_no_address_is_in_a_lock_file(path: Path) -> None:
     assert not re.search(r"https?:|--(extra-)?index-url|--find-links|file:|@", path.read_text())
 
 
 def test_requirements_of_the_project_are_locked_within_their_ranges() -> None:
     extra = [words for words in EXTRAS["test"] if not words.startswith(OWN)]
-    for path, wanted in ((RUN, WANTED), (TEST, (*WANTED, *extra))):
+    for path, wanted in ((RUN, WANTED), (TEST, (*WANTED, *extra)), (DOCS, EXTRAS["docs"])):
         known = locked(path)
         for words in wanted:
             one = Requirement(words)

@@ -331,7 +331,7 @@ class LabHost(Host):
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
         return (
-            "page cache, dentries and inodes of the whole machine (all lab hosts share its kernel)"
+            "page cache, dentries and inodes of the entire machine (all lab hosts share its kernel)"
         )
 
 

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     "--budget",
     metavar="TIME",
     callback=seconds,
-    help="Time for the whole run, such as 2h: as many repeats as fit.",
+    help="Time for the complete run, such as 2h: as many repeats as fit.",
 )
 @click.option(
     "--aa/--no-aa",

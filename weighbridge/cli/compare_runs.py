@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING
 import click
 
 from weighbridge.cli.options import RUN_FOLDER, as_json, named, split
-from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID, UsageError
+from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
+    from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+    from weighbridge.results.analysis.across_runs.guard import Guarded
+    from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
     from weighbridge.results.analysis.comparison import Comparison
+
+
+def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """An option that names a file for a summary."""
+    return click.option(
+        name, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=f"Write {what}"
+    )
 
 
 @click.command("compare-runs")
@@ -58,6 +65,9 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
 )
+@_summary("--html", "a page: the answer, every test, maps of what changed, what differs.")
+@_summary("--markdown", "a summary for a page or a comment of CI.")
+@_summary("--junit", "each comparison as a test, in JUnit's XML: worse fails, open is skipped.")
 @as_json
 def command(
     a: Path,
@@ -68,6 +78,9 @@ def command(
     fail_on: str | None,
     leads: bool,
     out: Path | None,
+    html: Path | None,
+    markdown: Path | None,
+    junit: Path | None,
     as_json: bool,
 ) -> int:
     """Compare run B with run A: what changed, by how much, and how sure that is.
@@ -78,21 +91,28 @@ def command(
     driver ... Exits with 0; with --fail-on regression 1 if B is worse; 4 if nothing could be
     compared, or if a throughput or a p90 of A could not be judged in B.
     """
+    from weighbridge.common.extras import need
     from weighbridge.documents import ComparedRunsDocument
-    from weighbridge.results.analysis.across_runs.guard import guard, read_compared_run
+    from weighbridge.results.analysis.across_runs.compared_run import read_compared_run
+    from weighbridge.results.analysis.across_runs.guard import guard
     from weighbridge.results.analysis.across_runs.runs_comparison import (
         check_history,
         compare_runs,
         lost,
         match,
     )
+    from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary, runs_verdict
+    from weighbridge.results.charts.pictures import DRAWING
+    from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.results_output import print_document
     from weighbridge.screen.comparison_outcome import print_comparison
     from weighbridge.screen.terminal import console, print_line
 
+    if html is not None:
+        need(DRAWING)
     before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
     if leads:
-        if layouts or history or fail_on:
+        if layouts or history or fail_on or html or markdown or junit:
             raise UsageError("--leads goes with --despite and --out alone")
         return _show_leads(before, after, facts, out, as_json=as_json)
     pairs = match(before, after, list(split(layouts)))
@@ -108,11 +128,28 @@ def command(
     gone = lost(before, after, pairs)
     for text in gone:
         print_line(screen, f"comparable in A and not in B: {text}", "yellow")
-    code = _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, screen=screen)
+    verdict = runs_verdict(comparison, before, len(earlier), fail_on_regression=fail_on is not None)
+    if verdict.answer:
+        print_line(screen, verdict.answer, "bold")
+    for text in verdict.details:
+        print_line(screen, f"  {text}")
+    summary = RunsSummary(
+        a=before,
+        b=after,
+        guarded=guarded,
+        comparison=comparison,
+        lost=gone,
+        verdict=verdict,
+        earlier=len(earlier),
+    )
+    for file, content in _summaries(summary, html, markdown, junit):
+        make_folder(file.parent)
+        write_atomically(file, content)
+        print_line(screen, str(file))
     if as_json:
         print_document(
             ComparedRunsDocument(
-                exit_code=code,
+                exit_code=verdict.exit_code,
                 a=before.manifest.run_id,
                 b=after.manifest.run_id,
                 guarded=guarded,
@@ -120,7 +157,7 @@ def command(
                 lost=gone,
             )
         )
-    return code
+    return verdict.exit_code
 
 
 def _show_leads(
@@ -167,57 +204,21 @@ def _show_leads(
     return code
 
 
-def _exit_code(
-    comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on: bool, screen: Console
-) -> int:
-    """0; 1 for a regression that was asked about; 4 if it could not have been found."""
-    from weighbridge.results.analysis.across_runs.runs_comparison import (
-        RUNS,
-        claims,
-        regressions,
-        unjudged,
-    )
-    from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
-    from weighbridge.screen.terminal import print_line
+def _summaries(
+    summary: RunsSummary, html: Path | None, markdown: Path | None, junit: Path | None
+) -> Iterator[tuple[Path, str]]:
+    """The files that were asked for, with their content."""
+    from weighbridge.results.charts.change_map import change_maps
+    from weighbridge.results.export.junit import junit_xml
+    from weighbridge.results.export.runs_markdown import runs_markdown
+    from weighbridge.results.report.runs_page import runs_page
 
-    def say(text: str) -> None:
-        print_line(screen, text, "bold")
-
-    if all(effect.ratio is None for effect in comparison.effects):
-        say("Nothing could be compared.")
-        return EXIT_INVALID
-    if not fail_on:
-        return EXIT_FINE
-    if earlier + 1 < RUNS:
-        say(
-            f"Whether B is worse cannot be judged: it takes {RUNS} runs of the same thing, A among "
-            "them, to know how far such runs differ."
-        )
-        times = "once" if earlier + 2 == RUNS else "twice"
-        again = f": {shlex.join(a.manifest.command)}" if a.manifest.command else "."
-        print_line(screen, f"  Measure the same as A {times} more{again}")
-        print_line(screen, "  Then name these runs: --history RUN --history RUN")
-        return EXIT_INVALID
-    worse = regressions(comparison)
-    if worse:
-        say(f"B is worse than A: {len(worse)} of {len(comparison.effects)} comparisons.")
-        for effect in worse:
-            print_line(screen, f"  {effect.text}")
-        return EXIT_DIFFERENCE
-    if not claims(comparison):
-        say(
-            f"No comparison has {REPEATS_FOR_A_CLAIM} repeats on each side and no doubt: a "
-            "regression could not have been found."
-        )
-        return EXIT_INVALID
-    left = unjudged(a, comparison)
-    if left:
-        many = f"{len(left)} comparison{'s' * (len(left) > 1)} that A has results for"
-        say(f"Provisional or not comparable: {many}. B may be worse.")
-        for effect in left:
-            print_line(screen, f"  {effect.text}")
-        return EXIT_INVALID
-    return EXIT_FINE
+    if html is not None:
+        yield html, runs_page(summary, change_maps(summary.comparison))
+    if markdown is not None:
+        yield markdown, runs_markdown(summary)
+    if junit is not None:
+        yield junit, junit_xml(summary)
 
 
 def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:

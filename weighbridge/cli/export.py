@@ -47,7 +47,7 @@ class _Export(click.Command):
     "tables",
     metavar="TABLE",
     multiple=True,
-    help="summary, steps, seconds, effects; of a tuning also ledger, trials; may be repeated "
+    help="summary, steps, seconds, effects; of a tuning also `ledger`, `trials`; may be repeated "
     "(default: summary; for json all).",
 )
 @click.option(
@@ -78,7 +78,7 @@ def command(
 
     Tables: summary has a line for each layout, kind of request and worker count; steps one for
     each repeat; seconds the time series; effects the differences from the first layout, with the
-    tests behind them. For a tuning, ledger has a line for each setting and objective, and trials
+    tests behind them. For a tuning, `ledger` has a line for each setting and objective, `trials`
     one for each trial. What the run's folder lacks is printed.
     """
     from weighbridge.results.export.export import export, produce, single

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import DriverError
-from weighbridge.common.record import Record
+from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, OpenedDriver
 from weighbridge.drivers.protocol import Ring, RingDisk
+from weighbridge.gateways.gateway import Say
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.hardware import Hardware
 
 LAYER_MARKS: Final[Mapping[str, str]] = {"gateway": "g", "object-server": "o"}
 """Ends a bucket's prefix for layers that must not find each other's objects."""
 
-DriverSettings = Mapping[str, Record]
+DriverSettings = Mapping[str, object]
 """Drivers' own settings, by the drivers' names."""
 NO_SETTINGS: Final[DriverSettings] = MappingProxyType({})
 
@@ -32,21 +33,46 @@ def prefix_of(prefix: str, one: Pass) -> str:
 
 def settings_of(
     drivers: Iterable[str], given: Mapping[str, object], *, lab: bool
-) -> dict[str, Record]:
-    """The settings of drivers by name, from the command's options. Raises UsageError.
+) -> dict[str, object]:
+    """The settings of drivers by name, from the command's options. Raises UsageError, also for an
+    option of another driver.
 
     `lab`: they will run on lab hosts, which have their own versions of some of this machine's
     folders.
     """
+    drivers = tuple(dict.fromkeys(drivers))
+    for name, kind in KINDS.items():
+        for option in kind.options if name not in drivers else ():
+            if given.get(option.name or "") not in {None, option.default}:
+                raise UsageError(
+                    f"{option.opts[0]} is for the driver {name}, which this run does not use: it "
+                    f"uses {', '.join(drivers)}"
+                )
     hidden: tuple[str, ...] = ()
     if lab:
         from weighbridge.topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - only for lab hosts
 
         hidden = tuple(OWN_FOLDERS)
-    made = {
-        name: KINDS.get_or_refuse(name).settings(given, hidden) for name in dict.fromkeys(drivers)
-    }
+    made = {name: KINDS.get_or_refuse(name).settings(given, hidden) for name in drivers}
     return {name: settings for name, settings in made.items() if settings is not None}
+
+
+def joining(settings: DriverSettings) -> int:
+    """How many clients join a run with these settings."""
+    return sum(KINDS.get_or_refuse(name).joining(one) for name, one in settings.items())
+
+
+@contextmanager
+def for_run(settings: DriverSettings, hardware: Hardware, say: Say) -> Iterator[DriverSettings]:
+    """Drivers' settings with what they need for as long as a run.
+
+    Raises as `DriverKind.for_run`.
+    """
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(KINDS.get_or_refuse(name).for_run(one, hardware.clients, say))
+            for name, one in settings.items()
+        }
 
 
 @contextmanager
@@ -79,6 +105,7 @@ def opened(
         target=target,
         ring=ring,
         cluster=_cluster(deployment) if one.api in ("rados", "rbd", "cephfs") else None,
+        alone=alone,
     )
     with KINDS.get_or_refuse(one.driver).opened(site) as ready:
         yield ready

@@ -354,7 +354,7 @@ class OutageMaker:
             now = time.monotonic()
             if now - said > SAY_S:
                 said = now
-                self._say(f"waiting until the store is whole: {words}")
+                self._say(f"waiting until the store is complete: {words}")
             if now - began > WHOLE_WITHIN_S:
                 what = f"left the store incomplete for {WHOLE_WITHIN_S:g} s: {words}"
                 self.left = self._daemons[0].failed(what)

@@ -109,7 +109,7 @@ class ObjectStoreUser(User):
         # The key is sent as it is. Locust's page and its master may name any host.
         if url not in {*cls.auth_urls, os.environ.get("ST_AUTH")}:
             raise UsageError(
-                f"{cls.__name__}: Swift's key is sent only where this process was told to at its "
+                f"{cls.__name__}: Swift's key is sent only where this process was asked to at its "
                 "start",
                 advice="Set $ST_AUTH to the auth URL, or give it as `-H` or as the class's `host`.",
             )

@@ -9,14 +9,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
-from weighbridge.results.analysis.across_runs.runs_comparison import RUNS
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+from weighbridge.results.analysis.across_runs.guard import Guarded
+from weighbridge.results.analysis.across_runs.runs_summary import drift_words
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
+from weighbridge.results.analysis.sentence import verdict_words
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
-from weighbridge.screen.outcome import noise_words, verdict_words
+from weighbridge.screen.outcome import noise_words
 from weighbridge.screen.terminal import new_table, print_line
 
 _STYLES: Final = {
@@ -64,18 +66,7 @@ def print_comparison(
     for line in dict.fromkeys((*verdict_words(comparison), *noise_words(comparison.noise))):
         print_line(console, line, "dim")
     print_line(console, "Values are geometric means of the repeats.", "dim")
-    print_line(console, _drift_words(earlier), "dim")
-
-
-def _drift_words(earlier: int) -> str:
-    """What it means that the runs were not interleaved."""
-    words = (
-        "The runs were not interleaved: what changed on the machine between them is part of every "
-        "difference"
-    )
-    if earlier + 1 < RUNS:
-        return f"{words}; two earlier runs of A (--history) are needed to tell how much."
-    return f"{words}; intervals include it, from A and {earlier} earlier runs of the same thing."
+    print_line(console, drift_words(earlier), "dim")
 
 
 def _differences(guarded: Guarded) -> Table:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
+from weighbridge.results.analysis.comparison import NoiseFloor
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
+from weighbridge.results.analysis.sentence import verdict_words
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
@@ -64,6 +64,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_line(console, derived.answer, "bold")
     if rows:
         _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
+        console.print()
     for reason in derived.reasons:
         print_line(console, f"{reason.mark}  {reason.text}", "yellow")
     for finding in derived.findings:
@@ -106,19 +107,6 @@ def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
     return tuple(floor.words for floor in floors)
 
 
-def verdict_words(comparison: Comparison) -> tuple[str, ...]:
-    """How many cells have which verdict, and whether an A/A control is missing."""
-    found = Counter(effect.verdict for effect in comparison.effects if effect.workers is not None)
-    if not found:
-        return ()
-    counts = ", ".join(f"{found[one]} {one}" for one in get_args(Verdict) if found[one])
-    baseline = f" compared with {comparison.baseline}" if len(comparison.subjects) > 1 else ""
-    words = f"Of {found.total()} cells{baseline}: {counts}."
-    if comparison.noise or comparison.unused or not (found["better"] or found["worse"]):
-        return (words,)
-    return (words, "The noise floor of this machine was not measured: compare --aa.")
-
-
 def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
     """The finding's sentence, with letters in place of the reasons, which are printed above."""
     marked = ", ".join(
@@ -144,7 +132,7 @@ def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> No
         for spread in (True, False):
             table = drawing.table(rows, several=several, spread=spread)
             if _fits(table, console):
-                console.print(table)
+                _print(table, console)
                 return
     if several and console.width < BOTH:
         for driver in dict.fromkeys(row.driver for row in rows):
@@ -179,9 +167,14 @@ def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> N
         writes = [row for row in rows if row.power is not None]
         parts.append(drawing.table(writes, several=several, only=apart))
     for table in parts:
-        console.print(table)
+        _print(table, console)
     if any(row.resources for row in rows):
-        console.print(drawing.table(rows, several=several, only=_USES))
+        _print(drawing.table(rows, several=several, only=_USES), console)
+
+
+def _print(table: Table, console: Console) -> None:
+    """The table, which has no edges of its own, below an empty line."""
+    console.print("", table, sep="\n")
 
 
 def _fits(table: Table, console: Console) -> bool:
@@ -226,9 +219,9 @@ class _RowTable:
         several_apis = len({row.api for row in rows}) > 1
         marked = self.rates[0] in titles and any(marks(row, self.reasons) for row in rows)
         apis, drivers = ["api"] * several_apis, ["driver"] * several
-        table = new_table()
+        table = new_table(show_edge=False, pad_edge=False)
         for title in ("workload", *apis, *drivers, "layout"):
-            table.add_column(title)
+            table.add_column(title, overflow="fold")
         for title in ("workers", *titles):
             table.add_column(title, justify="left" if title in _WORDS else "right", no_wrap=True)
         if marked:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import textwrap
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -15,6 +17,10 @@ from weighbridge.common.escaping import escape_controls
 
 WIDTH_ELSEWHERE = 120
 """Characters in a line where there is no terminal (a pipe, a log) and $COLUMNS is not set."""
+
+
+_BEGIN: Final = re.compile(r" *(?:• |[a-z]  )?")
+"""What a line begins with before its text: spaces, and the mark of a list or of a doubt."""
 
 
 class InertConsole(Console):
@@ -41,8 +47,29 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_line(console: Console, text: str, style: str = "") -> None:
-    """Print a text as it is: no markup, no highlighting, wrapped by the terminal alone."""
-    console.print(text, style=style or None, markup=False, highlight=False, soft_wrap=True)
+    """Print a text as it is: no markup, no highlighting. On a terminal, lines that are too long are
+    broken between words and go on below where their text begins; elsewhere they stay whole.
+    """
+    shown = _wrapped(text, console.width) if console.is_terminal else text
+    console.print(shown, style=style or None, markup=False, highlight=False, soft_wrap=True)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """The text with its lines broken between words; words, such as paths, stay whole."""
+    lines = []
+    for line in text.split("\n"):
+        begin = _BEGIN.match(line)
+        indent = min(begin.end() if begin is not None else 0, width // 4)
+        lines += textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+            drop_whitespace=True,
+        ) or [line]
+    return "\n".join(lines)
 
 
 def new_table(*columns: str, right: Collection[str] = (), **options: Any) -> Table:

@@ -11,7 +11,7 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.across_runs.guard import ComparedRun
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.findings import Lead, find, lead, overall
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.bottleneck import NOTHING_SEEN

@@ -25,8 +25,8 @@ from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
-    ComparedRun,
     Guarded,
     guard,
     planned_differences,
@@ -131,7 +131,7 @@ def check_history(
             raise UsageError(
                 f"{name} is not an earlier run of the same thing as A: {error}", advice=error.advice
             ) from error
-        apart = graves(one.doubt for one in _hosts(a, run, "earlier", same))
+        apart = graves(one.doubt for one in hosts_apart(a, run, same, "earlier"))
         if apart:
             raise UsageError(
                 f"{name} is not an earlier run of the same thing as A: its hosts differ: "
@@ -160,7 +160,7 @@ def compare_runs(
     known = _figures(a, history, [one for one, _ in pairs])
     found = [
         _across(one, known.get(_place(one), ()))
-        for one in contrasts(rows, sides, _hosts(a, b, "B", pairs))
+        for one in contrasts(rows, sides, hosts_apart(a, b, pairs))
     ]
     judged, tests = judge(found, a.plan.suite.bounds, noise)
     return Comparison(
@@ -179,8 +179,8 @@ def _rows(run: ComparedRun, side: str) -> Iterator[Row]:
             yield row.model_copy(update={"layout": labelled(row.layout, side)})
 
 
-def _hosts(
-    a: ComparedRun, other: ComparedRun, side: str, pairs: Sequence[tuple[str, str]]
+def hosts_apart(
+    a: ComparedRun, other: ComparedRun, pairs: Sequence[tuple[str, str]], side: str = "B"
 ) -> tuple[PairDoubt, ...]:
     """Doubts about pairs of layouts because their hosts differ."""
     sides = [(labelled(one, "A"), labelled(another, side)) for one, another in pairs]

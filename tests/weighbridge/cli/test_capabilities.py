@@ -82,7 +82,7 @@ def test_the_table_has_marks_and_the_reasons_of_what_is_wrong(
     done = ran(tmp_path, "--only", "ranges,s3-delete", "--api", "s3")
     assert done.return_value == 0
     assert "DELETE" in done.output
-    assert "! s3-range-single: memory: 200: ignored: the whole object came" in done.output
+    assert "! s3-range-single: memory: 200: ignored: the complete object came" in done.output
 
 
 def test_a_store_that_dies_is_named_and_the_command_ends_with_3(

@@ -16,6 +16,7 @@ from weighbridge.documents import (
     DeadDaemon,
     DoctorDocument,
     DurabilityDocument,
+    HistoryDocument,
     ImagesDocument,
     LabImage,
     LeadsDocument,
@@ -29,6 +30,7 @@ from weighbridge.documents import (
 )
 from weighbridge.file_lists import HardwareDocument, SuitesDocument
 from weighbridge.plan_outline import OutlinedLayout, OutlinedWorkload, PlanOutline
+from weighbridge.results.analysis.history.history import History
 from weighbridge.run_document import RunDocument
 from weighbridge.run_list import ListedRun, RunsDocument
 from weighbridge.topologies.parameters import field_texts
@@ -40,6 +42,7 @@ DOCUMENTS: tuple[type[JsonDocument], ...] = (
     PlanOutline,
     ComparedRunsDocument,
     LeadsDocument,
+    HistoryDocument,
     DurabilityDocument,
     RunsDocument,
     SuitesDocument,
@@ -60,6 +63,7 @@ PARTS = (
     ReachedEndpoint,
     DeadDaemon,
     LabImage,
+    History,
 )
 
 

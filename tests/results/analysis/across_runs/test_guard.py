@@ -9,13 +9,9 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
-from weighbridge.results.analysis.across_runs.guard import (
-    GUARD_FACTS,
-    ComparedRun,
-    differences_csv,
-    guard,
-    read_compared_run,
-)
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, read_compared_run
+from weighbridge.results.analysis.across_runs.guard import differences_csv, guard
+from weighbridge.results.analysis.across_runs.guard_facts import GUARD_FACTS
 from weighbridge.results.analysis.across_runs.runs_comparison import match
 from weighbridge.results.record.manifest import Sheet
 

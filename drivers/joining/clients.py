@@ -1,0 +1,187 @@
+"""A client that has joined, as a driver sees it: a host that runs worker processes alone."""
+
+from __future__ import annotations
+
+import io
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Final, Self
+
+from pydantic import SecretStr
+
+from weighbridge.common.host import Command
+from weighbridge.drivers.joining.messages import FromRun, Greeting, Kill, Start, Stop
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+GONE: Final = 255
+"""Exit status of a program whose client is gone, as ssh(1) has it."""
+
+
+class JoinedClient:
+    """One client. `send` sends it a message, from any thread; it joined at `address`."""
+
+    def __init__(self, greeting: Greeting, send: Callable[[FromRun], None], address: str) -> None:
+        self.name = greeting.name
+        self.greeting = greeting
+        self._send = send
+        self._address = address
+        self._programs: list[JoinedProgram] = []
+        self._up = True
+
+    def module(self, name: str, *arguments: str) -> Command:
+        """A module of this suite; `spawn` runs but one."""
+        return Command((name, *arguments))
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        stderr: Path,
+        env: Mapping[str, str] | None = None,
+    ) -> JoinedProgram:
+        """Start a worker process of Locust's, whose arguments end with address, port and number.
+
+        It starts with its first line, and the end of its log is in `stderr` when it has ended.
+        """
+        address, port, number = argv[-3:]
+        # The way here may be through a port of another machine: it knows the way that it came.
+        there = None if address == self._address else address
+        program = JoinedProgram(
+            len(self._programs), (there, int(port), int(number)), stderr, self._send
+        )
+        self._programs.append(program)
+        if not self._up:
+            program.ended(GONE, "")
+        return program
+
+    def is_up(self) -> bool:
+        """Whether it is there."""
+        return self._up
+
+    def ended(self, program: int, code: int, tail: str) -> None:
+        """It says that one of its programs has ended."""
+        if program < len(self._programs):
+            self._programs[program].ended(code, tail)
+
+    def lose(self) -> None:
+        """It is gone, with all its programs."""
+        self._up = False
+        for one in self._programs:
+            one.ended(GONE, "")
+
+
+class JoinedProgram:
+    """A worker process on a client that has joined: a PipedProcess."""
+
+    def __init__(
+        self,
+        number: int,
+        master: tuple[str | None, int, int],
+        log: Path,
+        send: Callable[[FromRun], None],
+    ) -> None:
+        self._number = number
+        self._master = master
+        self._log = log
+        self._send = send
+        self._over = threading.Event()
+        self._ending = threading.Lock()
+        self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = io.BufferedWriter(_FirstLine(self._start, self._stop))
+        self.stdout: IO[bytes] | None = None
+        log.touch()
+
+    def poll(self) -> int | None:
+        """See PipedProcess."""
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """See PipedProcess."""
+        if not self._over.wait(timeout) or self.returncode is None:
+            raise subprocess.TimeoutExpired("a worker process", timeout or 0.0)
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        """KILL kills it, all others ask it to end."""
+        if sig == signal.SIGKILL:
+            self.kill()
+        else:
+            self._stop()
+
+    def kill(self) -> None:
+        """See PipedProcess."""
+        self._send(Kill(program=self._number))
+
+    def ended(self, code: int, tail: str) -> None:
+        """It has ended."""
+        with self._ending:
+            if self.returncode is not None:
+                return
+            if tail:
+                self._log.write_text(tail)
+            self.returncode = code
+        self._over.set()
+
+    def _start(self, line: bytes) -> None:
+        address, port, number = self._master
+        self._send(
+            Start(
+                program=self._number,
+                address=address,
+                port=port,
+                number=number,
+                line=SecretStr(line.decode()),
+            )
+        )
+
+    def _stop(self) -> None:
+        self._send(Stop(program=self._number))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """See PipedProcess."""
+        if self.stdin is not None:
+            self.stdin.close()
+        self.wait()
+
+
+class _FirstLine(io.RawIOBase):
+    """A stdin that takes one line; closing it ends the program."""
+
+    def __init__(self, start: Callable[[bytes], None], stop: Callable[[], None]) -> None:
+        super().__init__()
+        self._start = start
+        self._stop = stop
+        self._data = b""
+        self._started = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        added = bytes(data)
+        self._data += added
+        line, end, _ = self._data.partition(b"\n")
+        if end and not self._started:
+            self._started = True
+            self._data = b""
+            self._start(line)
+        return len(added)
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._stop()

@@ -1,0 +1,1 @@
+"""Many runs over time: which of them are comparable, and where their figures changed."""

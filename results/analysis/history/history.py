@@ -1,0 +1,309 @@
+"""The history of many runs: the series of their figures, and the changes in them, in sentences.
+
+A change is told if Otava finds it among comparable figures and it is larger than the practical
+threshold. It is provisional if most of the figures of one of its sides are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+from weighbridge.results.analysis.across_runs.guard import (
+    Difference,
+    refuse_unknown,
+    settings_apart,
+)
+from weighbridge.results.analysis.contrast import ALWAYS
+from weighbridge.results.analysis.history.change_points import (
+    RULE,
+    ChangePoint,
+    change_points,
+)
+from weighbridge.results.analysis.history.run_series import (
+    HistoryPoint,
+    HistoryRun,
+    RunSeries,
+    SeriesBreak,
+    begun,
+    label_of,
+    series_of,
+)
+from weighbridge.results.analysis.kinds import Kind
+from weighbridge.results.doubt import Doubt, doubt_brief
+from weighbridge.results.figures import counted, listed, show_figure, show_p
+from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.percent import show_percent
+from weighbridge.suites import Api, DriverName, Operation
+
+MOST_WORDS: Final = 3
+"""So many differences are named one by one."""
+_PASSING: Final = ("begun at", "suite", "repeats", "layouts", "workloads")
+"""What differs between runs and changes none of their figures."""
+
+
+class RunChange(Record):
+    """A change of one metric of one cell, from one run on."""
+
+    layout: str
+    release: str
+    suite: str
+    workload: str
+    operation: Operation
+    api: Api
+    driver: DriverName
+    about: str
+    """Name of the requests: `64 kB reads`."""
+    workers: int
+    metric: MetricKey
+    group: int
+    """Of its series."""
+    run: str
+    """The first run after the change."""
+    begun: datetime
+    previous: str
+    """The run before it in the series."""
+    before: PositiveFloat
+    """Mean of the figures before it, since the change before that, in the metric's unit."""
+    after: PositiveFloat
+    runs_before: PositiveInt
+    runs_after: PositiveInt
+    p: NonNegativeFloat
+    """Of Student's t-test of the two sides; not corrected for the number of series."""
+    direction: Literal["better", "worse"]
+    doubts: tuple[Doubt, ...] = ()
+    """Doubts about most of the figures of a side; with any it is provisional."""
+
+    @property
+    def label(self) -> str:
+        """The layout with its release."""
+        return label_of(self.layout, self.release)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of requests."""
+        return self.workload, self.operation, self.api, self.driver
+
+    @property
+    def ratio(self) -> float:
+        """The figures after it relative to those before."""
+        return self.after / self.before
+
+    @property
+    def standing(self) -> str:
+        """`better`, `worse`, or `provisional: few repeats`."""
+        return doubt_brief(self.doubts) or self.direction
+
+    @property
+    def text(self) -> str:
+        """The change in one sentence."""
+        metric = METRICS[self.metric]
+        figures = f"{show_figure(self.before)} to {show_figure(self.after)} {metric.unit}"
+        doubted = f"; {doubt_brief(self.doubts)}" if self.doubts else ""
+        return (
+            f"{metric.name} of {self.about} at {counted(self.workers, 'worker')} on {self.label}: "
+            f"{show_percent(self.ratio)} ({figures}) from {self.run} on; {self.runs_before} runs "
+            f"before, {self.runs_after} since; p {show_p(self.p)}{doubted}"
+        )
+
+
+class LayoutChange(Record):
+    """All changes of a layout that begin with the same run."""
+
+    label: str
+    run: str
+    begun: datetime
+    changes: tuple[RunChange, ...]
+    differs: tuple[Difference, ...]
+    """What else differs between that run and the one before it: versions and settings; `a` is
+    before.
+    """
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether one of them is not provisional."""
+        return any(not one.doubts for one in self.changes)
+
+    @property
+    def differs_words(self) -> str:
+        """What else differs, in words; empty if nothing that is known does."""
+        return _words(self.differs)
+
+    @property
+    def brief(self) -> str:
+        """What changed most, in a few words."""
+        most = max(self._told, key=lambda one: abs(one.ratio - 1))
+        what = f"{METRICS[most.metric].name} of {most.about} on {self.label}"
+        return f"{what} {show_percent(most.ratio)} from {self.begun:%Y-%m-%d} on"
+
+    @property
+    def text(self) -> str:
+        """What changed, in a sentence; the changes one by one are in the table."""
+        by_metric: dict[MetricKey, list[RunChange]] = {}
+        for one in self._told:
+            by_metric.setdefault(one.metric, []).append(one)
+        words = "; ".join(_in_cells(metric, mine) for metric, mine in by_metric.items())
+        word = "" if self.is_sure else "provisional: "
+        return f"{self.label} from {self.run} on ({self.begun:%Y-%m-%d}): {word}{words}"
+
+    @property
+    def _told(self) -> tuple[RunChange, ...]:
+        """Those that are not provisional, if there are any."""
+        return tuple(one for one in self.changes if not one.doubts) or self.changes
+
+
+class History(Record):
+    """Runs over time, with all their series and changes."""
+
+    runs: tuple[HistoryRun, ...]
+    """The oldest first."""
+    series: tuple[RunSeries, ...]
+    changes: tuple[LayoutChange, ...]
+    """By time."""
+    breaks: tuple[SeriesBreak, ...]
+    """Where runs of the same layout are no longer comparable with those before."""
+    searched: int
+    """How many series were searched for changes: cells of throughput and p90."""
+
+    @property
+    def headline(self) -> str:
+        """The answer in one line."""
+        among = f"{counted(self.searched, 'cell')} of {counted(len(self.runs), 'run')}"
+        sure = [one for one in self.changes if one.is_sure]
+        if sure:
+            return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].brief}."
+        if not any(len(one.searched) >= RULE.runs for one in self.series):
+            return f"No change can be found yet: it takes {RULE.runs} comparable runs."
+        doubted = f"; {len(self.changes)} provisional" if self.changes else ""
+        return f"No change in {among}{doubted}."
+
+
+def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> History:
+    """The history of runs, in any order.
+
+    `despite` names guard facts in which comparable runs may differ, or `all`. Raises UsageError for
+    unknown names, InvalidMeasurement for a run that does not say when it began, and ImportError
+    without the extra.
+    """
+    refuse_unknown(despite)
+    by_time = sorted(runs, key=lambda run: (begun(run), run.manifest.run_id))
+    series, breaks = series_of(by_time, despite)
+    found = [change for one in series if one.metric in ALWAYS for change in _changes(one)]
+    of_run = {run.manifest.run_id: run for run in by_time}
+    return History(
+        runs=tuple(
+            HistoryRun(
+                run=run.manifest.run_id,
+                begun=begun(run),
+                suite=run.plan.suite.name,
+                state=run.manifest.state,
+            )
+            for run in by_time
+        ),
+        series=series,
+        changes=tuple(_by_layout(found, of_run)),
+        breaks=breaks,
+        searched=sum(one.metric in ALWAYS and len(one.searched) > 0 for one in series),
+    )
+
+
+def _changes(series: RunSeries) -> Iterable[RunChange]:
+    points = series.searched
+    values = [one.figure.value or 0.0 for one in points]
+    for found in change_points(values, series.least):
+        yield _change(series, points, found)
+
+
+def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoint) -> RunChange:
+    first, previous = points[found.at], points[found.at - 1]
+    sides = (
+        points[found.at - found.runs_before : found.at],
+        points[found.at : found.at + found.runs_after],
+    )
+    gained = METRICS[series.metric].better_at(found.after / found.before)
+    return RunChange(
+        **series.model_dump(include=set(RunChange.model_fields) & set(RunSeries.model_fields)),
+        run=first.run,
+        begun=first.begun,
+        previous=previous.run,
+        before=found.before,
+        after=found.after,
+        runs_before=found.runs_before,
+        runs_after=found.runs_after,
+        p=found.p,
+        direction="better" if gained else "worse",
+        doubts=tuple(dict.fromkeys(doubt for side in sides for doubt in _most(side))),
+    )
+
+
+def _most(points: Sequence[HistoryPoint]) -> tuple[Doubt, ...]:
+    """The doubts about figures most of which are provisional; one of each kind."""
+    doubted = [one for one in points if one.doubts]
+    if 2 * len(doubted) <= len(points):
+        return ()
+    return tuple({doubt.what: doubt for one in doubted for doubt in one.doubts}.values())
+
+
+def _by_layout(
+    found: Sequence[RunChange], of_run: Mapping[str, ComparedRun]
+) -> Iterable[LayoutChange]:
+    """The changes of each layout that begin with the same run, by time."""
+    places: dict[tuple[datetime, str, str, str], list[RunChange]] = {}
+    for one in found:
+        places.setdefault((one.begun, one.run, one.label, one.layout), []).append(one)
+    for (moment, run, label, layout), mine in sorted(places.items()):
+        before, after = of_run[mine[0].previous], of_run[run]
+        differs = settings_apart(before, after, [(layout, layout)])
+        yield LayoutChange(
+            label=label,
+            run=run,
+            begun=moment,
+            changes=tuple(mine),
+            differs=tuple(one for one in differs if one.fact not in _PASSING),
+        )
+
+
+def _in_cells(metric: MetricKey, changes: Sequence[RunChange]) -> str:
+    """Such as `throughput +10 % in 4 cells (+8 % to +12 %), better`."""
+    ratios = sorted(one.ratio for one in changes)
+    low, middle, high = (show_percent(ratios[at]) for at in (0, len(ratios) // 2, -1))
+    ends = f" ({low} to {high})" if low != high else ""
+    ways = " and ".join(sorted({one.direction for one in changes}))
+    return f"{METRICS[metric].name} {middle} in {counted(len(changes), 'cell')}{ends}, {ways}"
+
+
+def _words(differs: Sequence[Difference]) -> str:
+    shown = [
+        f"{one.fact}{f' {one.of}' if one.of else ''}: {one.a} before, {one.b} now"
+        for one in differs[:MOST_WORDS]
+    ]
+    more = len(differs) - len(shown)
+    return "; ".join([*shown, *([f"{more} more"] if more else [])])
+
+
+def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
+    """From when on runs are not compared with those before, and why: a sentence for each run and
+    reason.
+    """
+    found: dict[tuple[str, str, str], list[SeriesBreak]] = {}
+    for one in breaks:
+        why = _words(one.differs) or one.hosts or "they differ"
+        found.setdefault((one.run, one.suite, why), []).append(one)
+    return tuple(
+        f"{listed(_labels(mine))}, {listed(_workloads(mine))} of {suite}: runs from {run} on are "
+        f"not compared with those before: {why}"
+        for (run, suite, why), mine in found.items()
+    )
+
+
+def _labels(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(label_of(one.layout, one.release) for one in breaks))
+
+
+def _workloads(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.workload for one in breaks))

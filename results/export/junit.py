@@ -1,0 +1,77 @@
+"""JUnit's XML of a comparison of two runs, which CI systems show as tests.
+
+A test is one compared figure: it fails if B is worse, and is skipped if that could not be judged.
+One more test is the command itself, in error where it ends with 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from weighbridge.common.errors import EXIT_INVALID
+from weighbridge.common.escaping import escape_controls
+from weighbridge.results.analysis.across_runs.runs_comparison import OPEN
+from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.figures import counted
+from weighbridge.results.metrics import METRICS
+
+SUITE: Final = "weighbridge compare-runs"
+
+
+def junit_xml(summary: RunsSummary) -> str:
+    """The XML."""
+    effects = summary.comparison.effects
+    worse = [one for one in effects if one.verdict == "worse"]
+    skipped = [one for one in effects if one.verdict in OPEN]
+    invalid = summary.verdict.exit_code == EXIT_INVALID
+    counts = {
+        "tests": len(effects) + 1,
+        "failures": len(worse),
+        "errors": int(invalid),
+        "skipped": len(skipped),
+    }
+    root = _element("testsuites", {"name": SUITE, **counts})
+    suite = _element("testsuite", {"name": SUITE, "time": 0, **counts}, root)
+    properties = _element("properties", {}, suite)
+    facts = {
+        "a": summary.a.manifest.run_id,
+        "b": summary.b.manifest.run_id,
+        "earlier runs": summary.earlier,
+        "exit code": summary.verdict.exit_code,
+    }
+    for name, value in facts.items():
+        _element("property", {"name": name, "value": value}, properties)
+    for one in effects:
+        _test(suite, one)
+    itself = _element("testcase", {"classname": SUITE, "name": "verdict", "time": 0}, suite)
+    if invalid:
+        error = _element("error", {"type": "not judged", "message": summary.verdict.answer}, itself)
+        error.text = escape_controls("\n".join((*summary.verdict.details, *summary.lost)))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _test(suite: ET.Element, one: Effect) -> None:
+    at = "all workers" if one.workers is None else counted(one.workers, "worker")
+    named = {
+        "classname": f"{one.subject} vs {one.baseline}",
+        "name": f"{METRICS[one.metric].name} of {one.about} at {at}",
+        "time": 0,
+    }
+    test = _element("testcase", named, suite)
+    if one.verdict == "worse":
+        failure = _element("failure", {"type": one.verdict, "message": one.text}, test)
+        failure.text = escape_controls(one.text)
+    elif one.verdict in OPEN:
+        _element("skipped", {"message": one.text or one.verdict}, test)
+
+
+def _element(
+    name: str, facts: Mapping[str, object], parent: ET.Element | None = None
+) -> ET.Element:
+    """An element, whose texts have no characters that XML lacks."""
+    texts = {key: escape_controls(str(value)) for key, value in facts.items()}
+    return ET.Element(name, texts) if parent is None else ET.SubElement(parent, name, texts)

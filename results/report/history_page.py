@@ -1,0 +1,88 @@
+"""The page of a history: what changed, every series over time, and what is not compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weighbridge.results.analysis.history.change_points import RULE
+from weighbridge.results.analysis.history.history import History, RunChange, break_words
+from weighbridge.results.charts.panels import Figure
+from weighbridge.results.figures import show_figure, show_p
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.percent import show_percent
+from weighbridge.results.report.page import render
+
+CHANGE_HEAD: Final = (
+    *("From", "Run", "Layout", "Requests", "Workers", "Metric", "Before", "After"),
+    *("Change", "Runs", "p", "Verdict"),
+)
+CHANGE_NUMBERS: Final = frozenset({"Workers", "Before", "After", "Change", "p"})
+"""Columns of changes that are sorted as numbers."""
+
+
+def history_page(
+    history: History,
+    figures: Sequence[Figure],
+    *,
+    version: str,
+    gone: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+) -> str:
+    """Render the page.
+
+    `gone` are runs that are kept although their folders are not there, `left_out` sentences about
+    what could not be read.
+    """
+    return render(
+        "history.html.j2",
+        figures,
+        figures[0].layouts if figures else (),
+        history=history,
+        version=version,
+        drawn=figures,
+        change_head=CHANGE_HEAD,
+        change_numbers=CHANGE_NUMBERS,
+        changes=[
+            (change_cells(one), _sorted_by(one), bool(one.doubts))
+            for each in history.changes
+            for one in each.changes
+        ],
+        breaks=break_words(history.breaks),
+        gone=gone,
+        left_out=left_out,
+        rule=RULE,
+    )
+
+
+def change_cells(one: RunChange) -> tuple[str, ...]:
+    """The cells of a change, below CHANGE_HEAD."""
+    metric = METRICS[one.metric]
+    return (
+        f"{one.begun:%Y-%m-%d}",
+        one.run,
+        one.label,
+        one.about,
+        str(one.workers),
+        metric.name,
+        f"{show_figure(one.before)} {metric.unit}",
+        f"{show_figure(one.after)} {metric.unit}",
+        show_percent(one.ratio),
+        f"{one.runs_before} and {one.runs_after}",
+        show_p(one.p),
+        one.standing,
+    )
+
+
+def _sorted_by(one: RunChange) -> tuple[str, ...]:
+    """What each of its cells is sorted by."""
+    numbers = {
+        "Before": one.before,
+        "After": one.after,
+        "Change": one.ratio,
+        "p": one.p,
+    }
+    return tuple(
+        f"{numbers[title]:.9g}" if title in numbers else cell
+        for title, cell in zip(CHANGE_HEAD, change_cells(one), strict=True)
+    )

@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from series_rows import made_run, scattered
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+from weighbridge.results.analysis.history.change_points import (
+    RULE,
+    change_points,
+)
+from weighbridge.results.analysis.history.history import History, break_words, history_of
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.record.attestation import Attested
+from weighbridge.suites import Bounds
+
+BUSY = Doubt(what="machine busy", grade="mild", words="other programs used 12 %")
+DIFFER = Doubt(what="hosts differ", grade="grave", words="one host was slower")
+
+
+def quiet(count: int, seed: int = 1, **more: object) -> list[ComparedRun]:
+    return [
+        made_run(day, {"rgw-beast": rate}, **more)  # type: ignore[arg-type]
+        for day, rate in enumerate(scattered(count, seed))
+    ]
+
+
+def stepped(count: int, at: int, ratio: float, seed: int = 1, **more: object) -> list[ComparedRun]:
+    rates = scattered(count, seed)
+    return [
+        made_run(day, {"rgw-beast": rate * (ratio if day >= at else 1.0)}, **more)  # type: ignore[arg-type]
+        for day, rate in enumerate(rates)
+    ]
+
+
+def told(history: History) -> list[tuple[str, str, str]]:
+    """Each change: the run from which on, its metric, and its standing."""
+    return [
+        (change.run, change.metric, change.standing)
+        for one in history.changes
+        for change in one.changes
+    ]
+
+
+def test_fifty_runs_with_one_planted_step_are_told_rightly() -> None:
+    rates = {"rgw-beast": scattered(50, 22), "swift": scattered(50, 23)}
+    runs = [
+        made_run(
+            day,
+            {
+                "rgw-beast": rates["rgw-beast"][day] * (0.9 if day >= 30 else 1.0),
+                "swift": rates["swift"][day] / 2,
+            },
+        )
+        for day in range(50)
+    ]
+    history = history_of(runs)
+    # The practical threshold of p90 is 10 %, which this step is not clearly beyond.
+    assert told(history) == [("day-030", "throughput", "worse")]
+    (change,) = history.changes
+    assert change.label == "rgw-beast@ceph-16"
+    (throughput,) = change.changes
+    assert throughput.previous == "day-029"
+    assert throughput.ratio == pytest.approx(0.9, abs=0.02)
+    assert (throughput.runs_before, throughput.runs_after) == (30, 20)
+    assert change.text == (
+        "rgw-beast@ceph-16 from day-030 on (2026-01-31): throughput −9 % in 1 cell, worse"
+    )
+    assert history.headline == (
+        "1 change in 4 cells of 50 runs; the last: throughput of 64 kB reads on rgw-beast@ceph-16 "
+        "−9 % from 2026-01-31 on."
+    )
+
+
+def test_fifty_quiet_runs_have_no_change() -> None:
+    history = history_of(quiet(50))
+    assert told(history) == []
+    assert history.headline == "No change in 2 cells of 50 runs."
+
+
+def test_runs_are_put_in_order_of_time() -> None:
+    runs = stepped(30, 15, 0.8)
+    assert told(history_of(runs[::-1])) == told(history_of(runs))
+    assert [one.run for one in history_of(runs[::-1]).runs][:2] == ["day-000", "day-001"]
+
+
+def test_an_improvement_is_told_as_one() -> None:
+    assert told(history_of(stepped(30, 20, 1.2))) == [
+        ("day-020", "throughput", "better"),
+        ("day-020", "p90", "better"),
+    ]
+
+
+def test_a_step_below_the_practical_threshold_is_not_told() -> None:
+    ratio = 0.97
+    assert 1 / ratio < Bounds().throughput_ratio
+    rates = [1000.0 + 0.01 * day for day in range(30)]
+    runs = [
+        made_run(day, {"rgw-beast": rate * (ratio if day >= 15 else 1.0)})
+        for day, rate in enumerate(rates)
+    ]
+    assert told(history_of(runs)) == []
+
+
+def test_one_odd_run_is_no_change() -> None:
+    rates = scattered(30, 4)
+    for odd in (3, 15, 29):
+        runs = [
+            made_run(day, {"rgw-beast": rate * (0.5 if day == odd else 1.0)})
+            for day, rate in enumerate(rates)
+        ]
+        assert told(history_of(runs)) == []
+
+
+def test_too_few_runs_are_said_to_be_too_few() -> None:
+    history = history_of(stepped(RULE.runs - 1, 4, 0.5))
+    assert history.changes == ()
+    assert history.headline == (
+        f"No change can be found yet: it takes {RULE.runs} comparable runs."
+    )
+
+
+def test_a_change_among_provisional_figures_is_provisional_with_their_doubt() -> None:
+    runs = stepped(30, 20, 0.8, doubts=[BUSY])
+    (change,) = history_of(runs).changes
+    assert not change.is_sure
+    assert {one.standing for one in change.changes} == {"provisional: machine busy"}
+    assert "provisional: throughput −20 %" in change.text
+    assert history_of(runs).headline == "No change in 2 cells of 30 runs; 1 provisional."
+
+
+def test_a_few_provisional_figures_leave_a_change_certain() -> None:
+    rates = scattered(30, 1)
+    runs = [
+        made_run(
+            day,
+            {"rgw-beast": rate * (0.8 if day >= 20 else 1.0)},
+            doubts=[BUSY] if day % 3 == 0 else [],
+        )
+        for day, rate in enumerate(rates)
+    ]
+    assert [one.is_sure for one in history_of(runs).changes] == [True]
+    standings = [one.standing for one in history_of(runs).series[0].points]
+    assert standings.count("provisional") == 10
+
+
+def test_too_few_repeats_make_a_figure_provisional() -> None:
+    (point,) = history_of(quiet(1, repeats=2)).series[0].points
+    assert (point.standing, point.doubts[0].what) == ("provisional", "few repeats")
+
+
+@pytest.mark.parametrize("spoil", [{"doubts": [DIFFER]}, {"valid": False}])
+def test_what_is_not_comparable_is_shown_and_not_searched(spoil: dict[str, object]) -> None:
+    rates = scattered(30, 1)
+    runs = [
+        made_run(
+            day,
+            {"rgw-beast": rate * (0.5 if day >= 20 else 1.0)},
+            **(spoil if day >= 20 else {}),  # type: ignore[arg-type]
+        )
+        for day, rate in enumerate(rates)
+    ]
+    history = history_of(runs)
+    assert told(history) == []
+    series = history.series[0]
+    assert (len(series.points), len(series.searched)) == (30, 20)
+    assert {one.standing for one in series.points[20:]} == {"not comparable"}
+    assert all(one.why for one in series.points[20:])
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"release": "ceph-18"}, "layout release: ceph-16 before, ceph-18 now"),
+        ({"seed": 7}, "seed: 2014 before, 7 now"),
+        ({"cache": "none"}, "cache: "),
+    ],
+)
+def test_a_change_is_told_only_among_comparable_runs(changed: dict[str, object], why: str) -> None:
+    rates = scattered(30, 1)
+    runs = [
+        made_run(
+            day,
+            {"rgw-beast": rate * (0.8 if day >= 20 else 1.0)},
+            **({"seed": 2014} | (changed if day >= 20 else {})),  # type: ignore[arg-type]
+        )
+        for day, rate in enumerate(rates)
+    ]
+    history = history_of(runs)
+    assert told(history) == []
+    (broken,) = history.breaks
+    assert (broken.run, broken.layout) == ("day-020", "rgw-beast")
+    (words,) = break_words(history.breaks)
+    assert words.startswith("rgw-beast@ceph-1")
+    assert why in words
+    throughput = [one for one in history.series if one.metric == "throughput"]
+    assert [(one.group, len(one.points)) for one in throughput] == [(1, 20), (2, 10)]
+
+
+def test_what_parts_runs_of_several_layouts_is_said_once() -> None:
+    runs = [
+        made_run(day, {"rgw-beast": 1000, "rgw-haproxy": 900}, seed=int(day >= 1))
+        for day in range(2)
+    ]
+    history = history_of(runs)
+    assert len(history.breaks) == 2
+    (words,) = break_words(history.breaks)
+    assert words == (
+        "rgw-beast@ceph-16 and rgw-haproxy@ceph-16, small-read of made-up: runs from day-001 on "
+        "are not compared with those before: seed: 0 before, 1 now"
+    )
+
+
+def test_runs_that_differ_in_a_fact_can_be_compared_despite_it() -> None:
+    runs = [
+        made_run(day, {"rgw-beast": rate * (0.8 if day >= 20 else 1.0)}, seed=int(day >= 20))
+        for day, rate in enumerate(scattered(30, 1))
+    ]
+    assert told(history_of(runs)) == []
+    for despite in ("seed", "all"):
+        assert [run for run, _, _ in told(history_of(runs, [despite]))] == ["day-020"] * 2
+    with pytest.raises(UsageError, match=r"no guard fact 'seeds'.*'seed'"):
+        history_of(runs, ["seeds"])
+
+
+def test_runs_on_slower_hosts_are_a_series_of_their_own() -> None:
+    def attested(run: ComparedRun, rate: float) -> ComparedRun:
+        one = Attested(
+            layout="rgw-beast",
+            repeat=0,
+            host="gateway-1",
+            kind="cpu",
+            what="CPU",
+            value=rate,
+            unit="events/s",
+        )
+        return run.model_copy(update={"attested": (one,)})
+
+    runs = [
+        attested(run, 1000 if day < 20 else 300) for day, run in enumerate(stepped(30, 20, 0.5))
+    ]
+    history = history_of(runs)
+    assert told(history) == []
+    assert "hosts differ: CPU of gateway-1 gave 300 events/s" in break_words(history.breaks)[0]
+    same = [attested(run, 1000) for run in stepped(30, 20, 0.5)]
+    assert len(told(history_of(same))) == 2
+
+
+def test_what_changed_with_a_change_is_named() -> None:
+    runs = [
+        run.model_copy(
+            update={
+                "manifest": run.manifest.model_copy(
+                    update={"weighbridge_version": "0.2" if day >= 20 else "0.1"}
+                )
+            }
+        )
+        for day, run in enumerate(stepped(30, 20, 0.8))
+    ]
+    (change,) = history_of(runs).changes
+    assert change.differs_words == "weighbridge: 0.1 before, 0.2 now"
+
+
+@pytest.mark.parametrize("rate", [1e-200, 1e200])
+def test_a_figure_that_no_gateway_has_is_not_searched(rate: float) -> None:
+    runs = [*stepped(30, 20, 0.8), made_run(30, {"rgw-beast": rate})]
+    assert told(history_of(runs)) == told(history_of(runs[:-1])) != []
+
+
+def test_a_run_without_a_time_is_refused() -> None:
+    (run,) = quiet(1)
+    manifest = run.manifest.model_copy(update={"created_at": "soon"})
+    with pytest.raises(InvalidMeasurement, match="'soon' is not a time"):
+        history_of([run.model_copy(update={"manifest": manifest})])
+
+
+def test_series_are_searched_as_otava_does_and_short_sides_are_left_out() -> None:
+    level = [100.0 + 0.1 * (number % 3) for number in range(20)]
+    (found,) = change_points([*level, *(value / 2 for value in level)], 0.05)
+    assert (found.at, found.runs_before, found.runs_after) == (20, 20, 20)
+    assert found.after / found.before == pytest.approx(0.5)
+    assert found.p < 1e-9
+    assert change_points([*level, *([50.0] * (RULE.after - 1))], 0.05) == ()
+    assert len(change_points([*level, *([50.0] * RULE.after)], 0.05)) == 1
+    halved = [value / 2 for value in level]
+    assert change_points([*level[: RULE.before - 1], *halved], 0.05) == ()
+    assert len(change_points([*level[: RULE.before], *halved], 0.05)) == 1
+    assert change_points([1.0] * 50, 0.05) == ()
+    assert change_points([], 0.05) == ()
+    assert not any(math.isnan(one.p) for one in change_points([*level, *level], 0.0))

@@ -1,0 +1,251 @@
+"""`weighbridge history` on the command line, with made-up runs of many days."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from past_runs import past_run, past_runs
+from weighbridge.documents import HistoryDocument
+
+RunCli = Callable[..., tuple[int, str, str]]
+STEP_AT = 12
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of 18 runs; from the thirteenth on requests take 1.5 times as long."""
+    runs = tmp_path_factory.mktemp("past") / "runs"
+    past_runs(runs, range(18), STEP_AT, 1.5)
+    return runs
+
+
+@pytest.fixture
+def runs(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy to change, below the working folder."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(folders, tmp_path / "runs"))
+
+
+def lines_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.long
+def test_fifty_runs_with_one_planted_step_of_10_percent_are_told_rightly(
+    tmp_path: Path, run_cli: RunCli
+) -> None:
+    past_runs(tmp_path / "runs", range(50), 30, 1 / 0.9)
+    out = tmp_path / "out"
+    code, printed, _ = run_cli("history", tmp_path / "runs", "--out", out, "--no-charts", "--json")
+    found = HistoryDocument.model_validate_json(printed).history
+    assert (code, len(found.runs)) == (0, 50)
+    (change,) = found.changes
+    assert (change.label, change.run) == ("rgw-beast@none-0", "day-030")
+    throughput = next(one for one in change.changes if one.metric == "throughput")
+    assert throughput.ratio == pytest.approx(0.9, abs=0.02)
+    assert {one.direction for one in change.changes} == {"worse"}
+
+
+def test_a_step_is_told_in_table_page_data_and_database(runs: Path, run_cli: RunCli) -> None:
+    code, out, err = run_cli("history", "--no-charts")
+    assert (code, err) == (0, "")
+    assert out.startswith("1 change in 2 cells of 18 runs; the last: p90 of 1 MB reads on ")
+    said = "rgw-beast@none-0 from day-012 on (2026-01-13): throughput −3"
+    assert said in out
+    folder = Path("history")
+    page = (folder / "history.html").read_text()
+    assert said in page
+    assert 'data-spec="history-throughput-cell-1"' in page
+    changes = lines_of(folder / "changes.csv")
+    assert [(one["run"], one["metric"], one["direction"]) for one in changes] == [
+        ("day-012", "throughput", "worse"),
+        ("day-012", "p90", "worse"),
+    ]
+    figures = lines_of(folder / "figures.csv")
+    assert {one["standing"] for one in figures} == {"sure"}
+    assert len([one for one in figures if one["metric"] == "throughput"]) == 18
+    with duckdb.connect(folder / "history.duckdb", read_only=True) as database:
+        found = database.execute("select run, metric, direction from changes").fetchall()
+        count = database.execute("select count(*) from figures").fetchone()
+    assert found == [("day-012", "throughput", "worse"), ("day-012", "p90", "worse")]
+    assert count == (len(figures),)
+
+
+def test_a_run_whose_folder_is_deleted_is_kept(runs: Path, run_cli: RunCli) -> None:
+    before = run_cli("history", "--no-charts", "--json")[1]
+    for folder in sorted(runs.iterdir())[:10]:
+        shutil.rmtree(folder)
+    code, after, said = run_cli("history", "--no-charts", "--json")
+    assert code == 0
+    assert json.loads(after)["history"] == json.loads(before)["history"]
+    assert len(json.loads(after)["gone"]) == 10
+    assert "10 runs are kept as judged; not in the folders read." in said
+    assert "not there; kept as it was judged" in Path("history", "history.html").read_text()
+
+
+def test_a_run_is_judged_once_until_its_folder_changes(
+    runs: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from weighbridge.results.export import history_database  # noqa: PLC0415 - patched below
+
+    read, real = [], history_database.read_compared_run
+    monkeypatch.setattr(
+        history_database,
+        "read_compared_run",
+        lambda folder: (read.append(folder.name), real(folder))[1],
+    )
+    run_cli("history", "--no-charts")
+    assert len(read) == 18
+    read.clear()
+    run_cli("history", "--no-charts")
+    assert read == []
+    os.utime(runs / "day-003" / "steps.jsonl", (0, 0))
+    run_cli("history", "--no-charts")
+    assert read == ["day-003"]
+
+
+def test_named_runs_alone_are_read_and_the_same_run_once(
+    runs: Path, run_cli: RunCli, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(runs / "day-001", tmp_path / "copy")
+    code, out, _ = run_cli(
+        "history", runs / "day-000", runs / "day-001", copy, "--no-charts", "--json"
+    )
+    document = HistoryDocument.model_validate_json(out)
+    assert (code, [one.run for one in document.history.runs]) == (0, ["day-000", "day-001"])
+    assert document.left_out == (f"left out: {copy}: the same run as {runs / 'day-001'}",)
+
+
+def test_charts_are_drawn_as_those_of_a_run(runs: Path, run_cli: RunCli) -> None:
+    assert run_cli("history", *sorted(runs.iterdir())[:7])[0] == 0
+    names = {path.name for path in Path("history", "charts").iterdir()}
+    assert {"history-throughput.png", "history-throughput.csv", "history-p90.svg"} <= names
+
+
+def test_without_a_run_nothing_is_drawn(
+    tmp_path: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run_cli("history")
+    assert (code, "runs: No such file or directory" in err) == (2, True)
+    Path("runs", "notes").mkdir(parents=True)
+    code, _, err = run_cli("history")
+    assert (code, "there is no run that can be read" in err) == (2, True)
+    assert not Path("history", "history.html").exists()
+
+
+def test_an_unknown_guard_fact_is_refused_before_anything_is_read(
+    runs: Path, run_cli: RunCli
+) -> None:
+    code, _, err = run_cli("history", "--despite", "seeds")
+    assert (code, "no guard fact 'seeds'" in err) == (2, True)
+    assert not Path("history").exists()
+
+
+def test_a_tuning_is_left_out(runs: Path, run_cli: RunCli, tmp_path: Path) -> None:
+    from fake_tuning import fake_tuning  # noqa: PLC0415 - of this test alone
+
+    tuning = fake_tuning(tmp_path / "tunings").folder
+    code, out, _ = run_cli("history", runs / "day-000", tuning, "--no-charts", "--json")
+    document = HistoryDocument.model_validate_json(out)
+    assert (code, len(document.history.runs)) == (0, 1)
+    assert document.left_out == (
+        f"left out: {tuning}: is a tuning, whose trials are no runs of a suite",
+    )
+
+
+# ---- folders and databases from elsewhere
+
+
+def test_a_folder_that_cannot_be_read_is_named_and_left_out(
+    runs: Path, run_cli: RunCli, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("root:planted-secret:")
+    for name, file in (("day-000", "steps.jsonl"), ("day-001", "manifest.json")):
+        (runs / name / file).unlink()
+        (runs / name / file).symlink_to(secret)
+    (runs / "day-002" / "plan.resolved.json").write_text('{"suite": {"name": "made-up"')
+    (runs / "day-003" / "steps.jsonl").unlink()
+    os.mkfifo(runs / "day-003" / "steps.jsonl")
+    manifest = json.loads((runs / "day-004" / "manifest.json").read_text())
+    manifest["created_at"] = "9999-12-31T23:59:59-23:59"
+    (runs / "day-004" / "manifest.json").write_text(json.dumps(manifest))
+    code, out, err = run_cli("history", "--no-charts", "--json")
+    document = HistoryDocument.model_validate_json(out)
+    assert (code, len(document.history.runs)) == (0, 13)
+    whys = ("is a link", "is a link", "Invalid JSON", "is a pipe", "is not a time")
+    assert len(document.left_out) == len(whys)
+    assert all(why in text for why, text in zip(whys, document.left_out, strict=True))
+    assert "planted-secret" not in out + err + Path("history", "history.html").read_text()
+
+
+def test_names_and_texts_of_a_run_are_inert_everywhere(runs: Path, run_cli: RunCli) -> None:
+    bad = "=cmd|'/c calc'!A1<script>alert(1)</script>\x1b[31m"
+    for folder in runs.iterdir():
+        path = folder / "manifest.json"
+        manifest = json.loads(path.read_text())
+        manifest["run_id"] = f"{bad}{folder.name}"
+        manifest["weighbridge_version"] = bad if folder.name >= "day-012" else "0.1"
+        path.write_text(json.dumps(manifest))
+    code, out, _ = run_cli("history", "--no-charts")
+    assert (code, "\x1b[31m" in out) == (0, False)
+    page = Path("history", "history.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    for name in ("figures.csv", "changes.csv"):
+        cells = [one["run"] for one in lines_of(Path("history", name))]
+        assert cells
+        assert all(cell.startswith("'=cmd") for cell in cells)
+
+
+@pytest.mark.parametrize("make", ["nonsense", "link", "folder"])
+def test_a_database_that_is_none_is_left_alone(
+    runs: Path, run_cli: RunCli, tmp_path: Path, make: str
+) -> None:
+    path = Path("history", "history.duckdb")
+    path.parent.mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    if make == "nonsense":
+        path.write_text("nonsense" * 1000)
+    elif make == "link":
+        path.symlink_to(elsewhere)
+    else:
+        path.mkdir()
+    code, _, err = run_cli("history", "--no-charts")
+    assert (code, str(path) in err) == (2, True)
+    assert not elsewhere.exists()
+    assert make != "nonsense" or path.read_text() == "nonsense" * 1000
+
+
+def test_what_another_version_kept_is_left_out_unless_its_folder_is_there(
+    runs: Path, run_cli: RunCli
+) -> None:
+    run_cli("history", "--no-charts")
+    with duckdb.connect("history/history.duckdb") as database:
+        database.execute("update kept set document = '{}' where run in ('day-000', 'day-001')")
+        database.execute("update kept set state = '' where run = 'day-001'")
+    shutil.rmtree(runs / "day-000")
+    code, out, _ = run_cli("history", "--no-charts", "--json")
+    document = HistoryDocument.model_validate_json(out)
+    assert (code, len(document.history.runs)) == (0, 17)
+    (text,) = document.left_out
+    assert text.startswith("left out: day-000: was kept by another version")
+
+
+def test_a_late_run_is_one_more_in_the_same_history(runs: Path, run_cli: RunCli) -> None:
+    run_cli("history", "--no-charts")
+    past_run(runs, 18, slower=1.5)
+    _, out, _ = run_cli("history", runs / "day-018", "--no-charts", "--json")
+    found = HistoryDocument.model_validate_json(out).history
+    assert len(found.runs) == 19
+    assert found.changes[0].changes[0].runs_after == 7
