@@ -25,7 +25,7 @@ from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
 
 pytestmark = pytest.mark.system
 
-LIFE_S = 8
+LIFE_S = 6
 SUITE = f"""
 name: trial
 about: Longer than a token lasts
@@ -34,7 +34,7 @@ users: USERS
 workloads:
   - name: small
     objects: {{size: 16KiB, containers: 2, per_container: 4}}
-    operations: {{read: 60, write: 40}}
+    operations: {{read: 100}}
     workers: [2]
     rate_per_s: 30
     runtime: {LIFE_S}s
