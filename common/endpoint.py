@@ -7,10 +7,12 @@ from types import MappingProxyType
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_serializer, model_validator
+from pydantic import AwareDatetime, Field, SecretStr, field_serializer, model_validator
 
 from weighbridge.common.address import bracketed, host_port
+from weighbridge.common.keystone import Keystone
 from weighbridge.common.record import Record
+from weighbridge.common.temporary_keys import KeySource
 
 ObjectApi = Literal["swift", "s3"]
 """The APIs by which clients talk to an object store."""
@@ -52,13 +54,13 @@ class Endpoints(Record):
 class Endpoint(Record):
     """One API of a running gateway, as gateways give it to drivers.
 
-    S3: `url` is the endpoint, keys sign (SigV4). Swift: `url` is the v1 auth URL, or with `token`
-    the storage URL.
+    S3: `url` is the endpoint, keys sign (SigV4). Swift: `url` is the v1 auth URL, with `keystone`
+    that of Keystone's API v3, or with `token` the storage URL.
     """
 
     api: ObjectApi
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")]
-    """S3: http://host:port. Swift: http://host:port/auth/v1.0, or the storage URL."""
+    """S3: http://host:port. Swift: http://host:port/auth/v1.0 or /v3, or the storage URL."""
     user: str = ""
     """S3 access key, or Swift's X-Auth-User."""
     key: SecretStr = SecretStr("")
@@ -71,6 +73,12 @@ class Endpoint(Record):
 
     Swift: a token obtained elsewhere, used instead of user and key; it cannot be renewed.
     """
+    key_source: KeySource | None = None
+    """S3: where keys are got again before these end."""
+    keys_end_at: AwareDatetime | None = None
+    """S3: when the keys end, if that is known."""
+    keystone: Keystone | None = None
+    """Swift: who asks Keystone for a token, with `key` as the password; None: auth v1."""
     storage_url: str | None = None
     """Swift: the storage URL to use; None: the one that auth answers."""
     ca_file: str | None = None
@@ -89,6 +97,8 @@ class Endpoint(Record):
     def _opened(self) -> Endpoint:
         if not (self.user or self.token):
             raise ValueError("a user or a token is required")
+        if self.others and self.keystone is not None and self.storage_url is None:
+            raise ValueError("several endpoints of Keystone's need their storage URL")
         if self.others:
             refuse_unlike(self.bases)
         if self.addresses == "all" and (self.others or self.addressing == "virtual"):
@@ -98,7 +108,7 @@ class Endpoint(Record):
     @property
     def bases(self) -> tuple[str, ...]:
         """Scheme, host and port of every endpoint, in order."""
-        return (_base(self.storage_url or self.url), *self.others)
+        return (base_of(self.storage_url or self.url), *self.others)
 
     @property
     def spread_words(self) -> str:
@@ -117,7 +127,7 @@ class Endpoint(Record):
         """
         name = "url" if self.storage_url is None else "storage_url"
         moved = self.storage_url or self.url
-        path = moved.removeprefix(_base(moved))
+        path = moved.removeprefix(base_of(moved))
         return tuple(
             self.model_copy(update={name: base + path, "others": ()}) for base in self.bases
         )
@@ -134,7 +144,7 @@ class Endpoint(Record):
         return None if secret is None else secret.get_secret_value()
 
 
-def _base(url: str) -> str:
+def base_of(url: str) -> str:
     """Scheme, host and port of a URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

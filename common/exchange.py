@@ -14,12 +14,16 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from weighbridge.common import http_body
 
+if TYPE_CHECKING:
+    from weighbridge.common.temporary_keys import Keys
+
 TIMEOUT_S = 60.0
+UNAUTHORIZED: Final = 401
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 """The rest of a longer answer is not read: expected are lists, and objects of a MiB."""
 
@@ -126,6 +130,7 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
         "s3",
         endpoint["region"],
     )
+    renewed = _renewed(endpoint) if endpoint.get("key_source") else None
     place = urlsplit(endpoint["url"])
     before = f"{bucket}." if endpoint.get("addressing") == "virtual" else ""
     base = f"{place.scheme}://{before}{place.netloc}"
@@ -139,30 +144,84 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
         request = AWSRequest(method, base + path, data=body, headers=dict(headers))
         # The body's digest is part of the signature, so that the gateway checks the body as well.
         request.context["payload_signing_enabled"] = True
+        if renewed is not None:
+            keys = renewed()
+            signer.credentials = Credentials(keys.access, keys.secret, keys.token or None)
         signer.add_auth(request)
         return send(method, path, body, dict(request.headers.items()))
 
     return exchange
 
 
+def _renewed(endpoint: Mapping[str, Any]) -> Callable[[], Keys]:
+    """What gives the keys of now: those of the endpoint, later new ones."""
+    from datetime import datetime  # noqa: PLC0415 - most do without all this
+
+    from weighbridge.common import temporary_keys  # noqa: PLC0415
+
+    end_at = endpoint["keys_end_at"]
+    first = temporary_keys.Keys(
+        endpoint["user"],
+        endpoint["key"],
+        endpoint["token"] or "",
+        datetime.fromisoformat(end_at) if end_at else None,
+    )
+    source = temporary_keys.KeySource.model_validate(endpoint["key_source"])
+    keys = temporary_keys.RenewedKeys(source, first)
+
+    def now() -> Keys:
+        try:
+            return keys.now()
+        except temporary_keys.KeysUnavailable as error:
+            raise WrongAnswer("keys", str(error), None) from None
+
+    return now
+
+
 def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
-    if endpoint.get("token"):
-        storage, token = urlsplit(endpoint["url"]), endpoint["token"]
+    given = endpoint.get("token")
+    if given:
+        storage, token = urlsplit(endpoint["url"]), given
         send = wire(storage)
     else:
         storage, token, send = log_in(endpoint, wire)
     base = storage.path.rstrip("/")
 
     def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        nonlocal token
+        answer = send(method, base + path, body, {**headers, "X-Auth-Token": token})
+        if answer.status != UNAUTHORIZED or given:
+            return answer
+        # The token has expired: what deletes many objects may take longer than one lasts.
+        _, token, _ = log_in(endpoint, wire)
         return send(method, base + path, body, {**headers, "X-Auth-Token": token})
 
     return exchange
 
 
 def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[SplitResult, str, Wire]:
-    """Storage URL, token and connection from the v1 auth URL. Raises WrongAnswer."""
+    """Storage URL, token and connection from the v1 auth URL, or from Keystone's.
+
+    Raises WrongAnswer.
+    """
     place = urlsplit(endpoint["url"])
     send = wire(place)
+    if endpoint.get("keystone"):
+        storage_url, token = _keystone(endpoint, place, wire)
+    else:
+        storage_url, token = _auth_v1(endpoint, place, send)
+    storage = urlsplit(endpoint.get("storage_url") or storage_url)
+    if place.scheme == "https" and storage.scheme != "https":
+        what = (
+            f"the storage URL is {storage.geturl()}: tokens and objects would cross the network "
+            "unencrypted"
+        )
+        raise WrongAnswer("auth", f"{what}; set `storage_url` to one that uses https", None)
+    same = (storage.scheme, storage.netloc) == (place.scheme, place.netloc)
+    return storage, token, send if same else wire(storage)
+
+
+def _auth_v1(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tuple[str, str]:
     path = place.path + (f"?{place.query}" if place.query else "")
     with answered("auth"):
         answer = send(
@@ -174,15 +233,28 @@ def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[Spli
     expect("auth", (200, 204), answer)
     if "x-storage-url" not in answer.headers or "x-auth-token" not in answer.headers:
         raise WrongAnswer("auth", "no X-Storage-Url or no X-Auth-Token in the answer", answer)
-    storage = urlsplit(endpoint.get("storage_url") or answer.headers["x-storage-url"])
-    if place.scheme == "https" and storage.scheme != "https":
-        what = (
-            f"the storage URL is {storage.geturl()}: tokens and objects would cross the network "
-            "unencrypted"
-        )
-        raise WrongAnswer("auth", f"{what}; set `storage_url` to one that uses https", answer)
-    same = (storage.scheme, storage.netloc) == (place.scheme, place.netloc)
-    return storage, answer.headers["x-auth-token"], send if same else wire(storage)
+    return answer.headers["x-storage-url"], answer.headers["x-auth-token"]
+
+
+def _keystone(
+    endpoint: Mapping[str, Any], place: SplitResult, wire: Callable[..., Wire]
+) -> tuple[str, str]:
+    from weighbridge.common import keystone  # noqa: PLC0415 - records that auth v1 does without
+
+    asks = keystone.Keystone.model_validate(endpoint["keystone"])
+
+    def send(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        # A connection for each: uWSGI closes those of Keystone after an answer without saying so.
+        return wire(place)(method, path, body, headers)
+
+    with answered("auth"):
+        try:
+            granted = keystone.log_in(asks, endpoint["key"], place.path, send)
+        except keystone.KeystoneRefuses as refusal:
+            raise WrongAnswer(
+                "auth", refusal.what, HttpAnswer(refusal.answer.status, {}, b"")
+            ) from None
+    return granted.storage_url, granted.token
 
 
 @contextlib.contextmanager

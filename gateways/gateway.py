@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol
 
@@ -354,6 +355,13 @@ class Gateway(ABC):
     def spreads(self) -> bool:
         """Whether clients use several endpoints of it, which not every driver can."""
         return False
+
+    def keys_end_at(self) -> datetime | None:
+        """When clients' keys end that cannot be renewed; None: never, or that is not known.
+
+        Raises UsageError without keys.
+        """
+        return None
 
     def structure(self, disks: Mapping[str, int]) -> Structure | None:
         """What it is made of, on hosts with so many disks; None where it is unknown."""

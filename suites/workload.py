@@ -213,10 +213,7 @@ class Workload(Record):
     warmup: Seconds = 5.0
     """Time before the window that is not counted, in seconds."""
     rate_per_s: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    """Operations per second of all workers; latency counts from the intended start.
-
-    None: a closed loop.
-    """
+    """Operations per second of all workers, counted from intended starts; None: a closed loop."""
     overload: Overload | None = None
     """The rate may be beyond capacity: `{within: 1s}`; needs `rate_per_s` and one worker count.
 
@@ -244,17 +241,16 @@ class Workload(Record):
     connections: Connections = "keep-alive"
     """How long a worker keeps its connection: `keep-alive`, `per-request` or `{reconnect_every:
     100}`. A request's latency includes making the connection that it needs, and its TLS handshake.
-
     For users of the engine; other drivers are refused what is not `keep-alive`.
     """
-
     signing: WorkloadSigning | SeveralSignings = UNSIGNED
     """How S3 requests are signed: `{payload: trailer, checksum: crc64nvme}`; see `Signing`. A list
     stands for one workload each, named by them (`small-write-signed`).
     """
     encryption: Encryption | SeveralEncryptions = PLAIN
-    """How S3 objects are encrypted: `sse-c`, with a key of each request; `sse-s3`, with the store's;
-    `none`, as it does unasked. A list stands for one workload each (`write-sse-c`)."""
+    """How S3 objects are encrypted: `sse-c`, by keys of requests; `sse-s3`, by the store's; `none`:
+    as it does unasked. A list stands for one workload each (`write-sse-c`).
+    """
 
     range: RangeOptions | None = None
     """For `read-range`, what it reads: `{bytes: 64KiB, at: random}`, or `start`, `sequential`."""

@@ -27,16 +27,14 @@ from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.hardware import Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.hosts import Hosts, SeenHost
 from weighbridge.topologies.kept_logs import keep_all
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ownership import DeploymentOwner, own_folder, owners_below
 from weighbridge.topologies.power_cuts import PowerCuts
 
 RECORD = "deployment.json"
-"""The file in a deployment's folder that describes it; it holds credentials, so only root reads
-it.
-"""
+"""The file in a deployment's folder that describes it; only root reads it, for its credentials."""
 
 
 class StateFolders(Record):
@@ -54,7 +52,7 @@ class StateFolders(Record):
 
     @property
     def deployments(self) -> Path:
-        """Has a folder for each deployment that is running."""
+        """A folder for each running deployment."""
         return self.home / "deployments"
 
 
@@ -67,8 +65,7 @@ class DeploymentRecord(Record):
     kind: str = "lab"
     """The hardware's kind."""
     since: str
-    hosts: dict[str, str]
-    """Addresses by host name."""
+    hosts: dict[str, str]  # addresses by name
     clients: tuple[str, ...]
     endpoints: tuple[Endpoint, ...]
 
@@ -95,12 +92,10 @@ class Deployment:
         self.hosts: Mapping[str, Host] = hosts.hosts
         self.running_gateway = running_gateway
         self.took_s = took_s
-        """Seconds from nothing (but cached images) to verified and limited, without attestation."""
+        """From cached images to verified and limited, without attestation."""
         self.attestation = attestation
-        """What its hosts can do; None: not asked for, or the hosts cannot be measured."""
-        self._hosts = hosts
-        self._kept = kept
-        self._endings = endings
+        """None: not asked for, or the hosts cannot be measured."""
+        self._hosts, self._kept, self._endings = hosts, kept, endings
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -116,6 +111,11 @@ class Deployment:
     def clients(self) -> tuple[Host, ...]:
         """All load generators."""
         return tuple(self.hosts[name] for name in self.hardware.clients)
+
+    @property
+    def observed(self) -> Mapping[str, SeenHost]:
+        """See Hosts."""
+        return self._hosts.observed
 
     @property
     def helpers(self) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,13 @@ from weighbridge.gateways.sizing import HostSize
 from weighbridge.topologies.disk_models import AnyDiskModel
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
-from weighbridge.topologies.real_host import MachineSize, Reach, SshAccess
+from weighbridge.topologies.real_host import (
+    DeviceId,
+    MachineSize,
+    Observed,
+    Reach,
+    SshAccess,
+)
 from weighbridge.topologies.sysctls import STUDY_2014
 
 HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
@@ -32,19 +37,8 @@ HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 Sysctl = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_/-]+)+$")]
 
 
-def _device(text: str) -> str:
-    if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
-        raise ValueError(
-            f"{text!r} is not a device: write its path, such as /dev/disk/by-id/nvme-..."
-        )
-    return text
-
-
 def _known_kind(name: str) -> str:
     return HOSTS.known(name)
-
-
-DeviceId = Annotated[str, AfterValidator(_device)]
 
 
 class Disk(Record):
@@ -163,6 +157,10 @@ class Hardware(Record):
     clients: Annotated[tuple[HostName, ...], Field(min_length=1)] = ("client-1",)
     """Hosts that make the load, together."""
     hosts: Annotated[dict[HostName, HostSpec], Field(min_length=1, max_length=200)]
+    observed: Annotated[dict[HostName, Observed], Field(max_length=200)] = Field(
+        default_factory=dict
+    )
+    """Of kind `existing`: hosts of the gateway's cluster whose counters are read during steps."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Hardware:
@@ -215,9 +213,13 @@ class Hardware(Record):
         """Entries that do not fit the kind of hosts."""
         real = self.of.by_ssh
         only_real = "is only for real hosts (kind: ssh)"
-        for key in () if real else ("ssh", "profile", "sysctl"):
-            if getattr(self, key):
-                yield (key,), only_real
+        alien = [] if real else ["profile", "sysctl", *([] if self.observed else ["ssh"])]
+        yield from (((key,), only_real) for key in alien if getattr(self, key))
+        for name in self.observed:
+            if not self.of.for_running_gateways:
+                yield ("observed", name), "is only for gateways that already run (kind: existing)"
+            if name in self.hosts:
+                yield ("observed", name), f"{name!r} is one of the hosts: choose another name"
         if not real and self.network.set:
             yield ("network", "set"), only_real
         for name, spec in self.hosts.items():

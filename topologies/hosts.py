@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from types import TracebackType
-from typing import Final, Literal, Self
+from types import MappingProxyType, TracebackType
+from typing import Final, Literal, Protocol, Self
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.host import Host
+from weighbridge.common.host import Counters, Host
 from weighbridge.topologies.power_cuts import PowerCuts
 
 Limited = Literal["cpu", "disk", "nic"]
 LIMITED: Final[tuple[Limited, ...]] = ("cpu", "disk", "nic")
 """All limits but that of memory."""
+
+
+class SeenHost(Protocol):
+    """A host of which only the counters are read."""
+
+    @property
+    def cores(self) -> int | None:
+        """Its CPUs; None: not known."""
+
+    def counters(self) -> Counters:
+        """What it used since it was first looked at. Raises TargetError."""
 
 
 class Hosts(ABC):
@@ -23,6 +34,9 @@ class Hosts(ABC):
     """The label of everything that belongs to this deployment."""
     hosts: Mapping[str, Host]
     """By name, in the order of the hardware file."""
+    observed: Mapping[str, SeenHost] = MappingProxyType({})
+    """Hosts that are none of the deployment's, by name: their counters are read, and nothing else.
+    """
     helpers: tuple[int, ...] = ()
     """Processes of this suite on this machine that hosts need, beside their services."""
 

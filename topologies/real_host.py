@@ -1,13 +1,26 @@
-"""What hardware files say of real hosts alone: how to reach them, and their size."""
+"""What hardware files say of real hosts alone: how to reach them, their size, who is watched."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from weighbridge.common.quantities import Bytes
 from weighbridge.common.record import Record
+
+
+def _device(text: str) -> str:
+    if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
+        raise ValueError(
+            f"{text!r} is not a device: write its path, such as /dev/disk/by-id/nvme-..."
+        )
+    return text
+
+
+DeviceId = Annotated[str, AfterValidator(_device)]
+
 
 _JUMP_HOST = r"([a-z_][a-z0-9_.-]*@)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9][A-Za-z0-9._-]*)(:\d{1,5})?"
 JumpHost = Annotated[str, Field(pattern=f"^{_JUMP_HOST}$")]
@@ -45,6 +58,21 @@ class SshAccess(Record):
     """Holds all that deployments put on a host, except changes by `sysctl` and `network`."""
     python: str = "python3"
     """Python 3.9 or later; on clients 3.11 or later."""
+
+
+class Observed(Record):
+    """A host of a cluster that already runs. Its counters are read by a program that ssh's session
+    runs; nothing is written, installed or changed there, and no root is needed.
+    """
+
+    ssh: Reach
+    """How to log in, at least `{host: NAME}`; the rest is as the hardware's `ssh` says."""
+    tier: Literal["gateway", "storage", "shared"] = "storage"
+    """What it does: answers clients, keeps data, or both."""
+    nic: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,15}$")] | None = None
+    """Its network device, such as eth0; None: its traffic is not known."""
+    disks: Annotated[tuple[DeviceId, ...], Field(max_length=100)] = ()
+    """Devices of its disks with data, such as /dev/nvme0n1."""
 
 
 class MachineSize(Record):

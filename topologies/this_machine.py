@@ -5,10 +5,15 @@ Plain processes, no root, no limits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
+from weighbridge.topologies.hardware import Hardware
+
+if TYPE_CHECKING:
+    from weighbridge.topologies.ssh.observed import ObservedHosts
 
 
 class ThisHost(FakeHost):
@@ -20,13 +25,34 @@ class ThisHost(FakeHost):
 
 
 class ThisMachine(FakeHosts):
-    """The host of hardware of kind `existing`."""
+    """The host of hardware of kind `existing`, and the hosts that are only observed."""
 
     make: ClassVar[type[FakeHost]] = ThisHost
 
+    def __init__(
+        self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]
+    ) -> None:
+        super().__init__(deployment, hardware, folder, names)
+        self._seen: ObservedHosts | None = None
+        if hardware.observed:
+            from weighbridge.topologies.ssh.observed import ObservedHosts  # noqa: PLC0415 - needs asyncssh
+
+            self._seen = ObservedHosts(hardware, folder)
+            self.observed = self._seen.hosts
+
     def facts(self) -> Mapping[str, str]:
-        """Say that nothing limits it."""
-        return {"client": "this machine, without limits; other programs may be running on it"}
+        """Say that nothing limits it, and which hosts are observed."""
+        found = {"client": "this machine, without limits; other programs may be running on it"}
+        if self.observed:
+            hosts = (f"{name} ({one.cores} CPUs)" for name, one in self.observed.items())
+            found["observed"] = f"{', '.join(hosts)}: counters read by ssh, nothing changed"
+        return found
+
+    def close(self) -> None:
+        """End everything that was started, here and on observed hosts."""
+        super().close()
+        if self._seen is not None:
+            self._seen.close()
 
 
 class ThisMachineKind(FakeKind):

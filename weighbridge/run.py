@@ -29,6 +29,7 @@ from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import QuietMachine, background_load
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
+from weighbridge.ending_keys import refuse_ending_keys
 from weighbridge.environment import patience_s, require
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -152,6 +153,8 @@ def run(
     ):
         # Before the run's folder is made: otherwise faults of the last layout would be found only
         # after the first is measured.
+        needed_s = TimeEstimate.of(plan).left_s()
+        refuse_ending_keys(layouts, min(needed_s, plan.budget_s or needed_s))
         _check(plan, layouts, doing)
         # And before that, clients that join: nothing is kept of a run that waited in vain.
         doing = stack.enter_context(doing.with_clients(plan.hardware))
@@ -207,6 +210,8 @@ def resume(
             resumption.remove_ssh_leftovers(holders, plan.hardware, doing.say)
         resumption.remove_leftovers(holders, doing.where, doing.say, lab=plan.hardware.of.contained)
         if not over:
+            needed_s = TimeEstimate.of(plan, left.complete).left_s()
+            refuse_ending_keys(left.planned, min(needed_s, budget_s or needed_s))
             _check(plan, left.planned, doing)
             doing = stack.enter_context(doing.with_clients(plan.hardware))
         state, error = store.manifest.state, store.manifest.error

@@ -60,6 +60,11 @@ def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> S
         }
         return StorageAccess("none", "", "s3", config({**own, **common}), (key,))
     if auth == "swauth" and target.token is None:
+        if target.keystone is not None:
+            raise DriverError(
+                "COSBench's swauth is auth v1, which Keystone does not speak",
+                advice="Leave COSBENCH_AUTH out: COSBench then gets the token and storage URL.",
+            )
         if target.storage_url is not None:
             raise DriverError(
                 "COSBench's swauth uses the storage URL that auth returns, not a given one",

@@ -158,7 +158,7 @@ class Cosbench:
             raise DriverError(f"workload {workload.name!r} was not prepared")
         if "delete" in workload.operations:
             del self._prepared[workload.name]
-        reach = self._access()
+        reach = self._access(workload.warmup + workload.runtime)
         name = self._name(workload, f"w{command.workers}")
         containers = self._containers.prefix(workload)
         written = f"written-{self._nonce}-{self._number}-"
@@ -254,11 +254,18 @@ class Cosbench:
                 reach.redacted(error.message), advice=error.advice, kept=kept(reach, script, None)
             ) from None
 
-    def _access(self) -> StorageAccess:
+    def _access(self, lasting_s: float = 0.0) -> StorageAccess:
         """For each workload a new one: a token that expires in the middle would end it."""
-        return access(
+        found = access(
             self._setup.target, self._account, self._site.auth, self._setup.request_timeout_s
         )
+        if self._account.life_s < lasting_s:
+            raise DriverError(
+                f"{self._account.url}: its tokens last {self._account.life_s:g} s, and COSBench, "
+                f"which cannot renew them, needs one for {lasting_s:g} s",
+                advice="Shorten the workload, or choose the driver locust, which renews them.",
+            )
+        return found
 
     def _name(self, workload: Workload, what: str) -> str:
         self._number += 1

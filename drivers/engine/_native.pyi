@@ -99,9 +99,9 @@ class Engine:
         """
     def remove_worker(self, index: int) -> None:
         """Let a worker complete its outstanding request (unrecorded) and end."""
-    def renew_token(self, token: str) -> None:
-        """Send this Swift token with every new request. S3 signatures do not change. Raises
-        ValueError for a token that no header can contain.
+    def renew_keys(self, keys: tuple[str, str, str]) -> None:
+        """Sign every new request with this access key, secret key and session token, or send this
+        Swift token. Raises ValueError for one that no header can contain.
         """
     def started(self) -> int:
         """How many workers have completed their first request, successfully or not; without removed

@@ -1,28 +1,30 @@
-"""The account at the target: its token, buckets and stray objects, by plain HTTP, outside of
-measured windows.
+"""The account at the target: its token, buckets and stray objects, by HTTP, outside of windows.
 
-S3 requests are signed by AWS Signature Version 4; Swift's carry a token of auth v1, or a given one.
+S3 requests are signed by AWS Signature Version 4. Swift's carry a token of auth v1 or of Keystone,
+or a given one.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import math
 import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-from weighbridge.common import http_body, plain_xml
+from weighbridge.common import http_body, keystone, plain_xml
 from weighbridge.common.address import bracketed, host_port
-from weighbridge.common.credential import redacted
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.engine._native import signed_headers
+from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
 from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of
+from weighbridge.drivers.locust.new_keys import by_keystone, by_v1, keys_again
+from weighbridge.drivers.locust.signature import signature
 from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.protocol import Ring, Setup
 
@@ -34,25 +36,6 @@ _OF_ALL: Final = (
 """What anonymous requests may do."""
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """Longer answers are cut off."""
-
-
-class NotServing(DriverError):
-    """A target did not answer in time, or its answer to a request to be let in is a 5xx."""
-
-
-@dataclass(frozen=True)
-class AccountAnswer:
-    """An HTTP answer with its complete body."""
-
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    """What the request carried, which an answer may repeat."""
-
-    def __str__(self) -> str:
-        text = redacted(self.body[:4096].decode(errors="replace"), self.secrets)
-        return f"HTTP {self.status}: {text[:200].strip()}"
 
 
 class Account:
@@ -72,10 +55,25 @@ class Account:
             if target.url.startswith("https:")
             else None
         )
-        self.token = "" if target.token is None else target.token.get_secret_value()
-        """Swift's token, or the session token of S3's keys; "" if there is none."""
-        self.secrets = (*target.secrets, self.token)
+        token = "" if target.token is None else target.token.get_secret_value()
+        self.keys = (target.user, target.key.get_secret_value(), token)
+        """S3's keys and their session token, "" if there is none; of Swift only the third is sent:
+        the token.
+        """
+        self.secrets = target.secrets
         """Keys, and all tokens so far, none of which a text may repeat."""
+        self.life_s = self._granted_s = math.inf
+        """How long a token is valid when it is new; infinite if nobody says."""
+
+    @property
+    def token(self) -> str:
+        """Swift's token, or the session token of S3's keys; "" if there is none."""
+        return self.keys[2]
+
+    @property
+    def expires(self) -> bool:
+        """Whether the token or the keys are so old that they should be replaced."""
+        return time.monotonic() - self._granted_s >= keystone.RENEW_AT * self.life_s
 
     @property
     def host(self) -> str:
@@ -105,8 +103,10 @@ class Account:
 
     @property
     def renewable(self) -> bool:
-        """Whether `authenticate` gets a new token: of Swift, unless the token was given."""
-        return self._target.api == "swift" and self._target.token is None
+        """Whether `authenticate` gets a new token or new keys."""
+        if self._target.api == "s3":
+            return self._target.key_source is not None
+        return self._target.token is None
 
     def places(self) -> tuple[EnginePlace, ...]:
         """Each of several endpoints; empty for a single one."""
@@ -143,22 +143,19 @@ class Account:
             place = UrlParts.of(target.url)
             self._reach(place)
             self._place = place
+            if target.key_source is not None:
+                self._take(*keys_again(target.key_source))
             return
         if target.token is not None:
             self._place = UrlParts.of(target.url)
             self._check_given_token()
             return
-        headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
-        answer = self._request(
-            UrlParts.of(target.url), "GET", UrlParts.of(target.url).path, headers
+        log_in = by_v1 if target.keystone is None else by_keystone
+        granted = log_in(target, self._request)
+        storage, asked = (
+            UrlParts.of(target.storage_url or granted.storage_url),
+            UrlParts.of(target.url),
         )
-        if answer.status not in (200, 204):
-            fault = NotServing if answer.status >= 500 else DriverError
-            raise fault(f"{target.url}: no token for user {target.user!r}: {answer}")
-        storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
-        if not storage_url or not token:
-            raise DriverError(f"{target.url}: the answer has no X-Storage-Url or no X-Auth-Token")
-        storage, asked = UrlParts.of(target.storage_url or storage_url), UrlParts.of(target.url)
         # Requests go to the endpoints as they are listed: with several, nothing else is meant.
         is_elsewhere = replace(storage, path="") != replace(asked, path="")
         if self._target.others and target.storage_url is None and is_elsewhere:
@@ -166,9 +163,12 @@ class Account:
                 f"{target.url}: its storage URL is at {host_port(storage.host, storage.port)}",
                 advice="With several endpoints, give the storage URL of each.",
             )
-        self.token = token
-        self.secrets += (token,)
+        self._take((*self.keys[:2], granted.token), granted.life_s)
         self._place = storage
+
+    def _take(self, keys: tuple[str, str, str], life_s: float) -> None:
+        self.keys, self.life_s, self._granted_s = keys, life_s, time.monotonic()
+        self.secrets = tuple(dict.fromkeys((*self.secrets, *keys[1:])))
 
     def check_serves(self) -> None:
         """Authenticate, and over S3 ask for something. Raises NotServing or another DriverError."""
@@ -280,7 +280,19 @@ class Account:
     def ask(
         self, method: str, path: str, *, query: str = "", body: bytes = b"", fields: Fields = None
     ) -> AccountAnswer:
-        """The answer to a request for a bucket or an object; it brings no key of a customer's."""
+        """The answer to a request for a bucket or an object; it brings no key of a customer's.
+
+        A refused token that can be renewed is, once.
+        """
+        answer = self._ask(method, path, query, body, fields)
+        if answer.status != 401 or not self.renewable:
+            return answer
+        self.authenticate()
+        return self._ask(method, path, query, body, fields)
+
+    def _ask(
+        self, method: str, path: str, query: str, body: bytes, fields: Fields
+    ) -> AccountAnswer:
         place = self._place
         if self._target.addressing == "virtual":
             bucket, _, rest = path.removeprefix("/").partition("/")
@@ -290,7 +302,8 @@ class Account:
             headers = {"X-Auth-Token": self.token}
         else:
             host = _host_header(place)
-            headers = signature(self._target, host, method, path, query, int(time.time()))
+            now_s = int(time.time())
+            headers = signature(self.keys, self._target.region, host, method, path, query, now_s)
         path += f"?{query}" if query else ""
         return self._request(place, method, path, {**headers, **(fields or {})}, body)
 
@@ -372,32 +385,14 @@ class ObjectServers(Account):
 
 def account_at(setup: Setup) -> Account:
     """The account that is loaded."""
-    if setup.ring is not None:
-        return ObjectServers(setup, setup.ring)
-    return Account(setup.target, setup.request_timeout_s)
-
-
-def signature(
-    target: Endpoint, host: str, method: str, path: str, query: str, unix_s: int
-) -> dict[str, str]:
-    """Headers that sign an S3 request by AWS Signature Version 4, by the engine's own signer: the
-    payload is UNSIGNED-PAYLOAD.
-
-    `query` is percent-encoded, its keys sorted. No header contains the secret key.
-    """
-    token = "" if target.token is None else target.token.get_secret_value()
-    keys = (target.user, target.key.get_secret_value(), token)
-    lines = signed_headers(keys, target.region, host, method, path or "/", query, unix_s)
-    return {
-        name: value.strip()
-        for name, _, value in (line.partition(":") for line in lines.split("\r\n"))
-        if name
-    }
+    if setup.ring is None:
+        return Account(setup.target, setup.request_timeout_s)
+    return ObjectServers(setup, setup.ring)
 
 
 def _host_header(place: UrlParts) -> str:
-    usual = 443 if place.tls else 80
-    return bracketed(place.host) + ("" if place.port == usual else f":{place.port}")
+    usual = place.port == (443 if place.tls else 80)
+    return bracketed(place.host) if usual else host_port(place.host, place.port)
 
 
 def _failure(what: str, error: Exception) -> DriverError:

@@ -84,18 +84,18 @@ class S3Client:
     ) -> None:
         """`checksums`: with those that it sends and verifies by default."""
         import boto3  # noqa: PLC0415 - costs half a second of CPU: imported only where it is used
+        import botocore.session  # noqa: PLC0415
         from botocore.config import Config  # noqa: PLC0415
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
         target = setup.target
         wanted = "when_supported" if checksums else "when_required"
         self._error: type[Any] = ClientError
-        self._client: Any = boto3.client(
+        session = botocore.session.Session()
+        session.get_component("credential_provider").insert_before("env", _provider_of(account))
+        self._client: Any = boto3.Session(botocore_session=session).client(
             "s3",
             endpoint_url=account.url,
-            aws_access_key_id=target.user,
-            aws_secret_access_key=target.key.get_secret_value(),
-            aws_session_token=account.token or None,
             region_name=target.region,
             verify=target.ca_file,
             config=Config(
@@ -146,6 +146,31 @@ class S3Client:
         response = cast("dict[str, dict[str, Any]]", getattr(error, "response", {}))
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         return f"http-{status}" if status else "protocol"
+
+
+def _provider_of(account: Account) -> Any:
+    """Botocore's source of the account's keys: clients ask it for each request, so that renewed
+    ones are used.
+    """
+    from botocore.credentials import (  # noqa: PLC0415 - as boto3 itself
+        CredentialProvider,
+        Credentials,
+        ReadOnlyCredentials,
+    )
+
+    class AccountKeys(Credentials):  # type: ignore[misc] # botocore has no types
+        def get_frozen_credentials(self) -> Any:
+            access, secret, token = account.keys
+            return ReadOnlyCredentials(access, secret, token or None)
+
+    class AccountProvider(CredentialProvider):  # type: ignore[misc]
+        METHOD = "weighbridge"
+        CANONICAL_NAME = METHOD
+
+        def load(self) -> Any:
+            return AccountKeys(*account.keys)
+
+    return AccountProvider()
 
 
 class SwiftClient:

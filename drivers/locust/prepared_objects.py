@@ -17,9 +17,11 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust import temp_urls
-from weighbridge.drivers.locust.account import AccountAnswer, NotServing, account_at
+from weighbridge.drivers.locust.account import account_at
+from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.pace import BATCH, Pace
+from weighbridge.drivers.locust.renewal import Renewal
 from weighbridge.drivers.locust.retrying import retried
 from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
@@ -271,8 +273,7 @@ class PreparedObjects:
     def _delete_left(
         self, workload: Workload, bucket: str, keep: frozenset[str], send: Send
     ) -> tuple[int, int]:
-        deleted = failed = 0
-        sent_s = 0.0
+        deleted, failed, sent_s = 0, 0, 0.0
 
         def report(deleted: int, failed: int) -> None:
             nonlocal sent_s
@@ -353,8 +354,9 @@ class PreparedObjects:
     ) -> WorkerProgress:
         """Wait until the group is idle. Raises DriverError when it makes no progress at all."""
         moved_s = sent_s = time.monotonic()
-        last = WorkerProgress()
+        last, renewal = WorkerProgress(), Renewal(self._account, group)
         while (now := group.progress()).running:
+            renewal.look(now)
             at_s = time.monotonic()
             if (now.done, now.failed, now.bytes) != (last.done, last.failed, last.bytes):
                 last, moved_s = now, at_s
@@ -367,6 +369,7 @@ class PreparedObjects:
                 sent_s = at_s
                 report(now)
             gevent.sleep(0.01)
+        renewal.end()
         report(now)
         return now
 

@@ -104,7 +104,7 @@ class StepRun:
             with gevent.Timeout(END_S, exception=False):
                 self._end(0.0, hide=True)
             raise
-        cut, renewed = self._drain()
+        cut, renewed, replaced = self._drain()
         tallies = self._with_cut_off(window.tallies, cut)
         busiest = load.busiest
         if busiest.share(load.window_s) > SATURATED_SHARE:
@@ -116,6 +116,9 @@ class StepRun:
         by_url = temp_urls.are_sent(self._workload, self._setup.api)
         if renewed or (not by_url and any("http-401" in tally.errors for tally in tallies)):
             self._notes.append(self._token_note(renewed))
+        if replaced:
+            what = "keys" if self._setup.api == "s3" else "tokens"
+            self._notes.append(f"{what} renewed in the step before they expired: {replaced}")
         self._notes += endpoint_notes(window.endpoints)
         measurement = Measurement(
             api=self._setup.api,
@@ -267,10 +270,11 @@ class StepRun:
                 last = f"last error: {progress.last_error}" if progress.last_error else reason
                 raise DriverError(f"all workers ended by themselves; {last}")
 
-    def _drain(self) -> tuple[int, int]:
+    def _drain(self) -> tuple[int, int, int]:
         """End users and worker groups; outstanding requests may complete.
 
-        Returns how many were cut off, and how often a token was renewed.
+        Returns how many were cut off, and how often a token was renewed after it was refused, and
+        before it expired.
         """
         timeout_s = self._setup.request_timeout_s
         ending = gevent.spawn(self._end, timeout_s)
@@ -280,20 +284,24 @@ class StepRun:
                 passed_s = time.monotonic() - began_s
                 self._report("drain", min(passed_s, timeout_s), timeout_s, None)
                 ending.join(POLL_S)
-            cut, renewed = ending.get()
-            return int(cut), int(renewed)
+            cut, renewed, replaced = ending.get()
+            return int(cut), int(renewed), int(replaced)
         finally:
             ending.kill()
 
-    def _end(self, timeout_s: float, *, hide: bool = False) -> tuple[int, int]:
+    def _end(self, timeout_s: float, *, hide: bool = False) -> tuple[int, int, int]:
         try:
             self._runner.stop_users(timeout_s)
             ended = self._runner.ask(END, End(timeout_s=timeout_s), timeout_s + self._patience_s)
         except DriverError:
             if hide:
-                return 0, 0
+                return 0, 0, 0
             raise
-        return sum(one.requests for one in ended), sum(one.renewed for one in ended)
+        return (
+            sum(one.requests for one in ended),
+            sum(one.renewed for one in ended),
+            sum(one.replaced for one in ended),
+        )
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
         """Count requests that never ended as errors of class `unfinished`."""

@@ -18,7 +18,8 @@ import gevent
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import PRESIGNED
-from weighbridge.drivers.locust.account import Account, AccountAnswer
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.account_answer import AccountAnswer
 from weighbridge.drivers.protocol import Setup
 from weighbridge.suites import UNSIGNED, Workload
 

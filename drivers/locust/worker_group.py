@@ -87,7 +87,7 @@ class WorkerGroup(Protocol):
         """End all workers; returns how many had an outstanding request cut off."""
 
     def renew(self, account: Account) -> None:
-        """Use the account's present token from now on."""
+        """Use the account's present token or keys from now on."""
 
     def progress(self) -> WorkerProgress:
         """Its progress."""
@@ -129,7 +129,7 @@ class NativeWorkerGroup:
 
     def renew(self, account: Account) -> None:
         """See WorkerGroup."""
-        self._engine.renew_token(account.token)
+        self._engine.renew_keys(account.keys)
 
     def progress(self) -> WorkerProgress:
         """See WorkerGroup."""
@@ -183,8 +183,8 @@ def engine_config(setup: Setup, account: Account, workload: Workload, *, threads
             "tls": account.tls,
             "ca_file": setup.target.ca_file,
             "base_path": account.base_path,
-            "access_key": setup.target.user if s3 else "",
-            "secret_key": setup.target.key.get_secret_value() if s3 else "",
+            "access_key": account.keys[0] if s3 else "",
+            "secret_key": account.keys[1] if s3 else "",
             "region": setup.target.region,
             "addressing": setup.target.addressing,
             "token": account.token,

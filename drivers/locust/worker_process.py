@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from pydantic import Field, NonNegativeInt
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.drivers.locust import temp_urls
-from weighbridge.drivers.locust.account import Account, account_at
+from weighbridge.drivers.locust.account import account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
+from weighbridge.drivers.locust.renewal import Renewal
 from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
 from weighbridge.drivers.locust.worker_group import (
     NativeWorkerGroup,
@@ -30,11 +30,7 @@ from weighbridge.suites import TRAITS, Workload, remaining
 if TYPE_CHECKING:
     from weighbridge.drivers.locust.sdk import SdkWorkerGroup
 
-log = logging.getLogger(__name__)
-
 DELETE_PARALLEL = 8
-RENEW_APART_S = 1.0
-"""Least time between requests for a token: if new tokens are refused too, that causes no load."""
 
 
 class Begin(Record):
@@ -64,6 +60,8 @@ class CutOff(Record):
     requests: NonNegativeInt
     renewed: NonNegativeInt = 0
     """How often the token was renewed, since the gateway had forgotten the last one."""
+    replaced: NonNegativeInt = 0
+    """How often the token was renewed before the last one expired."""
 
 
 class Deleted(Record):
@@ -97,9 +95,7 @@ class WorkerProcess:
         self._deleted = Deleted()
         self._cpu_at_open_s = 0.0
         self._timeouts_at_close = 0
-        self._account: Account | None = None
-        self._renewing: gevent.Greenlet | None = None
-        self._renewed, self._renewed_s, self._refused = 0, 0.0, 0
+        self._renewal: Renewal | None = None
 
     def begin(self, command: Begin) -> Empty:
         """Create a step's worker group. Its workers are those of Locust's users, once released."""
@@ -108,7 +104,6 @@ class WorkerProcess:
         # Of the step: limits are off while a driver starts.
         self._allowance = allowance()
         cpus = self._allowance.cpus / self.setup.processes
-        self._account, self._renewed, self._renewed_s, self._refused = account, 0, 0.0, 0
         self._begin = command
         self._joined = 0
         if self.setup.users == "engine":
@@ -121,6 +116,9 @@ class WorkerProcess:
 
             self.sdk = SdkWorkerGroup(self.setup, account, command.workload, command.count)
             self._group = self.sdk
+        # The refusal of a temporary URL says nothing about a token.
+        by_url = temp_urls.are_sent(command.workload, self.setup.api)
+        self._renewal = None if by_url else Renewal(account, self._group)
         return Empty()
 
     def release(self) -> Empty:
@@ -161,32 +159,14 @@ class WorkerProcess:
             self._group.remove_worker(index)
 
     def progress(self) -> WorkerProgress:
-        """The group's progress; requests a new token if its own was refused since the last call."""
+        """The group's progress; requests a new token if its own was refused since the last call, or
+        will expire soon.
+        """
         self.check()
-        begin, group = self._running()
-        progress = group.progress()
-        refused = progress.errors.get("http-401", 0)
-        by_url = temp_urls.are_sent(begin.workload, self.setup.api)
-        account = None if by_url else self._account
-        if refused > self._refused and account is not None and account.renewable:
-            now_s = time.monotonic()
-            renewing = self._renewing is not None and not self._renewing.ready()
-            if not renewing and now_s - self._renewed_s >= RENEW_APART_S:
-                self._refused, self._renewed_s = refused, now_s
-                # In a greenlet: an auth server that hangs must not prolong the window.
-                self._renewing = gevent.spawn(self._renew, group, account)
+        progress = self._running()[1].progress()
+        if self._renewal is not None:
+            self._renewal.look(progress)
         return progress
-
-    def _renew(self, group: WorkerGroup, account: Account) -> None:
-        try:
-            account.authenticate()
-        except DriverError as error:
-            # The step continues with the old token: refused requests are counted, and its last
-            # error says more.
-            log.warning("no new token: %s", error)
-            return
-        group.renew(account)
-        self._renewed += 1
 
     def open_window(self) -> Empty:
         """Record from now on."""
@@ -213,8 +193,10 @@ class WorkerProcess:
         begin, group = self._running()
         self._group = self.sdk = None
         self._released.clear()
-        if self._renewing is not None:
-            self._renewing.kill()
+        renewed = replaced = 0
+        if self._renewal is not None:
+            self._renewal.end()
+            renewed, replaced = self._renewal.forgotten, self._renewal.expired
         cut = group.stop(command.timeout_s)
         # These timed out after the window had closed: otherwise a gateway that hangs at the end
         # would show no error at all.
@@ -223,24 +205,33 @@ class WorkerProcess:
         makes = any(TRAITS[one].makes for one in begin.workload.operations)
         if makes and not begin.workload.versions:
             self._left_behind.append(group)
-        return CutOff(requests=min(begin.count, cut + late), renewed=self._renewed)
+        requests = min(begin.count, cut + late)
+        return CutOff(requests=requests, renewed=renewed, replaced=replaced)
 
     def delete_written(self) -> Deleted:
         """Delete what groups wrote and did not delete; a group is forgotten even if that fails."""
         self._deleted = Deleted()
+        account = account_at(self.setup)
+        if self._left_behind and account.renewable:
+            account.authenticate()
         while self._left_behind:
             group = self._left_behind.pop()
+            if account.renewable:
+                group.renew(account)
+            renewal = Renewal(account, group)
             earlier, before = self._deleted, group.progress()
             group.delete_written(DELETE_PARALLEL)
             running = True
             while running:
                 now = group.progress()
+                renewal.look(now)
                 running = now.running > 0
                 self._deleted = Deleted(
                     deleted=earlier.deleted + now.done - before.done,
                     failed=earlier.failed + now.failed - before.failed,
                 )
                 gevent.sleep(0.02 if running else 0)
+            renewal.end()
         return self._deleted
 
     def deleted(self) -> Deleted:
@@ -249,8 +240,8 @@ class WorkerProcess:
 
     def close(self) -> None:
         """End whatever is running, at once."""
-        if self._renewing is not None:
-            self._renewing.kill()
+        if self._renewal is not None:
+            self._renewal.end()
         if self._group is not None:
             self._group.stop(0.0)
             self._group = self.sdk = None

@@ -9,18 +9,23 @@ import shlex
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.credential import credential
-from weighbridge.common.endpoint import Endpoint, Endpoints
-from weighbridge.common.errors import UsageError
+from weighbridge.common.endpoint import Endpoint, Endpoints, base_of
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.temporary_keys import (
+    PROVIDERS,
+    Keys,
+    KeySource,
+    KeysUnavailable,
+    load,
+    load_again,
+)
+from weighbridge.gateways.existing.openstack import keystone_endpoint
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
-
-if TYPE_CHECKING:
-    from botocore.credentials import Credentials
 
 ADVICE = (
     "Credentials are never read from a layout: set these variables, or name others in the layout, "
@@ -47,6 +52,8 @@ def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tup
 def source(settings: S3 | SwiftAccess) -> str:
     """Where the credentials of an API come from, in words."""
     if isinstance(settings, SwiftAccess):
+        if settings.keystone is not None:
+            return f"Keystone, by the variables $OS_*{settings.keystone.suffix} and the layout"
         return (
             f"the token of ${settings.token_env}"
             if settings.token_env
@@ -63,6 +70,10 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
     swift = settings.swift
     if swift is None:
         return None
+    if swift.keystone is not None:
+        return keystone_endpoint(swift, swift.keystone, environment).model_copy(
+            update={"spreading": settings.endpoints or Endpoints()}
+        )
     missing: list[str] = []
 
     def variable(name: str) -> str:
@@ -101,35 +112,49 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
         token=None if token is None else SecretStr(token),
         storage_url=storage[0] if storage else None,
         ca_file=swift.ca_file,
-        others=tuple(_base(url) for url in (storage or urls)[1:]),
+        others=tuple(base_of(url) for url in (storage or urls)[1:]),
         addresses=swift.addresses,
         spreading=settings.endpoints or Endpoints(),
     )
-
-
-def _base(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint | None:
     s3 = settings.s3
     if s3 is None:
         return None
-    keys = _keys(s3, environment)
     return Endpoint(
         api="s3",
         url=s3.urls[0],
         others=s3.urls[1:],
         addresses=s3.addresses,
         spreading=settings.endpoints or Endpoints(),
-        user=credential("s3: the access key", keys.access_key),
-        key=SecretStr(credential("s3: the secret key", keys.secret_key)),
-        token=SecretStr(credential("s3: the session token", keys.token)) if keys.token else None,
+        **_fields(*_keys(s3, environment)),
         region=s3.region,
         addressing=s3.addressing,
         ca_file=s3.ca_file,
     )
+
+
+def with_new_keys(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, with new keys if its own are temporary. Raises TargetError."""
+    if endpoint.key_source is None:
+        return endpoint
+    try:
+        keys = load_again(endpoint.key_source)
+    except KeysUnavailable as error:
+        raise TargetError(f"s3 at {endpoint.url}: {error}") from None
+    return endpoint.model_copy(update=_fields(keys, endpoint.key_source))
+
+
+def _fields(keys: Keys, source: KeySource | None) -> dict[str, Any]:
+    """The fields of an endpoint that its keys are in."""
+    return {
+        "user": credential("s3: the access key", keys.access),
+        "key": SecretStr(credential("s3: the secret key", keys.secret)),
+        "token": SecretStr(credential("s3: the session token", keys.token)) if keys.token else None,
+        "key_source": source,
+        "keys_end_at": keys.end_at,
+    }
 
 
 def _refuse_shared_file(path: Path) -> None:
@@ -142,10 +167,21 @@ def _refuse_shared_file(path: Path) -> None:
         )
 
 
-def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
-    """The keys by botocore's own readers of the environment and the AWS files.
+def _temporary(source: KeySource) -> Keys | None:
+    """The keys of a profile that names such a source. Raises UsageError, KeysUnavailable."""
+    keys = load(source)
+    path = Path(source.credentials_file).expanduser()
+    if keys is not None and path.exists():
+        _refuse_shared_file(path)  # it may have the keys of the profile that assumes the role
+    return keys
 
-    The rest of botocore's chain is not used: parts of it ask the network.
+
+def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | None]:
+    """The keys by botocore's own readers of the environment and the AWS files, and where they are
+    got again if they are temporary.
+
+    The rest of botocore's chain is not used: parts of it ask the network, which these do only for
+    a profile that says so.
     """
     from botocore import credentials  # noqa: PLC0415 - a quarter of a second of imports
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
@@ -156,24 +192,38 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
     named = profile or environment.get("AWS_PROFILE") or "default"
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
-    files: list[tuple[Any, str]] = [
+    by_role, by_web_identity, by_program = (
+        KeySource(provider=one, profile=named, config_file=config, credentials_file=shared)
+        for one in PROVIDERS
+    )
+    in_files: list[tuple[Any, str] | KeySource] = [
+        # In the order of the AWS tools.
+        by_role,
+        by_web_identity,
         (credentials.SharedCredentialProvider(creds_filename=shared, profile_name=named), shared),
+        by_program,
         (credentials.ConfigProvider(config_filename=config, profile_name=named), config),
     ]
-    readers: list[tuple[Any, str]] = (
+    readers: list[tuple[Any, str] | KeySource] = (
         [] if profile else [(credentials.EnvProvider(environ=environment), "")]
     )
     if s3.credentials != "environment":
-        readers += files
+        readers += in_files
     try:
-        for reader, file in readers:
-            found: Credentials | None = reader.load()
-            if found is not None:
-                if file:
-                    _refuse_shared_file(Path(file).expanduser())
-                return found
-    except BotoCoreError as error:
+        for one in readers:
+            if isinstance(one, KeySource):
+                if keys := _temporary(one):
+                    return keys, None if keys.end_at is None else one
+            elif found := one[0].load():
+                if one[1]:
+                    _refuse_shared_file(Path(one[1]).expanduser())
+                return Keys.of(found), None
+    except (BotoCoreError, KeysUnavailable) as error:
         raise UsageError(f"s3: {error}") from error
+    except RuntimeError:
+        raise UsageError(
+            "s3: the keys of the environment have ended, says $AWS_CREDENTIAL_EXPIRATION"
+        ) from None
     lacking = [] if profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
     if s3.credentials != "environment":
         lacking.append(f"no profile {named!r} with keys in {shared} or {config}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from typing import ClassVar
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi, singles
@@ -64,6 +65,12 @@ class Existing(Gateway):
     def spreads(self) -> bool:
         """Whether an API has several endpoints."""
         return self.settings.spreads
+
+    def keys_end_at(self) -> datetime | None:
+        """See Gateway."""
+        found = credentials.endpoints(self.settings, os.environ)
+        ends = [one.keys_end_at for one in found if one.keys_end_at and one.key_source is None]
+        return min(ends, default=None)
 
     def needs(self) -> Mapping[str, HostNeed]:
         """No host at all."""

@@ -14,6 +14,8 @@ REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 USER: Final = "ST_USER"
 KEY: Final = "ST_KEY"
 TOKEN: Final = "OS_AUTH_TOKEN"  # noqa: S105 - the name of a variable
+KEYSTONE_SECRETS: Final = ("OS_PASSWORD", "OS_APPLICATION_CREDENTIAL_SECRET")
+"""Variables with the secret of a user, and of an application credential."""
 AUTHORITIES: Final[Mapping[str, str]] = {"s3": "AWS_CA_BUNDLE", "swift": "OS_CACERT"}
 """By API: the variable with a file of CA certificates."""
 
@@ -23,14 +25,14 @@ class LineSettings(Record):
     variables that they come from.
     """
 
-    given: Mapping[str, str]
+    given: Mapping[str, str | Mapping[str, str]]
     by_variable: Mapping[str, tuple[str, str]]
     """Key: variable and value."""
 
 
 def settings_of(api: str, name: str, url: str, environment: Mapping[str, str]) -> LineSettings:
     """The settings of an endpoint: `name` is its layout's, which variables of its own end with."""
-    given: dict[str, str] = {"url": url} if api == "s3" else _swift(name, url, environment)
+    given = {"url": url} if api == "s3" else _swift(name, url, environment)
     found: dict[str, tuple[str, str]] = {}
     if api == "s3":
         region = next((one for one in REGIONS if environment.get(one)), None)
@@ -42,9 +44,16 @@ def settings_of(api: str, name: str, url: str, environment: Mapping[str, str]) -
     return LineSettings(given=given, by_variable=found)
 
 
-def _swift(name: str, url: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Auth v1 at this URL, or with nothing but a token in the environment the storage there."""
+def _swift(
+    name: str, url: str, environment: Mapping[str, str]
+) -> Mapping[str, str | Mapping[str, str]]:
+    """Keystone or auth v1 at this URL, or with nothing but a token in the environment the storage
+    there.
+    """
     own = f"_{name.upper().replace('-', '_')}"
+    if url.rstrip("/").endswith("/v3"):
+        has_own = any(environment.get(one + own) for one in KEYSTONE_SECRETS)
+        return {"keystone": {"auth_url": url, "suffix": own if has_own else ""}}
     user, key = (one + own if environment.get(one + own) else one for one in (USER, KEY))
     if environment.get(TOKEN) and not environment.get(key):
         return {"storage_url": url, "token_env": TOKEN}

@@ -12,7 +12,7 @@ from weighbridge.common.endpoint import Endpoint, singles
 from weighbridge.common.errors import BucketsLeft, TargetError, name_buckets
 from weighbridge.common.host import Host
 from weighbridge.gateways.endpoint_program import run_with_endpoints, without_secrets
-from weighbridge.gateways.existing.credentials import source
+from weighbridge.gateways.existing.credentials import source, with_new_keys
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.gateways.gateway import Rendered, RunningGateway
 
@@ -124,6 +124,7 @@ def clear(
         return ()
     order = {"buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
     try:
+        endpoints = tuple(with_new_keys(one) for one in endpoints)
         answer = json.loads(
             run_with_endpoints(
                 client,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoints, refuse_unlike
+from weighbridge.common.keystone import Keystone
 from weighbridge.common.record import Record
 
 
@@ -70,6 +71,7 @@ def _endpoints(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
     return _endpoint(value) if isinstance(value, str) else tuple(_endpoint(one) for one in value)
 
 
+Url = Annotated[str, AfterValidator(_url)]
 Urls = Annotated[str | tuple[str, ...], AfterValidator(_urls)]
 """A URL, or those of several endpoints of one service, which know the same keys."""
 CaFile = Annotated[str, AfterValidator(_authorities)]
@@ -115,8 +117,21 @@ class S3(Record):
         return _listed(self.url)
 
 
+class KeystoneAccess(Keystone):
+    """Keystone v3. What is left out comes from the environment, by the names of OpenStack's tools:
+    $OS_USERNAME, $OS_PROJECT_NAME, $OS_REGION_NAME ...
+
+    Secrets come from nowhere else: $OS_PASSWORD, or $OS_APPLICATION_CREDENTIAL_SECRET.
+    """
+
+    auth_url: Url | None = None
+    """Keystone's URL, such as https://keystone.example:5000/v3; None: $OS_AUTH_URL."""
+    suffix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]*$")] = ""
+    """The end of these variables' names, if there are several clouds: `_B` means $OS_PASSWORD_B."""
+
+
 class SwiftAccess(Record):
-    """The Swift API: auth v1, or a token obtained elsewhere."""
+    """The Swift API: auth v1, Keystone, or a token obtained elsewhere."""
 
     auth_url: Urls | None = None
     """The v1 auth URL, such as https://store.example/auth/v1.0; None: $ST_AUTH. A list: several
@@ -139,16 +154,21 @@ class SwiftAccess(Record):
 
     The token must outlast the run.
     """
+    keystone: KeystoneAccess | None = None
+    """Keystone in place of auth v1; `{}`: all that it needs is in the environment."""
     ca_file: CaFile | None = None
     """PEM file of the CA that signed its certificate; None: the CAs that this machine trusts."""
 
     @model_validator(mode="after")
     def _consistent(self) -> SwiftAccess:
+        if self.keystone is not None:
+            self._refuse_beside_keystone()
         if self.token_env is not None and (self.auth_url is not None or self.user is not None):
             raise ValueError(
                 "give either a token (token_env) or a user (auth_url, user): a token replaces auth"
             )
-        for url in (*self.auth_urls, *self.storage_urls):
+        keystone = (self.keystone.auth_url,) if self.keystone and self.keystone.auth_url else ()
+        for url in (*self.auth_urls, *self.storage_urls, *keystone):
             _refuse_unused_ca(self.ca_file, url)
         if self.storage_urls and len(self.auth_urls) > 1:
             raise ValueError("several auth_url and a storage_url: list the storage URLs instead")
@@ -157,6 +177,12 @@ class SwiftAccess(Record):
             if len({urlsplit(url).path for url in urls}) > 1:
                 raise ValueError("URLs of several endpoints must have the same path")
         return self
+
+    def _refuse_beside_keystone(self) -> None:
+        if self.token_env is not None or self.auth_url is not None or self.user is not None:
+            raise ValueError(
+                "give either `keystone`, or auth v1 (auth_url, user), or a token (token_env)"
+            )
 
     @property
     def auth_urls(self) -> tuple[str, ...]:

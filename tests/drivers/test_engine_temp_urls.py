@@ -65,7 +65,7 @@ def test_a_signature_lets_in_one_method_for_one_object_and_no_token_is_sent(
 def test_a_renewed_token_is_not_sent_either(served: Served, bench: Make) -> None:
     work = shape(signing=PRESIGNED, operations={"write": 1.0})
     engine = bench(served, work, **SWIFT, temp_url=key())
-    engine.engine.renew_token("another")
+    engine.engine.renew_keys(("", "", "another"))
     assert not [head for head in heads(engine, served) if "another" in head]
 
 

@@ -6,13 +6,15 @@ import select
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def relayed(port: int) -> Iterator[int]:
-    """A port whose connections are handed on to `port`, byte by byte."""
+def relayed(port: int, seen: Callable[[bytes], None] = lambda _: None) -> Iterator[int]:
+    """A port whose connections are handed on to `port`, byte by byte; `seen` is shown what clients
+    send.
+    """
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -23,6 +25,8 @@ def relayed(port: int) -> Iterator[int]:
                         data = one.recv(65536)
                         if not data:
                             return
+                        if one is self.request:
+                            seen(data)
                         other[one].sendall(data)
 
     class Relay(socketserver.ThreadingTCPServer):

@@ -19,6 +19,7 @@ from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure
 
 sys.path.insert(0, str(Path(__file__).parent))
+from keystone_host import IMAGE as KEYSTONE
 from machines import IMAGE as MACHINE
 
 RELEASES = (
@@ -38,6 +39,7 @@ def main() -> int:
         TOOLS,
         *(STORES[kind].releases[release] for kind, release in RELEASES),
         MACHINE,
+        KEYSTONE,
     ]
     failed = 0
     for image in wanted:

@@ -259,6 +259,7 @@ def test_clean_lists_what_killed_runs_left_and_deletes_only_that(
         done = clean(tmp_path, place, "--delete", "--older-than", "1ms")
         assert done.returncode == 0, done.stderr
         assert "deleted, with 1 objects" in done.stdout
+        assert "1 buckets with 1 objects deleted, 1 kept" in done.stdout
         assert "'holiday.jpg'" in done.stdout
         assert set(containers(place)) == {mixed, theirs}
 
@@ -278,6 +279,32 @@ def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
             api="s3", url=f"http://{place[0]}:{place[1]}", user="weigh:er", key=SecretStr(KEY)
         )
         assert [one.bucket for one in leftover_buckets.left(known)] == ["wb-0123abcd-small-0"]
+
+
+def test_clean_asks_several_endpoints_and_goes_on_where_one_does_not_answer(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with null_target() as place:
+        left_by(place, bucket="wb-0123abcd-small-0")
+        here = f"http://{place[0]}:{place[1]}"
+        argv = [sys.executable, "-m", "weighbridge", "clean", "--older-than", "1ms"]
+        argv += ["--s3", "dead=http://127.0.0.1:9", "--s3", f"a={here}"]
+        argv += ["--swift", f"a={here}/auth/v1.0"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 3, done.stderr
+    assert "127.0.0.1:9" in done.stderr
+    found = [line for line in done.stdout.splitlines() if "can be deleted" in line]
+    assert [line.split()[0] for line in found] == ["swift", "s3"]
+    # The null target says of Swift's objects that they are of this moment.
+    assert found[0].endswith("auth/v1.0: 0 buckets with 0 objects can be deleted, 1 kept")
+    assert found[1].endswith(": 1 buckets with 1 objects can be deleted, 0 kept")
+
+
+def test_clean_needs_a_gateway_to_ask() -> None:
+    argv = [sys.executable, "-m", "weighbridge", "clean"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "name a layout" in done.stderr
 
 
 def test_clean_refuses_a_layout_that_the_suite_deploys(tmp_path: Path) -> None:

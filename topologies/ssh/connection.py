@@ -106,6 +106,10 @@ class SshConnection:
                 )
             self._root = ("sudo", "-n", "--")
 
+    def reach(self) -> None:
+        """Connect, as whom ever the login is: commands run as that user. Raises as `open`."""
+        self.loop.do(self._ready())
+
     async def _ready(self) -> None:
         async with self._session():
             pass

@@ -1,6 +1,7 @@
-"""`weighbridge clean LAYOUT`: buckets that killed runs left on a gateway that runs without us.
+"""`weighbridge clean LAYOUT...`: buckets that killed runs left on gateways that run without us.
 
-Raises UsageError if the suite itself starts the layout's gateway, TargetError if a request fails.
+Raises UsageError if the suite itself starts a layout's gateway; TargetError, after all others were
+looked at, if requests to a gateway fail.
 """
 
 from __future__ import annotations
@@ -10,16 +11,22 @@ from typing import TYPE_CHECKING
 import click
 
 from weighbridge.cli import complete
+from weighbridge.cli.line_options import endpoints
 from weighbridge.cli.options import seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
+    from weighbridge.common.endpoint import Endpoint
+    from weighbridge.endpoint_line import EndpointLine
+    from weighbridge.gateways.existing.existing import Existing
     from weighbridge.gateways.existing.leftover_buckets import LeftoverBucket
 
 
+@endpoints
 @click.command("clean")
-@click.argument("layout", shell_complete=complete.layouts)
+@click.argument("layouts", metavar="[LAYOUT]...", nargs=-1, shell_complete=complete.layouts)
 @click.option(
     "--delete",
     "deleting",
@@ -35,44 +42,94 @@ if TYPE_CHECKING:
     callback=seconds,
     help="Keep buckets that hold anything younger: a run may still be using them.",
 )
-def command(layout: str, older_s: float, *, deleting: bool) -> None:
-    """List what killed runs left on LAYOUT's gateway, which already runs; --delete deletes it."""
+def command(
+    layouts: tuple[str, ...], line: EndpointLine, older_s: float, *, deleting: bool
+) -> None:
+    """List what killed runs left on gateways that already run; --delete deletes it."""
     import os
     from datetime import UTC, datetime, timedelta
 
-    from weighbridge import selection
-    from weighbridge.common.errors import UsageError
-    from weighbridge.gateways.existing import credentials, leftover_buckets
-    from weighbridge.gateways.existing.existing import Existing
+    from weighbridge.common.errors import TargetError, UsageError
+    from weighbridge.gateways.existing import credentials
     from weighbridge.screen.terminal import console, print_line
 
-    advice = "`weighbridge down --all` removes what killed runs left of gateways that they started."
-    try:
-        gateway = selection.layout_named(layout, selection.hardware_named("this-machine")).gateway
-    except UsageError as error:
-        raise UsageError(error.message, advice=advice) from None
-    if not isinstance(gateway, Existing):
+    if not layouts and not line.given:
         raise UsageError(
-            f"{layout}: a {gateway.kind} gateway is not one that already runs", advice=advice
+            "name a layout of a gateway that already runs, or --s3 or --swift NAME=URL"
         )
+    found = [
+        endpoint
+        for gateway in _gateways(layouts, line)
+        for endpoint in credentials.endpoints(gateway.settings, os.environ)
+    ]
     youngest = datetime.now(UTC) - timedelta(seconds=older_s)
-    screen, found = console(), 0
-    for endpoint in credentials.endpoints(gateway.settings, os.environ):
-        for one in leftover_buckets.left(endpoint):
-            found += 1
-            reason = _kept(one, youngest)
-            if reason or not deleting:
-                verdict = reason or "holds only what runs of this suite made: --delete deletes it"
-            else:
-                verdict = f"deleted, with {leftover_buckets.delete(endpoint, one.bucket)} objects"
-            newest = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-            print_line(
-                screen,
-                f"{one.api} {one.url} {one.bucket}: {one.objects} objects, the newest from "
-                f"{newest}: {verdict}",
+    screen = console()
+    faults = []
+    for endpoint in found:
+        try:
+            _clean(endpoint, youngest, lambda text: print_line(screen, text), deleting=deleting)
+        except TargetError as error:
+            faults.append(error.message)
+    if faults:
+        raise TargetError("\n".join(faults))
+
+
+def _gateways(layouts: tuple[str, ...], line: EndpointLine) -> list[Existing]:
+    """The gateways of the layouts and of the line. Raises UsageError or DocumentError."""
+    import os
+
+    from weighbridge import selection
+    from weighbridge.common.errors import UsageError
+    from weighbridge.endpoint_line import endpoint_layouts
+    from weighbridge.gateways.existing.existing import Existing
+
+    advice = "`weighbridge down --all` removes what killed runs left of gateways that they started."
+    hardware = selection.hardware_named("this-machine")
+    planned = [*endpoint_layouts(line, hardware, os.environ)]
+    for layout in layouts:
+        try:
+            planned.append(selection.layout_named(layout, hardware))
+        except UsageError as error:
+            raise UsageError(error.message, advice=advice) from None
+    found = []
+    for one in planned:
+        if not isinstance(one.gateway, Existing):
+            raise UsageError(
+                f"{one.layout.name}: a {one.gateway.kind} gateway is not one that already runs",
+                advice=advice,
             )
-    if not found:
-        print_line(screen, "no run has left a bucket there")
+        found.append(one.gateway)
+    return found
+
+
+def _clean(
+    endpoint: Endpoint, youngest: datetime, say: Callable[[str], None], *, deleting: bool
+) -> None:
+    """List the buckets of one endpoint, or delete them, and say how many. Raises TargetError."""
+    from datetime import UTC
+
+    from weighbridge.gateways.existing import leftover_buckets
+
+    there = f"{endpoint.api} {endpoint.url}"
+    buckets = objects = kept = 0
+    for one in leftover_buckets.left(endpoint):
+        reason, count = _kept(one, youngest), one.objects
+        if reason:
+            kept, verdict = kept + 1, reason
+        elif deleting:
+            count = leftover_buckets.delete(endpoint, one.bucket)
+            verdict = f"deleted, with {count} objects"
+        else:
+            verdict = "holds only what runs of this suite made: --delete deletes it"
+        if not reason:
+            buckets, objects = buckets + 1, objects + count
+        newest = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        say(f"{there} {one.bucket}: {one.objects} objects, the newest from {newest}: {verdict}")
+    if not buckets and not kept:
+        say(f"{there}: no run has left a bucket there")
+        return
+    what = "deleted" if deleting else "can be deleted"
+    say(f"{there}: {buckets} buckets with {objects} objects {what}, {kept} kept")
 
 
 def _kept(one: LeftoverBucket, youngest: datetime) -> str:

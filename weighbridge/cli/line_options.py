@@ -29,7 +29,8 @@ _ENDPOINTS = (
         metavar="NAME=URL",
         multiple=True,
         help="The same for Swift; its auth v1 URL, with $ST_USER and $ST_KEY (or $ST_USER_NAME and "
-        "$ST_KEY_NAME), or with $OS_AUTH_TOKEN alone its storage URL.",
+        "$ST_KEY_NAME), Keystone's, which ends in /v3, with the variables of an openrc file, or "
+        "with $OS_AUTH_TOKEN alone its storage URL.",
     ),
     click.Option(
         ["--profile", "profiles"],

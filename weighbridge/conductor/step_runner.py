@@ -31,6 +31,7 @@ from weighbridge.results.record.telemetry import HostLimits
 from weighbridge.suites import Suite, Workload, kernel_alone
 from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.hosts import SeenHost
 from weighbridge.topologies.loader import Planned
 
 MOST_REPEATS: Final = 1000
@@ -84,9 +85,10 @@ class StepRunner:
 
     def watching(self, planned: Planned, deployment: Deployment) -> Watch:
         """Watch the hosts of a deployment, and its current probes, for steps of a layout."""
-        cores = {name: host.cores for name, host in deployment.hosts.items()}
+        seen: dict[str, SeenHost] = {**deployment.hosts, **deployment.observed}
+        cores = {name: host.cores for name, host in seen.items()}
         limits = limits_of(deployment.hardware, planned.gateway.needs(), cores)
-        sources: dict[str, CounterSource] = {**deployment.hosts}
+        sources: dict[str, CounterSource] = {**seen}
         if deployment.hardware.of.contained:
             from weighbridge.topologies.lab.usage import LabMachine  # noqa: PLC0415 - only for lab hosts
 

@@ -51,8 +51,10 @@ class CounterSource(Protocol):
 def limits_of(
     hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Mapping[str, int | None]
 ) -> tuple[HostLimits, ...]:
-    """The limits and the tier of each of these hosts, given with the CPUs of their machines."""
-    return tuple(
+    """The limits and the tier of each of these hosts, given with the CPUs of their machines; those
+    that are only observed have no limits.
+    """
+    own = tuple(
         HostLimits(
             host=name,
             tier="client" if name in hardware.clients else needs[name].tier,
@@ -75,6 +77,17 @@ def limits_of(
         for name, spec in hardware.hosts.items()
         if name in hosts
     )
+    observed = (
+        HostLimits(
+            host=name,
+            tier=one.tier,
+            cores=hosts[name],
+            disks=tuple(DiskLimit() for _ in one.disks),
+        )
+        for name, one in hardware.observed.items()
+        if name in hosts
+    )
+    return (*own, *observed)
 
 
 class Watch:

@@ -8,6 +8,7 @@ use crate::reactor::Reactor;
 use crate::recorder::Recorder;
 use crate::records::{SecondRecord, TallyRecord};
 use crate::shared::{Command, Shared, lock};
+use crate::sign::keys::Keys;
 use crate::source::{Source, Step};
 use crate::sys::now_ns;
 use crate::workload::{Operation, WorkerId};
@@ -226,17 +227,19 @@ impl Engine {
         self.shared.version_ids.set(ids)
     }
 
-    /// Sends a new Swift token with every request from now on.
+    /// Uses new keys for every request from now on; of Swift the token alone.
     ///
     /// # Errors
-    /// The token is not valid in a header.
-    pub fn renew_token(&self, token: &str) -> Result<(), String> {
-        if token.contains(char::is_control) {
-            return Err("a token may not hold control characters".into());
+    /// They are not valid in a header.
+    pub fn renew_keys(&self, keys: &Keys) -> Result<(), String> {
+        if keys.access.contains(char::is_control) || keys.token.contains(char::is_control) {
+            return Err("an access key and a token may not hold control characters".into());
         }
-        self.shared.add_secret(token);
+        for secret in [&keys.secret, &keys.token] {
+            self.shared.add_secret(secret);
+        }
         for thread in 0..self.shared.threads.len() {
-            self.shared.send(thread, Command::Renew(token.into()));
+            self.shared.send(thread, Command::Renew(keys.clone()));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::null;
 use crate::picker;
 use crate::random::{Random, hash};
 use crate::ring::Ring;
-use crate::sign;
+use crate::sign::{self, keys::Keys};
 use crate::signing::Checksum;
 use crate::sys;
 use crate::workload::{WorkerId, Workload, put_object_name, put_written_name};
@@ -61,8 +61,9 @@ impl Engine {
         self.0.remove_worker(index);
     }
 
-    fn renew_token(&self, token: &str) -> PyResult<()> {
-        self.0.renew_token(token).map_err(PyValueError::new_err)
+    fn renew_keys(&self, keys: (String, String, String)) -> PyResult<()> {
+        let (access, secret, token) = keys;
+        self.0.renew_keys(&Keys { access, secret, token }).map_err(PyValueError::new_err)
     }
 
     fn started(&self) -> u64 {

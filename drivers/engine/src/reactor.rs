@@ -264,7 +264,7 @@ impl Reactor {
                     }
                     self.shared.took_census();
                 }
-                Command::Renew(token) => self.head_writer.renew(&token),
+                Command::Renew(keys) => self.head_writer.renew(&keys),
                 Command::Quit => return false,
             }
         }

@@ -8,6 +8,7 @@ use crate::flow::Flow;
 use crate::options::Listing;
 use crate::picker::{Object, Part, Request};
 use crate::ring::Ring;
+use crate::sign::keys::Keys;
 use crate::sign::{Signer, Told};
 use crate::signing::{Auth, Signing};
 use crate::temp_url::TempUrlSigner;
@@ -122,10 +123,12 @@ impl HeadWriter {
         }
     }
 
-    /// Sends a new Swift token from now on; does nothing for the other APIs.
-    pub fn renew(&mut self, token: &str) {
-        if self.api == Api::Swift && !self.sends_temp_urls {
-            self.common = common(self.api, token);
+    /// Signs with other keys, or sends another Swift token, from now on; object servers know none.
+    pub fn renew(&mut self, keys: &Keys) {
+        match self.api {
+            Api::S3 => self.signer.renew(keys),
+            Api::Swift if !self.sends_temp_urls => self.common = common(self.api, &keys.token),
+            _ => {}
         }
     }
 

@@ -139,8 +139,8 @@ pub enum Command {
     CutAll,
     /// The window has closed: record the ages of outstanding requests.
     Census,
-    /// Send this Swift token with every request from now on.
-    Renew(String),
+    /// Use these keys for every request from now on.
+    Renew(crate::sign::keys::Keys),
     /// End the thread.
     Quit,
 }
@@ -275,7 +275,7 @@ impl Shared {
         errors.1 = Some(what);
     }
 
-    /// Keeps a new token out of texts, besides the earlier ones.
+    /// Keeps a new secret out of texts, besides the earlier ones.
     pub fn add_secret(&self, secret: &str) {
         lock(&self.secrets).push(secret.into());
     }

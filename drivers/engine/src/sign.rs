@@ -10,6 +10,7 @@ use crate::dates::date;
 use crate::encryption::Field;
 use crate::signing::Checksum;
 use ring::{digest, hmac};
+pub mod keys;
 mod policy;
 
 /// Value in place of the payload's hash.
@@ -56,7 +57,6 @@ pub struct Signer {
     access_key: String,
     secret_key: String,
     region: String,
-    /// The session token; empty without one.
     token: String,
     second: u64,
     /// `20140527T120000Z` of `second`.

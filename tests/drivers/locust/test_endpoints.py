@@ -118,7 +118,7 @@ def test_a_storage_url_elsewhere_is_refused_since_other_endpoints_would_be_measu
 ) -> None:
     import http.client  # noqa: PLC0415 - only for this answer
 
-    from weighbridge.drivers.locust.account import AccountAnswer  # noqa: PLC0415
+    from weighbridge.drivers.locust.account_answer import AccountAnswer  # noqa: PLC0415
 
     headers = http.client.HTTPMessage()
     headers["X-Storage-Url"], headers["X-Auth-Token"] = "http://front/v1/AUTH_a", "t"

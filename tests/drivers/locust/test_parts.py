@@ -20,12 +20,13 @@ from pydantic import SecretStr, ValidationError
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import content
-from weighbridge.drivers.locust.account import Account, signature
+from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Body, transport_error_class
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.figures import LocustFigures, feed, summary
 from weighbridge.drivers.locust.merge import merged, merged_progress
 from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.locust.signature import signature
 from weighbridge.drivers.locust.url_parts import UrlParts
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.results.record.histogram import Histogram
@@ -181,12 +182,10 @@ def test_a_window_that_grows_is_added_to_locusts_statistics_once() -> None:
 @pytest.mark.parametrize("token", [None, "FwoGZXIvYXdzEJr//token+=="])
 @pytest.mark.parametrize("query", ["", "list-type=2&max-keys=1000&start-after=a%2Fb"])
 def test_s3_requests_are_signed_as_botocore_signs_them(query: str, token: str | None) -> None:
-    secrets = {"key": SecretStr("wJalrXUtnFEMI"), "token": SecretStr(token) if token else None}
-    target = Endpoint(
-        api="s3", url="http://10.1.2.3:7480", user="AKIDEXAMPLE", region="eu-west-1", **secrets
-    )
+    keys = ("AKIDEXAMPLE", "wJalrXUtnFEMI", token or "")
     now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-    ours = signature(target, "10.1.2.3:7480", "GET", "/wb-1-x-0", query, int(now.timestamp()))
+    host, path = "10.1.2.3:7480", "/wb-1-x-0"
+    ours = signature(keys, "eu-west-1", host, "GET", path, query, int(now.timestamp()))
     request = AWSRequest("GET", "http://10.1.2.3:7480/wb-1-x-0" + (f"?{query}" if query else ""))
     request.context["timestamp"] = "20260304T050607Z"
     request.headers["X-Amz-Date"] = "20260304T050607Z"

@@ -12,7 +12,8 @@ from pydantic import SecretStr
 from tests.drivers.conftest import Bench, shape, until
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account import Account, NotServing
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.account_answer import NotServing
 
 Make = Callable[..., Any]
 TOKEN = "AUTH_tk0123456789abcdef"
@@ -37,7 +38,7 @@ def test_the_engine_keeps_tokens_out_of_its_last_error(scripted: Make, bench: Ma
     engine.engine.add_worker(0, 1, 0)
     until(lambda: engine.progress["failed"] >= 2, "failures")
     assert engine.progress["last_error"].endswith("you sent X-Auth-Token: ***")
-    engine.engine.renew_token(TOKEN[::-1])
+    engine.engine.renew_keys(("", "", TOKEN[::-1]))
     failed = engine.progress["failed"]
     until(lambda: engine.progress["failed"] >= failed + 2, "failures with another token")
     assert engine.progress["last_error"].endswith("you sent X-Auth-Token: ***")

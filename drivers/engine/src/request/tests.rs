@@ -49,14 +49,30 @@ fn swift_requests_carry_the_token_and_the_storage_path() {
 }
 
 #[test]
-fn a_renewed_token_replaces_the_first_but_is_not_sent_to_s3() {
-    for (api, sent) in [("swift", true), ("s3", false)] {
+fn renewed_keys_replace_the_first() {
+    let of = |access: &str, token: &str| Keys {
+        access: access.into(),
+        secret: "other".into(),
+        token: token.into(),
+    };
+    for (api, field) in [("swift", "X-Auth-Token"), ("s3", "x-amz-security-token")] {
         let mut writer = head_writer(api);
-        writer.renew("another");
+        head_of(&mut writer, Operation::Read, 3);
+        writer.renew(&of("RENEWED", "another"));
         let head = head_of(&mut writer, Operation::Read, 3);
-        assert_eq!(head.contains("\r\nX-Auth-Token: another\r\n"), sent, "{head}");
-        assert!(!sent || !head.contains("tok\r\n"), "{head}");
+        assert!(head.contains(&format!("\r\n{field}: another\r\n")), "{head}");
+        assert!(!head.contains("tok\r\n") && !head.contains("Credential=AK/"), "{head}");
+        assert_eq!(head.contains("Credential=RENEWED/"), api == "s3", "{head}");
     }
+    let mut writer = head_writer("s3");
+    writer.renew(&of("LASTING", ""));
+    assert!(!head_of(&mut writer, Operation::Read, 3).contains("security-token"));
+}
+
+#[test]
+fn keys_are_not_shown_by_their_debug_format() {
+    let keys = Keys { access: "a".into(), secret: "planted".into(), token: "planted".into() };
+    assert_eq!(format!("{keys:?}"), "Keys");
 }
 
 #[test]

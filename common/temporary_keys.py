@@ -1,0 +1,124 @@
+"""Keys of S3 that end, and where they are got again: AWS profiles, read by botocore."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from weighbridge.common.keystone import RENEW_AT
+from weighbridge.common.record import Record
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "assume-role": "role_arn",
+        "assume-role-with-web-identity": "web_identity_token_file",
+        "custom-process": "credential_process",
+    }
+)
+"""botocore's names of what gives temporary keys, each with what a profile asks for it by."""
+
+
+class KeySource(Record):
+    """An AWS profile that gives temporary keys; no secret."""
+
+    provider: str
+    """One of PROVIDERS."""
+    profile: str
+    config_file: str
+    credentials_file: str
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of a user, and when they end (UTC), if that is known."""
+
+    access: str
+    secret: str = field(repr=False)
+    token: str = field(repr=False)
+    """The session token; "" if there is none."""
+    end_at: datetime | None = None
+
+    @classmethod
+    def of(cls, found: Credentials) -> Keys:
+        """What botocore found. Raises RuntimeError when that has ended."""
+        frozen = found.get_frozen_credentials()
+        end_at: datetime | None = getattr(found, "_expiry_time", None)
+        return cls(
+            str(frozen.access_key),
+            str(frozen.secret_key),
+            str(frozen.token or ""),
+            None if end_at is None else end_at.astimezone(UTC),
+        )
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until they end; None: that is not known, or never."""
+        return None if self.end_at is None else (self.end_at - datetime.now(UTC)).total_seconds()
+
+
+class KeysUnavailable(Exception):
+    """A profile gave no keys, in words without a secret."""
+
+
+def load(source: KeySource) -> Keys | None:
+    """Keys of a profile, new ones each time; None if it does not name this provider.
+
+    Raises KeysUnavailable.
+    """
+    from botocore.credentials import create_credential_resolver  # noqa: PLC0415 - a quarter of a second of imports
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.session import Session  # noqa: PLC0415
+
+    session: Any = Session(profile=source.profile)
+    session.set_config_variable("config_file", str(Path(source.config_file).expanduser()))
+    session.set_config_variable("credentials_file", str(Path(source.credentials_file).expanduser()))
+    try:
+        profile = session.full_config.get("profiles", {}).get(source.profile, {})
+        if PROVIDERS[source.provider] not in profile:
+            return None
+        found = create_credential_resolver(session).get_provider(source.provider).load()
+        return None if found is None else Keys.of(found)
+    except (BotoCoreError, ClientError, OSError, RuntimeError, ValueError) as error:
+        # Of a program's output, and of what it could not be read as, nothing is repeated.
+        told = isinstance(error, BotoCoreError | ClientError | RuntimeError)
+        words = str(error)[:500].strip() if told else type(error).__name__
+        raise KeysUnavailable(
+            f"profile {source.profile!r} gives no keys ({source.provider}): {words}"
+        ) from None
+
+
+def load_again(source: KeySource) -> Keys:
+    """New keys of a profile that gave some before. Raises KeysUnavailable."""
+    keys = load(source)
+    if keys is None:
+        raise KeysUnavailable(
+            f"profile {source.profile!r} of {source.config_file} gives no temporary keys any more"
+        )
+    return keys
+
+
+class RenewedKeys:
+    """The keys of a source, got again when most of their life is over."""
+
+    def __init__(self, source: KeySource, keys: Keys) -> None:
+        self._source = source
+        self._take(keys)
+
+    def _take(self, keys: Keys) -> None:
+        left_s = math.inf if keys.left_s is None else keys.left_s
+        self._keys, self._until_s = keys, time.monotonic() + RENEW_AT * left_s
+
+    def now(self) -> Keys:
+        """Keys that have not ended. Raises KeysUnavailable."""
+        if time.monotonic() >= self._until_s:
+            self._take(load_again(self._source))
+        return self._keys

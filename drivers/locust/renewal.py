@@ -1,0 +1,66 @@
+"""New tokens for a worker group while it makes requests."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+import gevent
+
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.worker_group import WorkerGroup, WorkerProgress
+
+log = logging.getLogger(__name__)
+
+APART_S: Final = 1.0
+"""Least time between requests for a token: if new tokens are refused too, that causes no load."""
+_REFUSED: Final = "http-401"
+
+
+class Renewal:
+    """Gives a group a new token when its own was refused, and before one expires whose end is
+    known.
+    """
+
+    def __init__(self, account: Account, group: WorkerGroup) -> None:
+        self._account, self._group = account, group
+        self._asking: gevent.Greenlet | None = None
+        self._asked_s = -APART_S
+        self._seen = 0
+        self.forgotten = self.expired = 0
+        """How often there was a new one since the last was refused, and before it expired."""
+
+    def look(self, progress: WorkerProgress) -> None:
+        """Ask for a new token if the progress or the token's age says so; returns at once."""
+        if not self._account.renewable:
+            return
+        refused = progress.errors.get(_REFUSED, 0)
+        is_refused = refused > self._seen
+        if not is_refused and not self._account.expires:
+            return
+        asking = self._asking is not None and not self._asking.ready()
+        now_s = time.monotonic()
+        if asking or now_s - self._asked_s < APART_S:
+            return
+        self._seen, self._asked_s = refused, now_s
+        # In a greenlet: an auth server that hangs must not prolong a window.
+        self._asking = gevent.spawn(self._renew, is_refused=is_refused)
+
+    def end(self) -> None:
+        """Ask no more."""
+        if self._asking is not None:
+            self._asking.kill()
+
+    def _renew(self, *, is_refused: bool) -> None:
+        try:
+            self._account.authenticate()
+        except DriverError as error:
+            # Requests go on with the old token: refused ones are counted, and the last error says
+            # more.
+            log.warning("no new token: %s", error)
+            return
+        self._group.renew(self._account)
+        self.forgotten += is_refused
+        self.expired += not is_refused

@@ -1,0 +1,152 @@
+"""A real OpenStack Swift whose users a real Keystone lets in, as a gateway that already runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weighbridge.gateways.existing import credentials
+from weighbridge.gateways.existing.settings import ExistingSettings
+from weighbridge.gateways.gateway import STORES
+from weighbridge.results.record.store import RunStore
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.lab.host import LabHost
+
+sys.path.insert(0, str(Path(__file__).parent))
+from deployed_layouts import deployed, unlimited
+from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
+
+pytestmark = pytest.mark.system
+
+LIFE_S = 6
+SUITE = f"""
+name: trial
+about: Longer than a token lasts
+api: [swift]
+users: USERS
+workloads:
+  - name: small
+    objects: {{size: 16KiB, containers: 2, per_container: 4}}
+    operations: {{read: 100}}
+    workers: [2]
+    rate_per_s: 30
+    runtime: {LIFE_S}s
+    warmup: 0s
+    verify: true
+"""
+ASKED = """
+import json, sys
+from weighbridge.common.exchange import WrongAnswer, ask, exchanging
+for endpoint in json.load(sys.stdin):
+    try:
+        with exchanging(endpoint, "c") as exchange:
+            print(json.dumps(ask(exchange, "HEAD", "HEAD", "/c", (204, 404)).status))
+    except WrongAnswer as wrong:
+        print(json.dumps(wrong.what))
+"""
+
+
+class Site:
+    """A client in whose network Keystone and Swift are."""
+
+    def __init__(self, deployment: Deployment, folder: Path) -> None:
+        assert isinstance(deployment.client, LabHost)
+        self.client, self.folder = deployment.client, folder
+        self.keystone = KeystoneSite(deployment.hosts["gateway-1"], self.client, LIFE_S)
+
+    def compared(self, users: str, **environment: str) -> tuple[Path, str]:
+        """The folder of a run of one step, and what the command printed."""
+        folder = self.folder / users
+        folder.mkdir()
+        (folder / "trial.yaml").write_text(SUITE.replace("USERS", users))
+        command = [
+            "nsenter", f"--net=/proc/{self.client.pid}/ns/net", sys.executable, "-m", "weighbridge",
+            "compare", "--swift", f"cloud={self.keystone.url}",
+            "--suite", str(folder / "trial.yaml"), "--out", str(folder / "runs"), "--no-charts",
+        ]  # fmt: skip
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        home = {name: str(folder / name) for name in ("WEIGHBRIDGE_HOME", "WEIGHBRIDGE_STATE")}
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env={**kept, **home, **environment},
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode in (0, 4), done.stdout + done.stderr
+        (run,) = (folder / "runs").iterdir()
+        return run, done.stdout + done.stderr
+
+    def seen(self, *changes: dict[str, str]) -> list[Any]:
+        """The status of a HEAD of a container with changes to the environment of an openrc file, or
+        why there was none.
+        """
+        given = ExistingSettings.model_validate({"swift": {"keystone": {}}})
+        order = []
+        for change in changes:
+            environment = {**self.keystone.environment, **change}
+            (endpoint,) = credentials.endpoints(given, environment)
+            order.append(endpoint.model_dump(mode="json"))
+        command = self.client.module("-")
+        argv = [command.argv[0], "-c", ASKED]
+        done = self.client.run(argv, stdin=json.dumps(order), env=command.env)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("keystone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(STORES["swift"].releases, RELEASE, IMAGE)
+        with deployed("swift", folder, change_hardware=unlimited, once=True) as deployment:
+            yield Site(deployment, folder)
+
+
+@pytest.mark.parametrize("users", ["engine", "sdk"])
+def test_tokens_are_renewed_in_a_step_before_any_request_is_refused(site: Site, users: str) -> None:
+    """By a password, and by an application credential."""
+    environment = site.keystone.environment
+    secret = site.keystone.password
+    if users == "sdk":
+        found = site.keystone.application
+        secret = str(found["secret"])
+        environment = {
+            "OS_APPLICATION_CREDENTIAL_ID": str(found["id"]),
+            "OS_APPLICATION_CREDENTIAL_SECRET": secret,
+        }
+    run, printed = site.compared(users, **environment)
+    (step,) = RunStore.open(run).steps()
+    assert step.measurement is not None
+    assert not any(tally.errors for tally in step.measurement.tallies), step.measurement.notes
+    renewed = "tokens renewed in the step before they expired: "
+    assert any(note.startswith(renewed) for note in step.measurement.notes)
+    assert secret not in printed
+    assert not [
+        path for path in run.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()
+    ]
+
+
+def test_refusals_say_what_is_wrong_and_what_there_is(site: Site) -> None:
+    works, password, project, role, region, user = site.seen(
+        {},
+        {"OS_PASSWORD": "wrong"},
+        {"OS_PROJECT_NAME": "unknown"},
+        {"OS_PROJECT_NAME": OTHER},
+        {"OS_REGION_NAME": "two"},
+        {"OS_USERNAME": "nobody"},
+    )
+    assert works == 404
+    assert password.startswith("Keystone does not let in the user 'demo'")
+    for one, name in ((project, "unknown"), (role, OTHER)):
+        assert f"the password of the user 'demo' is right, but there is no project '{name}'" in one
+        assert one.endswith("projects of this user: 'lab'")
+    assert region == "its catalogue has no object-store in the region 'two', but in 'one'"
+    assert user.startswith("Keystone does not let in the user 'nobody'")

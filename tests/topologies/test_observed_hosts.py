@@ -1,0 +1,118 @@
+"""Hosts of a cluster that already runs, of which only the counters are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssh_server import Server
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import load_hardware
+from weighbridge.topologies.ssh import observed
+from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.observed import ObservedHosts
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    loop = EventLoop()
+    found = Server(tmp_path, loop)
+    yield found
+    loop.do(found.close())
+    loop.close()
+
+
+def hardware(server: Server, folder: Path, **more: Any) -> Hardware:
+    """Hardware with one observed host, whose user is not root."""
+    reach = {"host": "127.0.0.1", "port": server.port}
+    access = {
+        "user": "somebody",
+        "key": str(folder / "key"),
+        "known_hosts": str(folder / "known"),
+    }
+    return Hardware.model_validate(
+        {
+            "name": "cluster",
+            "kind": "existing",
+            "hosts": {"client-1": {}},
+            "ssh": access,
+            "observed": {"store-1": {"ssh": reach, **more}},
+        }
+    )
+
+
+def test_counters_are_those_since_the_first_reading(server: Server, tmp_path: Path) -> None:
+    hosts = ObservedHosts(hardware(server, tmp_path, nic="lo"), tmp_path / "logs")
+    try:
+        (host,) = hosts.hosts.values()
+        assert host.cores == len(os.sched_getaffinity(0))
+        first = host.counters()
+        until_s = time.process_time() + 0.2
+        while time.process_time() < until_s:
+            pass
+        then = host.counters()
+    finally:
+        hosts.close()
+    assert first.cpu_s is not None
+    assert then.cpu_s is not None
+    assert then.cpu_s - first.cpu_s >= 0.1
+    assert first.network_received_bytes is not None
+    assert then.network_received_bytes is not None
+    # The question and its answer themselves went over lo.
+    assert then.network_received_bytes > first.network_received_bytes
+    assert then.memory_held_bytes is not None
+    assert server.running == set()
+
+
+def test_a_device_that_is_not_there_is_named(server: Server, tmp_path: Path) -> None:
+    wrong = hardware(server, tmp_path, disks=["/dev/no-such-disk"])
+    with pytest.raises(CommandFailed, match="/dev/no-such-disk: there is no such block device"):
+        ObservedHosts(wrong, tmp_path / "logs")
+
+
+def test_a_host_that_says_something_else_is_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed, "_LOOK", "echo 4 many")
+    with pytest.raises(TargetError, match="does not say its CPUs and disks: 4 many"):
+        ObservedHosts(hardware(server, tmp_path), tmp_path / "logs")
+
+
+def test_a_host_without_python_is_refused(server: Server, tmp_path: Path) -> None:
+    given = hardware(server, tmp_path)
+    access = given.access.model_copy(update={"python": "/no/python3"})
+    with pytest.raises(TargetError, match=r"its telemetry program ended with 127: .*/no/python3"):
+        ObservedHosts(given.model_copy(update={"ssh": access}), tmp_path / "logs")
+
+
+def test_hardware_that_is_not_for_running_gateways_observes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        "name: x\nkind: lab\nhosts: {client-1: {}}\n"
+        "observed: {store-1: {ssh: {host: a}}, client-1: {ssh: {host: b}}}\n"
+    )
+    with pytest.raises(DocumentError) as error:
+        load_hardware(path)
+    text = str(error.value)
+    assert text.count("is only for gateways that already run (kind: existing)") == 2
+    assert "'client-1' is one of the hosts: choose another name" in text
+
+
+def test_observed_hosts_need_a_way_in_and_may_say_how(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("name: x\nkind: existing\nhosts: {client-1: {}}\nobserved: {store-1: {}}\n")
+    with pytest.raises(DocumentError, match="ssh"):
+        load_hardware(path)
+    text = json.dumps({"store-1": {"ssh": {"host": "a"}, "tier": "gateway", "nic": "eth0"}})
+    path.write_text(
+        f"name: x\nkind: existing\nhosts: {{client-1: {{}}}}\nssh: {{user: me}}\nobserved: {text}\n"
+    )
+    assert load_hardware(path).observed["store-1"].tier == "gateway"

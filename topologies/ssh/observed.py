@@ -1,0 +1,107 @@
+"""Hosts of a cluster that already runs: their counters, by a program in an ssh session that only
+reads. Nothing is written or changed there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from weighbridge.common.errors import TargetError
+from weighbridge.common.host import Counters
+from weighbridge.common.tool_output import printable
+from weighbridge.topologies.hardware import Hardware, HostSpec
+from weighbridge.topologies.real_host import Observed
+from weighbridge.topologies.ssh.connection import SshConnection
+from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, since, source
+from weighbridge.topologies.ssh.program import RemoteProgram
+
+_LOOK: Final = """
+nproc
+for disk; do
+  test -b "$disk" || { echo "$disk: there is no such block device" >&2; exit 1; }
+  stat -Lc %t:%T "$disk"
+done
+"""
+"""Prints the number of CPUs, and of each device its major and minor number in hexadecimal."""
+_NUMBERS: Final = re.compile(r"[0-9a-f]{1,8}:[0-9a-f]{1,8}")
+
+
+class ObservedHost:
+    """One such host, from its first reading on."""
+
+    def __init__(
+        self, connection: SshConnection, of: Observed, python: str, folder: Path, name: str
+    ) -> None:
+        """Raises UsageError, MissingPrerequisite, CommandFailed or TargetError."""
+        connection.reach()
+        self.cores, numbers = _looked_at(connection, of)
+        words = {"group": None, "nic": of.nic, "disks": numbers, "log": "/nonexistent"}
+        errors = folder / f"observed-{name}.err"
+        program = RemoteProgram(
+            connection,
+            (python, "-I", "-B", "-c", source(), json.dumps(words)),
+            stderr=errors,
+            # With the session its stdin ends, and it with that.
+            send=lambda _: connection.close(),
+        )
+        self._telemetry = HostTelemetry(program, connection.where, errors=errors)
+        try:
+            self._first = self._telemetry.counters()
+        except BaseException:
+            self._telemetry.close()
+            raise
+
+    def counters(self) -> Counters:
+        """What was used since the first reading. Raises TargetError."""
+        return since(self._telemetry.counters(), self._first)
+
+    def close(self) -> None:
+        """End its program."""
+        self._telemetry.close()
+
+
+class ObservedHosts:
+    """All of a hardware file, by name; closed once."""
+
+    def __init__(self, hardware: Hardware, folder: Path) -> None:
+        """Raises as `ObservedHost`, after all connections are closed."""
+        self._stack = contextlib.ExitStack()
+        self.hosts: Mapping[str, ObservedHost] = {}
+        with contextlib.ExitStack() as stack:
+            loop = EventLoop()
+            stack.callback(loop.close)
+            folder.mkdir(parents=True, exist_ok=True)
+            found: dict[str, ObservedHost] = {}
+            for name, one in hardware.observed.items():
+                spec = HostSpec(ssh=one.ssh)
+                connection = SshConnection(name, spec, hardware.access, loop)
+                stack.callback(connection.close)
+                host = ObservedHost(connection, one, hardware.access.python, folder, name)
+                stack.callback(host.close)
+                found[name] = host
+            self.hosts = found
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """End all programs and connections."""
+        self._stack.close()
+
+
+def _looked_at(connection: SshConnection, of: Observed) -> tuple[int, list[str]]:
+    """The host's number of CPUs, and its disks' numbers as /sys/dev/block names them."""
+    lines = connection.sh(_LOOK, *of.disks).stdout.split()
+    if (
+        len(lines) != 1 + len(of.disks)
+        or not re.fullmatch(r"[1-9][0-9]{0,4}", lines[0])
+        or not all(_NUMBERS.fullmatch(one) for one in lines[1:])
+    ):
+        shown = printable(" ".join(lines))
+        raise TargetError(f"{connection.where}: does not say its CPUs and disks: {shown}")
+    pairs = [one.split(":") for one in lines[1:]]
+    return int(lines[0]), [f"{int(major, 16)}:{int(minor, 16)}" for major, minor in pairs]
