@@ -8,13 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from weighbridge.common import safe_files
-from weighbridge.common.distribution import Family
 from weighbridge.common.errors import MissingPrerequisite, TargetError
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.piped_process import PipedProcess
+
+if TYPE_CHECKING:  # small programs on hosts use this module, without pydantic
+    from weighbridge.common.distribution import Family
 
 TAIL_BYTES: Final = 65536
 LARGEST_LOG_BYTES: Final = 256 * 2**20

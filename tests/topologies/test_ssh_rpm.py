@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from weighbridge.gateways.apache.apache import Apache
 
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.distribution import Family, package_names
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Completed
 from weighbridge.gateways.apache.config import CONF
+from weighbridge.gateways.apache.front import Apache
 from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.package_versions import package_versions

@@ -20,7 +20,7 @@ WANTED = (
     *(
         words
         for name, extra in EXTRAS.items()
-        if name not in {"all", "docs", "test"}
+        if name not in {"all", "docs", "history", "test"}
         for words in extra
     ),
 )
@@ -56,7 +56,8 @@ def test_no_address_is_in_a_lock_file(path: Path) -> None:
 
 
 def test_requirements_of_the_project_are_locked_within_their_ranges() -> None:
-    extra = [words for words in EXTRAS["test"] if not words.startswith(OWN)]
+    own = [words for words in EXTRAS["test"] if not words.startswith(OWN)]
+    extra = [*EXTRAS["history"], *own]
     for path, wanted in ((RUN, WANTED), (TEST, (*WANTED, *extra)), (DOCS, EXTRAS["docs"])):
         known = locked(path)
         for words in wanted:
