@@ -65,15 +65,15 @@ def trust(
 
 
 def _hosts(attested: Sequence[Attested], layouts: Sequence[str], *, unequal: bool) -> TrustSign:
-    found = compare(attested)
+    found = [one for one in compare(attested) if one.apart is not None]
     deployments = len({(one.layout, one.repeat) for one in attested})
     beyond = sum(one.differs for one in found)
-    short = sum(one.lacks for one in found)
+    short = sum(one.lacks for one in compare(attested))
     doubts = host_doubts(attested, layouts)
     state: SignState
-    if deployments < 2:
+    if not found:
         state, words = "unknown", "not compared" if deployments else "not attested"
-        detail = "a single deployment was attested" if deployments else "their speed is not known"
+        detail = "nothing was measured twice" if deployments else "their speed is not known"
     elif graves([one.doubt for one in doubts]):
         state, words = "bad", "differ"
         detail = f"{beyond} of {counted(len(found), 'figure')} beyond their bound"
@@ -102,7 +102,7 @@ def _machine(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
         detail = "what other programs used was not recorded"
     else:
         state, words = "good", "quiet"
-        detail = f"other programs used less than {percent(BUSY_MILD)} of its CPUs"
+        detail = f"others used less than {percent(BUSY_MILD)} of its CPUs in the median repeat"
     return TrustSign(title="Machine", state=state, words=words, detail=detail, section="limits")
 
 
@@ -126,27 +126,26 @@ def _steady(rows: Sequence[Row]) -> TrustSign:
 
 
 def _driver(rows: Sequence[Row]) -> TrustSign:
+    """By the medians over the repeats; a repeat at its bound is not valid by itself."""
     shares = [
-        one.share
+        max(one.share for one in row.resources if (one.tier, one.what) == ("client", "CPU"))
         for row in rows
-        for one in row.resources
-        if one.tier == "client" and one.what == "CPU"
+        if any((one.tier, one.what) == ("client", "CPU") for one in row.resources)
     ]
-    if not shares:
-        return TrustSign(
-            title="Load generator",
-            state="unknown",
-            words="not known",
-            detail="its CPU was not recorded",
-            section="limits",
-        )
-    most = max(shares)
-    fit = most < DRIVER_CPU_SHARE
+    most, blind = max(shares, default=0.0), len(rows) - len(shares)
+    state: SignState
+    if most >= DRIVER_CPU_SHARE:
+        state, words = "bad", "may have limited"
+    elif blind:
+        state, words = "unknown", f"not known in {blind} of {len(rows)}"
+    else:
+        state, words = "good", "had room"
+    known = f"at most {percent(most)} of its CPU in the median repeat"
     return TrustSign(
         title="Load generator",
-        state="good" if fit else "bad",
-        words="had room" if fit else "may have limited",
-        detail=f"at most {percent(most)} of its CPU, bound {percent(DRIVER_CPU_SHARE)}",
+        state=state,
+        words=words,
+        detail=f"{known}, bound {percent(DRIVER_CPU_SHARE)}" if shares else "CPU not recorded",
         section="limits",
     )
 
@@ -167,13 +166,22 @@ def _repeats(rows: Sequence[Row], comparison: Comparison | None) -> TrustSign:
 
 
 def _failures(rows: Sequence[Row]) -> TrustSign:
-    """Of all rows: one that was not measured at all counts as not valid."""
+    """Of all rows: one that was not measured at all counts as not valid, and a repeat that was left
+    out is a doubt.
+    """
     spoilt = sum(not row.valid for row in rows)
+    out = sum(
+        not all(point.valid for point in row.points)
+        or any(one.what == "repeats left out" for one in row.doubts)
+        for row in rows
+    )
     known = [count for row in rows if (count := row.count("errors")) is not None]
     errors = sum(known)
     state: SignState
     if spoilt:
         state, words = "bad", f"{spoilt} of {counted(len(rows), 'result')} not valid"
+    elif out:
+        state, words = "doubt", f"repeats left out in {out} of {len(rows)}"
     elif errors or len(known) < len(rows):
         state, words = "doubt", f"{errors:,}" if errors else "not known"
     else:
@@ -182,6 +190,6 @@ def _failures(rows: Sequence[Row]) -> TrustSign:
         title="Errors",
         state=state,
         words=words,
-        detail=f"{errors:,} failed requests" if spoilt else "failed requests",
+        detail=f"{errors:,} failed requests" if spoilt or out else "failed requests",
         section="faults",
     )

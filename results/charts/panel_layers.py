@@ -112,6 +112,7 @@ class PanelLayers:
         rows = [
             {
                 "n": number,
+                "l": one.layout,
                 "c": self._colour(one),
                 "x": [_rounded(value) for value in one.x],
                 "y": [_rounded(value) for value in one.y],
@@ -282,7 +283,7 @@ class PanelLayers:
             to = panel.y.value(spot + shift)
             names.append(Spot(y=to, layout=label.layout, text=label.text or label.layout))
             if label.note:
-                notes.append(Spot(y=to, tone="muted", text=label.note))
+                notes.append(Spot(y=to, layout=label.layout, tone="muted", text=label.note))
             if label.x is not None:
                 leaders.append(
                     Spot(x=label.x, x2=panel.x.high, y=label.y, y2=to, layout=label.layout)
@@ -314,6 +315,7 @@ class PanelLayers:
                     if (value := getattr(one, name)) is not None
                 },
                 **{name: value for name in ("text", "tip") if (value := getattr(one, name))},
+                **({"l": one.layout} if one.layout else {}),
                 **(
                     {}
                     if self.panel.heat is not None and one.value is not None

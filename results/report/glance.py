@@ -104,7 +104,7 @@ def _line(
 ) -> GlanceLine:
     effect = effects.get((kind_of(row), row.workers, row.layout))
     ratio = UNKNOWN
-    if row.layout == baseline:
+    if row.layout == baseline and row.ranked and row.figure("throughput").known:
         ratio = "1"
     elif effect is not None and effect.ratio is not None:
         ratio = show_ratio(effect.ratio.value)

@@ -1,7 +1,6 @@
 // Draws the plots of every page in its look, sorts its tables, hides what is switched off and copies
 // fragments. The page's policy (page.py) allows this script by its hash, Vega's bundle, and no other.
 const specs = JSON.parse(document.getElementById("specs").textContent);
-const palettes = JSON.parse(document.getElementById("palettes").textContent);
 await document.fonts.load("600 15px Inter");
 await document.fonts.load("400 15px Inter");
 const actions = {export: {svg: true, png: true}, source: false, compiled: false, editor: false};
@@ -9,17 +8,15 @@ const options = {renderer: "svg", ast: true, actions};
 const root = document.documentElement;
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 const off = new Set();
-const isOff = (about) =>
-  [...off].some((name) => about === name || about.startsWith(`${name},`) || about.startsWith(`${name} at `));
-const coloursOff = () => new Set(palettes[root.dataset.look]
-  .filter((one) => off.has(one.layout)).map((one) => one.colour));
-const without = (part, colours) => {
-  if (Array.isArray(part)) return part.map((one) => without(one, colours));
+const isOff = (about) => [...off].map((name) => name.toLowerCase()).some((name) =>
+  about === name || about.startsWith(`${name},`) || about.startsWith(`${name} at `));
+// A spec without the data of layouts that are switched off.
+const without = (part) => {
+  if (Array.isArray(part)) return part.map(without);
   if (part === null || typeof part !== "object") return part;
-  const kept = Object.entries(part).map(([key, value]) =>
+  return Object.fromEntries(Object.entries(part).map(([key, value]) =>
     [key, key === "values" && Array.isArray(value)
-      ? value.filter((row) => !colours.has(row?.c)) : without(value, colours)]);
-  return Object.fromEntries(kept);
+      ? value.filter((row) => !off.has(row?.l)) : without(value)]));
 };
 // A screen reader is told what a picture shows, not its marks; the menu beside it has a name.
 const describe = (plot) => {
@@ -31,13 +28,13 @@ const describe = (plot) => {
   picture.setAttribute("aria-label", plot.dataset.label);
 };
 const draw = () => {
-  const [look, colours] = [root.dataset.look, coloursOff()];
+  const look = root.dataset.look;
   const plots = [...document.querySelectorAll(".plot, .cell")];
   return Promise.all(plots.filter((plot) => !plot.closest("[hidden]")).map(async (plot) => {
     const own = plot.classList.contains("cell") ? {...options, actions: false} : options;
     const spec = specs[look][plot.dataset.spec];
     plot.dataset.look = look;
-    await window.vegaEmbed(plot, colours.size ? without(spec, colours) : spec, own);
+    await window.vegaEmbed(plot, off.size ? without(spec) : spec, own);
     if (plot.classList.contains("plot")) describe(plot);
   }));
 };
@@ -71,7 +68,7 @@ for (const field of document.querySelectorAll("[data-switches]")) {
   field.addEventListener("change", ({target}) => {
     if (target.checked) off.delete(target.value); else off.add(target.value);
     for (const one of document.querySelectorAll("[data-about], [data-layout]")) {
-      one.hidden = isOff(one.dataset.about ?? "") || off.has(one.dataset.layout);
+      one.hidden = isOff((one.dataset.about ?? "").toLowerCase()) || off.has(one.dataset.layout);
     }
     redraw();
   });

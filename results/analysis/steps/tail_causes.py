@@ -17,7 +17,7 @@ DELAY_US: Final = (38_000, 48_000)
 """
 DELAYED_SHARE: Final = 0.01
 """Share of requests from which such a group is named."""
-_BEFORE_US: Final = (24_000, 34_000)
+_AROUND_US: Final = ((24_000, 34_000), (52_000, 62_000))
 """Nearly empty if the group stands alone."""
 _ALONE: Final = 4
 """How many times as many requests the group has."""
@@ -43,7 +43,12 @@ def delayed_share(tops_us: Sequence[int], reached: Sequence[int]) -> float:
 
     delayed = between(*DELAY_US)
     share = delayed / reached[-1]
-    return share if share >= DELAYED_SHARE and delayed >= _ALONE * between(*_BEFORE_US) else 0.0
+    alone = all(delayed >= _ALONE * between(*span) for span in _AROUND_US)
+    # What takes still longer has another cause, and then the group does not make the tail.
+    beyond = sum(
+        count for top, count in zip(tops_us, counts, strict=True) if top >= fast_us + DELAY_US[1]
+    )
+    return share if share >= DELAYED_SHARE and alone and beyond < delayed else 0.0
 
 
 def tail_cause(row: Row, delayed: float) -> str:

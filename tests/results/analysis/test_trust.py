@@ -109,8 +109,9 @@ def test_a_machine_is_quiet_only_where_what_others_used_is_known() -> None:
 def test_the_load_generator_had_room_only_if_its_cpu_is_known_to_be_below_the_bound() -> None:
     full = CLIENT.model_copy(update={"share": 0.85})
     assert sign("Load generator", good_row(), changed(good_row(), resources=(full,))).state == "bad"
-    unknown = changed(good_row(), resources=())
-    assert sign("Load generator", unknown).state == "unknown"
+    blind = changed(good_row(), resources=())
+    found = sign("Load generator", good_row(), blind)
+    assert (found.state, found.words) == ("unknown", "not known in 1 of 2")
 
 
 def test_what_was_not_steady_or_not_valid_is_counted() -> None:
@@ -122,6 +123,19 @@ def test_what_was_not_steady_or_not_valid_is_counted() -> None:
     assert sign("Errors", good_row(), spoilt).words == "1 of 2 results not valid"
     failed = changed(good_row(), errors=3)
     assert (sign("Errors", failed).state, sign("Errors", failed).words) == ("doubt", "3")
+
+
+def test_a_repeat_that_was_left_out_is_a_doubt_although_the_others_failed_nothing() -> None:
+    points = good_row().points
+    left_out = changed(good_row(), points=(*points[:-1], changed(points[-1], valid=False)))
+    found = sign("Errors", good_row(), left_out)
+    assert (found.state, found.words) == ("doubt", "repeats left out in 1 of 2")
+
+
+def test_figures_that_were_measured_once_say_nothing_of_equal_hosts() -> None:
+    alone = (attested("rgw-beast", 2e8), attested("swift", 2e7).model_copy(update={"host": "b1"}))
+    found = sign("Hosts", good_row(), hosts=alone)
+    assert (found.state, found.words) == ("unknown", "not compared")
 
 
 def test_few_repeats_are_a_doubt_and_a_run_without_results_has_no_signs() -> None:

@@ -38,6 +38,12 @@ def test_what_was_not_measured_is_a_dash_and_not_ranked() -> None:
     assert line.limited_by == "–"
 
 
+def test_a_baseline_that_was_not_measured_has_no_ratio_of_one() -> None:
+    rows = [row("rgw-beast", 8, ()), SWIFT[1]]
+    first, second = glance(rows, compare(rows), ()).lines
+    assert (first.ratio, second.ratio) == ("–", "–")
+
+
 def test_controls_have_no_line_and_a_layout_alone_no_ratio() -> None:
     rows = [RGW[1], row("rgw-beast-again", 8)]
     found = glance(rows, None, (), ("rgw-beast-again",))

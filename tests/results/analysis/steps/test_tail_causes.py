@@ -28,6 +28,8 @@ def share(latencies_ms: dict[float, int]) -> float:
         ({2.0: 95, 12.0: 5}, 0.0),  # other pauses
         ({2.0: 90, 12.0: 2, 22.0: 2, 32.0: 2, 42.5: 2, 52.0: 2}, 0.0),  # a long tail
         ({2.0: 995, 42.5: 5}, 0.0),  # too few to be named
+        ({2.0: 93, 42.5: 2, 5000.0: 5}, 0.0),  # the tail is elsewhere
+        ({2.0: 90, 42.5: 5, 58.0: 3}, 0.0),  # others above it
         ({200.0: 90, 241.0: 10}, 0.1),
         ({}, 0.0),
     ],
