@@ -5,12 +5,13 @@ catalogue has for them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from weighbridge.common.credential import redacted
 from weighbridge.common.plain_url import parts_of
 from weighbridge.common.record import Record
 
@@ -18,6 +19,8 @@ SERVICE: Final = "object-store"
 """The type of Swift's API in a catalogue."""
 RENEW_AT: Final = 0.8
 """After this share of its life a token is replaced: requests that are under way still have it."""
+SHORTEST_S: Final = 5.0
+"""A token with a shorter life is refused: it would be renewed all the time."""
 _DEFAULT_DOMAIN: Final = "default"
 """The ID of the domain that a new Keystone has; its own tools take it too if none is given."""
 _SHOWN: Final = 8
@@ -176,8 +179,15 @@ def log_in(keystone: Keystone, secret: str, path: str, send: Send) -> Granted:
         token = None
     if not token:
         raise KeystoneRefuses("its answer has no token that can be read", answer)
+    if not token.isprintable() or not token.isascii():
+        raise KeystoneRefuses("its token has characters that no header can carry", answer)
     life_s = (found.expires_at - found.issued_at).total_seconds()
-    return Granted(_storage_url(keystone, found.catalog, answer), token, life_s)
+    if life_s < SHORTEST_S:
+        raise KeystoneRefuses(
+            f"its token lasts {life_s:g} s, and {SHORTEST_S:g} s are needed to renew it", answer
+        )
+    url = _storage_url(keystone, found.catalog, answer, (secret, token))
+    return Granted(url, token, life_s)
 
 
 def _ask(keystone: Keystone, secret: str, scope: object, path: str, send: Send) -> Answered:
@@ -232,44 +242,49 @@ def _why(keystone: Keystone, secret: str, path: str, send: Send) -> str:
         own = _Projects.model_validate_json(listed.body) if listed.status == _FOUND else None
     except ValidationError:
         own = None
-    known = "not known" if own is None else _names(one.name for one in own.projects) or "none"
+    secrets = (secret, headers["X-Auth-Token"])
+    known = "not known"
+    if own is not None:
+        known = _names((one.name for one in own.projects), secrets) or "none"
     return (
         f"the password of {keystone.who} is right, but there is no project {keystone.project!r} in "
         f"its domain, or the user has no role there; projects of this user: {known}"
     )
 
 
-def _storage_url(keystone: Keystone, catalog: Iterable[_Service], answer: Answered) -> str:
+def _storage_url(
+    keystone: Keystone, catalog: Iterable[_Service], answer: Answered, secrets: Sequence[str]
+) -> str:
     catalog = tuple(catalog)
     places = [place for one in catalog if one.type == SERVICE for place in one.endpoints]
     if not places:
-        known = _names(one.type for one in catalog) or "nothing"
+        known = _names((one.type for one in catalog), secrets) or "nothing"
         raise KeystoneRefuses(f"its catalogue has no {SERVICE}, but {known}", answer)
     interface, region = keystone.interface or "public", keystone.region_name
     here = [one for one in places if not region or one.name == region]
     if not here:
-        known = _names(one.name for one in places)
+        known = _names((one.name for one in places), secrets)
         what = f"its catalogue has no {SERVICE} in the region {region!r}, but in {known}"
         raise KeystoneRefuses(what, answer)
     fit = [one for one in here if one.interface == interface]
     if not fit:
-        known = _names(one.interface for one in here)
+        known = _names((one.interface for one in here), secrets)
         what = f"its catalogue has no {interface} URL of the {SERVICE}, but {known}"
         raise KeystoneRefuses(what, answer)
     if len({one.name for one in fit}) > 1:
-        known = _names(one.name for one in fit)
+        known = _names((one.name for one in fit), secrets)
         what = f"its catalogue has an {SERVICE} in several regions, {known}: set `region_name`"
         raise KeystoneRefuses(what, answer)
     try:
         parts_of(fit[0].url)
     except ValueError as error:
-        what = f"the storage URL of its catalogue cannot be used: {error}"
+        what = f"the storage URL of its catalogue cannot be used: {redacted(str(error), secrets)}"
         raise KeystoneRefuses(what, answer) from None
     return fit[0].url.rstrip("/")
 
 
-def _names(names: Iterable[str]) -> str:
-    """Some names of an answer, each once; empty without any."""
-    found = list(dict.fromkeys(names))
+def _names(names: Iterable[str], secrets: Sequence[str]) -> str:
+    """Some names of an answer, each once; empty without any. It may repeat what it was sent."""
+    found = list(dict.fromkeys(redacted(one, secrets) for one in names))
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return ", ".join(f"{one[:64]!r}" for one in found[:_SHOWN]) + more

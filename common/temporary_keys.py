@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from weighbridge.common.credential import redacted
 from weighbridge.common.keystone import RENEW_AT
 from weighbridge.common.record import Record
 
@@ -25,6 +29,10 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """botocore's names of what gives temporary keys, each with what a profile asks for it by."""
+
+
+PROGRAM_S: Final = 30.0
+"""How long a `credential_process` may take; a driver that is silent for 60 s is given up."""
 
 
 class KeySource(Record):
@@ -69,12 +77,38 @@ class KeysUnavailable(Exception):
     """A profile gave no keys, in words without a secret."""
 
 
-def load(source: KeySource) -> Keys | None:
-    """Keys of a profile, new ones each time; None if it does not name this provider.
+class _LimitedProgram:
+    """A `credential_process` in a process group of its own, killed if it takes too long."""
+
+    def __init__(self, argv: Sequence[str], **options: Any) -> None:
+        # Not a subclass: gevent puts its own Popen in place of the one that was imported.
+        self._program = subprocess.Popen(argv, start_new_session=True, **options)
+
+    @property
+    def returncode(self) -> int | None:
+        """As of Popen."""
+        return self._program.returncode
+
+    def communicate(self) -> tuple[Any, Any]:
+        """As of Popen. Raises RuntimeError after PROGRAM_S."""
+        try:
+            return self._program.communicate(timeout=PROGRAM_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._program.pid, signal.SIGKILL)
+            self._program.communicate()
+            raise RuntimeError(f"its program took longer than {PROGRAM_S:g} s") from None
+
+
+def load(source: KeySource, known: Sequence[str] = ()) -> Keys | None:
+    """Keys of a profile, new ones each time; None if it does not name this provider. `known` are
+    secrets that it gave before.
 
     Raises KeysUnavailable.
     """
-    from botocore.credentials import create_credential_resolver  # noqa: PLC0415 - a quarter of a second of imports
+    from botocore.credentials import (  # noqa: PLC0415 - a quarter of a second of imports
+        ProcessProvider,
+        create_credential_resolver,
+    )
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
     from botocore.session import Session  # noqa: PLC0415
 
@@ -85,20 +119,25 @@ def load(source: KeySource) -> Keys | None:
         profile = session.full_config.get("profiles", {}).get(source.profile, {})
         if PROVIDERS[source.provider] not in profile:
             return None
-        found = create_credential_resolver(session).get_provider(source.provider).load()
+        if source.provider == ProcessProvider.METHOD:
+            provider = ProcessProvider(source.profile, lambda: session.full_config, _LimitedProgram)
+        else:
+            provider = create_credential_resolver(session).get_provider(source.provider)
+        found = provider.load()
         return None if found is None else Keys.of(found)
     except (BotoCoreError, ClientError, OSError, RuntimeError, ValueError) as error:
         # Of a program's output, and of what it could not be read as, nothing is repeated.
         told = isinstance(error, BotoCoreError | ClientError | RuntimeError)
-        words = str(error)[:500].strip() if told else type(error).__name__
+        # What a program writes to stderr helps whoever wrote it; it may have the keys before.
+        words = redacted(str(error), known)[:500].strip() if told else type(error).__name__
         raise KeysUnavailable(
             f"profile {source.profile!r} gives no keys ({source.provider}): {words}"
         ) from None
 
 
-def load_again(source: KeySource) -> Keys:
+def load_again(source: KeySource, known: Sequence[str]) -> Keys:
     """New keys of a profile that gave some before. Raises KeysUnavailable."""
-    keys = load(source)
+    keys = load(source, known)
     if keys is None:
         raise KeysUnavailable(
             f"profile {source.profile!r} of {source.config_file} gives no temporary keys any more"
@@ -120,5 +159,5 @@ class RenewedKeys:
     def now(self) -> Keys:
         """Keys that have not ended. Raises KeysUnavailable."""
         if time.monotonic() >= self._until_s:
-            self._take(load_again(self._source))
+            self._take(load_again(self._source, (self._keys.secret, self._keys.token)))
         return self._keys

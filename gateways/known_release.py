@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-_NAME: Final = re.compile(r"([a-z]+)-(\d+(?:\.\d+)*)")
+_NAME: Final = re.compile(r"([a-z]+)-([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})")
 
 
 def taken_as(release: str, known: Iterable[str]) -> str | None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from pydantic import SecretStr
 
+from weighbridge.common.credential import redacted
+from weighbridge.common.escaping import escape_controls
 from weighbridge.common.host import Command
 from weighbridge.drivers.joining.messages import FromRun, Greeting, Kill, Start, Stop
 
@@ -92,6 +97,7 @@ class JoinedProgram:
         self._send = send
         self._over = threading.Event()
         self._ending = threading.Lock()
+        self._secrets: tuple[str, ...] = ()
         self.returncode: int | None = None
         self.stdin: IO[bytes] | None = io.BufferedWriter(_FirstLine(self._start, self._stop))
         self.stdout: IO[bytes] | None = None
@@ -123,13 +129,17 @@ class JoinedProgram:
         with self._ending:
             if self.returncode is not None:
                 return
-            if tail:
-                self._log.write_text(tail)
             self.returncode = code
+            if tail:
+                # A client may repeat what it was given, and a full disk is not its fault.
+                with suppress(OSError):
+                    self._log.write_text(escape_controls(redacted(tail, self._secrets)))
         self._over.set()
 
     def _start(self, line: bytes) -> None:
         address, port, number = self._master
+        with suppress(ValueError):  # a line of something else than a driver has no setup
+            self._secrets = tuple(_secrets_in(json.loads(line)))
         self._send(
             Start(
                 program=self._number,
@@ -156,6 +166,18 @@ class JoinedProgram:
         if self.stdin is not None:
             self.stdin.close()
         self.wait()
+
+
+def _secrets_in(part: object, name: str = "") -> Iterator[str]:
+    """The values of fields of a start line that are called a key, secret, token or password."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            yield from _secrets_in(value, str(key))
+    elif isinstance(part, list):
+        for value in part:
+            yield from _secrets_in(value, name)
+    elif isinstance(part, str) and re.search("key|secret|token|password", name):
+        yield part
 
 
 class _FirstLine(io.RawIOBase):

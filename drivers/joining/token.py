@@ -52,14 +52,22 @@ class Token:
 def read_token(path: Path) -> Token:
     """The token of a file that only its owner can read. Raises UsageError."""
     try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read(LARGEST_BYTES).decode("ascii").strip()
+        # Of a pipe nobody writes to, opening would not return.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            plain = stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST_BYTES
+            text = file.read(LARGEST_BYTES).decode("ascii").strip() if plain else ""
     except OSError as error:
         raise UsageError(f"the token {path}: {error.strerror}", advice=MAKE_ONE) from None
     except UnicodeDecodeError:
         raise UsageError(f"the token {path} is no line of ASCII", advice=MAKE_ONE) from None
-    if stat.S_IMODE(mode) & 0o077:
+    if not plain:
+        raise UsageError(
+            f"the token {path} is no file of up to {LARGEST_BYTES} bytes", advice=MAKE_ONE
+        )
+    if found.st_uid not in (0, os.geteuid()):
+        raise UsageError(f"{path} belongs to another user, who knows the token", advice=MAKE_ONE)
+    if stat.S_IMODE(found.st_mode) & 0o077:
         raise UsageError(f"{path} can be read by others", advice=f"chmod 600 {path}")
     if len(text) < SHORTEST or not text.isprintable() or " " in text:
         raise UsageError(

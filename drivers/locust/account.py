@@ -144,7 +144,7 @@ class Account:
             self._reach(place)
             self._place = place
             if target.key_source is not None:
-                self._take(*keys_again(target.key_source))
+                self._take(*keys_again(target.key_source, self.secrets))
             return
         if target.token is not None:
             self._place = UrlParts.of(target.url)

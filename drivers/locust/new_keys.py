@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from weighbridge.common import keystone, temporary_keys
 from weighbridge.common.endpoint import Endpoint
@@ -47,12 +47,12 @@ def by_keystone(target: Endpoint, request: Request) -> keystone.Granted:
         raise fault(f"{target.url}: {refusal.what} (status {status})") from None
 
 
-def keys_again(source: KeySource) -> tuple[tuple[str, str, str], float]:
+def keys_again(source: KeySource, known: Sequence[str]) -> tuple[tuple[str, str, str], float]:
     """Access key, secret key and session token of a profile, and for how long they are good, in
     seconds. Raises DriverError.
     """
     try:
-        keys = temporary_keys.load_again(source)
+        keys = temporary_keys.load_again(source, known)
     except temporary_keys.KeysUnavailable as error:
         raise DriverError(f"s3: {error}") from None
     left_s = keys.left_s

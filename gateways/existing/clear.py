@@ -8,6 +8,7 @@ As a program (`python -m weighbridge.gateways.existing.clear`, on the client hos
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 from urllib.parse import quote
 
-from weighbridge.common.exchange import WrongAnswer, ask, exchanging
+from weighbridge.common.exchange import HttpAnswer, WrongAnswer, ask, exchanging
 from weighbridge.gateways.existing.kept_versions import keeps_versions, kept_versions
 from weighbridge.gateways.verify import listed
 
@@ -29,12 +30,15 @@ _VERSIONS = 1000
 _PAGE = {"s3": "list-type=2&max-keys=1000", "swift": "format=json&limit=1000"}
 
 
-def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | None:
+def clear(
+    endpoint: Mapping[str, Any], bucket: str, patience_s: float, only: re.Pattern[str] | None = None
+) -> int | None:
     """Delete a bucket and its objects; returns the number of objects, and of versions if it keeps
     any, or None without such a bucket.
 
-    Raises WrongAnswer when it cannot be deleted, or is still not empty `patience_s` after the last
-    object that had not been deleted before.
+    Raises WrongAnswer when it cannot be deleted, is still not empty `patience_s` after the last
+    object that had not been deleted before, or has an object of another name than `only`: then
+    nothing of that page is deleted.
     """
     deleted, there, api = _Deleted(), False, endpoint["api"]
     versioned: bool | None = None
@@ -47,9 +51,11 @@ def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | 
             there = True
             paths: list[str] = []
             if versioned:
-                found = islice(kept_versions(exchange, api, bucket), _VERSIONS)
+                found = tuple(islice(kept_versions(exchange, api, bucket), _VERSIONS))
+                _refuse_others([one.name for one in found], only, page)
                 # The oldest of them first: as long as a newer one is left, none becomes the latest.
                 paths = [f"{_path(one.name)}?{one.query(api)}" for one in found][::-1]
+            _refuse_others(listed(page, api), only, page)
             # s3api may leave the name of an object whose versions are gone.
             paths = paths or [_path(name) for name in listed(page, api)]
             fresh = deleted.add(sorted(_delete(endpoint, bucket, paths)))
@@ -65,6 +71,12 @@ def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | 
                 what = f"{len(paths)} {'versions' if versioned else 'objects'} in its list"
                 raise WrongAnswer("delete bucket", f"it stays non-empty: {what}", gone)
             time.sleep(0 if fresh else _PAUSE_S)
+
+
+def _refuse_others(names: Iterable[str], only: re.Pattern[str] | None, page: HttpAnswer) -> None:
+    other = None if only is None else next((one for one in names if not only.fullmatch(one)), None)
+    if other is not None:
+        raise WrongAnswer("delete bucket", f"it has an object of somebody else: {other!r}", page)
 
 
 class _Deleted:

@@ -140,7 +140,7 @@ def with_new_keys(endpoint: Endpoint) -> Endpoint:
     if endpoint.key_source is None:
         return endpoint
     try:
-        keys = load_again(endpoint.key_source)
+        keys = load_again(endpoint.key_source, endpoint.secrets)
     except KeysUnavailable as error:
         raise TargetError(f"s3 at {endpoint.url}: {error}") from None
     return endpoint.model_copy(update=_fields(keys, endpoint.key_source))

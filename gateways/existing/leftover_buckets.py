@@ -62,9 +62,11 @@ def left(endpoint: Endpoint) -> tuple[LeftoverBucket, ...]:
 
 
 def delete(endpoint: Endpoint, bucket: str) -> int:
-    """Delete a bucket and its objects; returns how many there were. Raises TargetError."""
+    """Delete a bucket and its objects; returns how many there were. Raises TargetError, also where
+    an object of somebody else has come since it was judged.
+    """
     try:
-        return clear.clear(endpoint.model_dump(mode="json"), bucket, PATIENCE_S) or 0
+        return clear.clear(endpoint.model_dump(mode="json"), bucket, PATIENCE_S, OBJECT) or 0
     except WrongAnswer as wrong:
         raise TargetError(wrong.report(endpoint.api, endpoint.url)) from wrong
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,3 +168,32 @@ def test_an_answer_that_is_no_token_is_refused(answer: HttpAnswer) -> None:
 
 def test_what_is_not_keystone_is_refused() -> None:
     assert "is this the URL of Keystone" in refused(USER, HttpAnswer(404, {}, b""))
+
+
+def test_what_keystone_repeats_of_secrets_is_in_no_refusal() -> None:
+    long = "planted" * 20
+    services = [{"type": name, "endpoints": ()} for name in (long, "gAAA", f"{long}-more")]
+    with pytest.raises(KeystoneRefuses) as error:
+        log_in(USER, long, "/v3", Answers(token(*services)))
+    assert "planted" not in error.value.what
+    assert "gAAA" not in error.value.what
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"expires_at": "2026-01-01T00:00:00Z"}, "its token lasts"),
+        ({"expires_at": "2026-01-01T00:00:04Z"}, "its token lasts 4 s, and 5 s are needed"),
+    ],
+)
+def test_a_token_that_ends_at_once_is_refused(change: dict[str, str], why: str) -> None:
+    answer = token(store(place("http://10.0.0.1/", "public")))
+    body = json.loads(answer.body)
+    body["token"] |= {"issued_at": "2026-01-01T00:00:00Z", **change}
+    assert why in refused(USER, replace(answer, body=json.dumps(body).encode()))
+
+
+def test_a_token_with_control_characters_is_refused() -> None:
+    answer = token(store(place("http://10.0.0.1/", "public")))
+    answer = replace(answer, headers={"x-subject-token": "tok\r\n X-Evil: yes"})
+    assert "no header can carry" in refused(USER, answer)

@@ -1,5 +1,6 @@
 """Deleting buckets of stores that do not do what they promise, without root."""
 
+import re
 import time
 from pathlib import Path
 
@@ -30,6 +31,13 @@ def test_a_bucket_that_lists_what_was_deleted_again_and_again_is_given_up() -> N
         with pytest.raises(WrongAnswer, match="stays non-empty: 5 objects in its list"):
             clear.clear(endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5)
         assert time.monotonic() - started < 20
+
+
+def test_an_object_that_somebody_else_put_there_since_is_not_deleted() -> None:
+    with lying_store() as url, pytest.raises(WrongAnswer, match="an object of somebody else"):
+        clear.clear(
+            endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5, re.compile("another-name")
+        )
 
 
 def test_only_what_was_not_deleted_before_counts_as_progress(

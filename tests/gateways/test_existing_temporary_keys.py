@@ -85,6 +85,19 @@ def test_a_program_that_fails_is_an_error_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "keys.py").write_text("raise SystemExit('log in first')")
     with pytest.raises(TargetError, match="log in first"):
         credentials.with_new_keys(endpoint)
+    secret = endpoint.key.get_secret_value()
+    (tmp_path / "keys.py").write_text(f"raise SystemExit('cannot renew {secret}')")
+    with pytest.raises(TargetError, match=r"cannot renew \*\*\*"):
+        credentials.with_new_keys(endpoint)
+
+
+def test_a_program_that_hangs_is_ended_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(temporary_keys, "PROGRAM_S", 0.2)
+    (tmp_path / "config").write_text("[profile lab]\ncredential_process = sleep 100\n")
+    with pytest.raises(UsageError, match=r"took longer than 0\.2 s"):
+        endpoint_of(files(tmp_path))
 
 
 def test_the_environment_may_say_when_its_keys_end(tmp_path: Path) -> None:

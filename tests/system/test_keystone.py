@@ -14,7 +14,7 @@ import pytest
 
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
-from weighbridge.gateways.gateway import STORES
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost
@@ -25,7 +25,7 @@ from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
 
 pytestmark = pytest.mark.system
 
-LIFE_S = 6
+LIFE_S = 12
 SUITE = f"""
 name: trial
 about: Longer than a token lasts
@@ -105,7 +105,8 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("keystone")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(STORES["swift"].releases, RELEASE, IMAGE)
+        of_swift = RELEASES[RELEASE].model_copy(update={"image": IMAGE})
+        patch.setitem(RELEASES, RELEASE, of_swift)
         with deployed("swift", folder, change_hardware=unlimited, once=True) as deployment:
             yield Site(deployment, folder)
 

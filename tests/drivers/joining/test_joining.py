@@ -21,6 +21,7 @@ from tests.drivers.joining.two_sides import (
 )
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.client_programs import ClientPrograms
+from weighbridge.drivers.joining.clients import JoinedProgram
 from weighbridge.drivers.joining.messages import Greeting, Refusal, Versions, Welcome
 
 pytestmark = pytest.mark.long  # starts programs, and waits for silence
@@ -212,3 +213,19 @@ def test_a_port_that_is_in_use_is_refused() -> None:
         again.port = type(side.port)(again.settings, again.port._token, [], print)
         with pytest.raises(UsageError, match=f"clients cannot join at 127.0.0.1:{port}: Address"):
             again.port.__enter__()
+
+
+def test_keys_that_a_client_repeats_and_what_terminals_obey_are_not_in_its_log(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    program = JoinedProgram(1, ("127.0.0.1", 1, 0), log, lambda _: None)
+    line = b'{"setup": {"target": {"key": "PLANTEDKEY", "url": "http://store"}}, "key": "CURVE"}\n'
+    program.stdin.write(line)
+    program.stdin.flush()
+    program.ended(1, f"{line.decode()} \x1b[31m")
+    assert "PLANTEDKEY" not in log.read_text()
+    assert "CURVE" not in log.read_text()
+    assert "http://store" in log.read_text()
+    assert "\x1b" not in log.read_text()
+    assert program.poll() == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,20 @@ def test_a_token_that_is_missing_or_a_folder_is_refused_by_a_client(tmp_path: Pa
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(UsageError, match="the token "):
             read_token(path)
+
+
+def test_a_token_of_another_user_and_a_pipe_are_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    with pytest.raises(UsageError, match="is no file"):
+        read_token(pipe)
+    path = tmp_path / "token"
+    path.write_text("a" * 64)
+    path.chmod(0o600)
+    owner = path.stat()
+    strange = os.stat_result((*owner[:4], 4242, *owner[5:]))
+    monkeypatch.setattr(os, "fstat", lambda _: strange)
+    with pytest.raises(UsageError, match="belongs to another user"):
+        read_token(path)
