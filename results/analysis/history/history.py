@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
@@ -67,12 +67,14 @@ class RunChange(Record):
     """The first run after the change."""
     begun: datetime
     previous: str
-    """The run before it in the series."""
+    """The last run of the figures before it."""
     before: PositiveFloat
     """Mean of the figures before it, since the change before that, in the metric's unit."""
     after: PositiveFloat
     runs_before: PositiveInt
     runs_after: PositiveInt
+    passing: NonNegativeInt = 0
+    """Runs between `previous` and `run`, at levels that did not last, in neither mean."""
     p: NonNegativeFloat
     """Of Student's t-test of the two sides; not corrected for the number of series."""
     direction: Literal["better", "worse"]
@@ -105,10 +107,11 @@ class RunChange(Record):
         metric = METRICS[self.metric]
         figures = f"{show_figure(self.before)} to {show_figure(self.after)} {metric.unit}"
         doubted = f"; {doubt_brief(self.doubts)}" if self.doubts else ""
+        between = f", {self.passing} between at levels that did not last" if self.passing else ""
         return (
             f"{metric.name} of {self.about} at {counted(self.workers, 'worker')} on {self.label}: "
             f"{show_percent(self.ratio)} ({figures}) from {self.run} on; {self.runs_before} runs "
-            f"before, {self.runs_after} since; p {show_p(self.p)}{doubted}"
+            f"before, {self.runs_after} since{between}; p {show_p(self.p)}{doubted}"
         )
 
 
@@ -220,11 +223,8 @@ def _changes(series: RunSeries) -> Iterable[RunChange]:
 
 
 def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoint) -> RunChange:
-    first, previous = points[found.at], points[found.at - 1]
-    sides = (
-        points[found.at - found.runs_before : found.at],
-        points[found.at : found.at + found.runs_after],
-    )
+    sides = [points[side] for side in found.sides]
+    previous, first = sides[0][-1], sides[1][0]
     gained = METRICS[series.metric].better_at(found.after / found.before)
     return RunChange(
         **series.model_dump(include=set(RunChange.model_fields) & set(RunSeries.model_fields)),
@@ -235,6 +235,7 @@ def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoin
         after=found.after,
         runs_before=found.runs_before,
         runs_after=found.runs_after,
+        passing=found.passing,
         p=found.p,
         direction="better" if gained else "worse",
         doubts=tuple(dict.fromkeys(doubt for side in sides for doubt in _most(side))),

@@ -114,6 +114,18 @@ def test_one_odd_run_is_no_change() -> None:
         assert told(history_of(runs)) == []
 
 
+def test_after_a_passing_gain_the_newest_level_is_what_counts() -> None:
+    ratios = [1.0] * 10 + [1.25] * 3 + [0.8] * 10
+    runs = [
+        made_run(day, {"rgw-beast": 1000 * ratio + day % 3}) for day, ratio in enumerate(ratios)
+    ]
+    history = history_of(runs)
+    assert told(history) == [("day-013", "throughput", "worse"), ("day-013", "p90", "worse")]
+    change = history.changes[0].changes[0]
+    assert (change.previous, change.passing) == ("day-009", 3)
+    assert "10 runs before, 10 since, 3 between at levels that did not last; p " in change.text
+
+
 def test_too_few_runs_are_said_to_be_too_few() -> None:
     history = history_of(stepped(RULE.runs - 1, 4, 0.5))
     assert history.changes == ()
