@@ -171,7 +171,7 @@ class History(Record):
     breaks: tuple[SeriesBreak, ...]
     """Where runs of the same layout are no longer comparable with those before."""
     searched: int
-    """How many series were searched for changes: cells of throughput and p90."""
+    """How many series had runs enough to be searched: cells of throughput and p90."""
 
     @property
     def headline(self) -> str:
@@ -180,10 +180,10 @@ class History(Record):
         sure = [one for one in self.changes if one.is_sure]
         if sure:
             return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].brief}."
-        if not any(len(one.searched) >= RULE.runs for one in self.series):
+        if not self.searched:
             return f"No change can be found yet: it takes {RULE.runs} comparable runs."
         doubted = f"; {len(self.changes)} provisional" if self.changes else ""
-        return f"No change in {among}{doubted}."
+        return f"No lasting change found in {among}{doubted}."
 
 
 def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> History:
@@ -211,7 +211,7 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
         series=series,
         changes=tuple(_by_layout(found, of_run)),
         breaks=breaks,
-        searched=sum(one.metric in ALWAYS and len(one.searched) > 0 for one in series),
+        searched=sum(one.metric in ALWAYS and len(one.searched) >= RULE.runs for one in series),
     )
 
 

@@ -12,6 +12,7 @@ from weighbridge.results.analysis.history.change_points import (
     change_points,
 )
 from weighbridge.results.analysis.history.history import History, break_words, history_of
+from weighbridge.results.charts.history_chart import history_charts
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.attestation import Attested
 from weighbridge.suites import Bounds
@@ -77,7 +78,7 @@ def test_fifty_runs_with_one_planted_step_are_told_rightly() -> None:
 def test_fifty_quiet_runs_have_no_change() -> None:
     history = history_of(quiet(50))
     assert told(history) == []
-    assert history.headline == "No change in 2 cells of 50 runs."
+    assert history.headline == "No lasting change found in 2 cells of 50 runs."
 
 
 def test_runs_are_put_in_order_of_time() -> None:
@@ -134,13 +135,41 @@ def test_too_few_runs_are_said_to_be_too_few() -> None:
     )
 
 
+def test_a_dip_that_recovered_is_passed_over_in_words_that_do_not_deny_it() -> None:
+    ratios = [1.0] * 20 + [0.7] * 4 + [1.0] * 5
+    runs = [
+        made_run(day, {"rgw-beast": 1000 * ratio + day % 3}) for day, ratio in enumerate(ratios)
+    ]
+    assert told(history_of(runs[:24])) != []
+    assert history_of(runs).headline == "No lasting change found in 2 cells of 29 runs."
+
+
+def test_cells_with_too_few_runs_are_not_counted_as_searched() -> None:
+    runs = quiet(9)
+    fewer = [
+        made_run(day, {"rgw-beast": 1000, **({"swift": 500} if day < RULE.runs - 1 else {})})
+        for day in range(9)
+    ]
+    for history in (history_of(runs), history_of(fewer)):
+        assert history.headline == "No lasting change found in 2 cells of 9 runs."
+        findings = {figure.finding for figure in history_charts(history)}
+        assert findings == {
+            f"No lasting change of {name} was found in 1 cell of 9 runs"
+            for name in ("throughput", "p90")
+        }
+    early = history_charts(history_of(runs[: RULE.runs - 1]))
+    assert all("can be found yet: it takes 7 comparable runs" in one.finding for one in early)
+
+
 def test_a_change_among_provisional_figures_is_provisional_with_their_doubt() -> None:
     runs = stepped(30, 20, 0.8, doubts=[BUSY])
     (change,) = history_of(runs).changes
     assert not change.is_sure
     assert {one.standing for one in change.changes} == {"provisional: machine busy"}
     assert "provisional: throughput −20 %" in change.text
-    assert history_of(runs).headline == "No change in 2 cells of 30 runs; 1 provisional."
+    assert history_of(runs).headline == (
+        "No lasting change found in 2 cells of 30 runs; 1 provisional."
+    )
 
 
 def test_a_few_provisional_figures_leave_a_change_certain() -> None:
