@@ -102,7 +102,7 @@ CHANGES: Final[TableSchema[RunChange]] = TableSchema(
         DataColumn(
             "doubts",
             "texts",
-            "Doubts about most figures of a side: with any the change is provisional.",
+            "Doubts about its figures, unless those without make the change: then provisional.",
             lambda one: tuple(doubt_text(doubt) for doubt in one.doubts),
         ),
         attribute("text", "text", "The change in a sentence."),

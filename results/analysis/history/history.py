@@ -1,7 +1,7 @@
 """The history of many runs: the series of their figures, and the changes in them, in sentences.
 
 A change is told if Otava finds it among comparable figures and it is larger than the practical
-threshold. It is provisional if most of the figures of one of its sides are.
+threshold. It is provisional if some of its figures are, unless the others alone make it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from weighbridge.results.analysis.history.change_points import (
     RULE,
     ChangePoint,
     change_points,
+    differ,
 )
 from weighbridge.results.analysis.history.run_series import (
     HistoryPoint,
@@ -79,7 +80,9 @@ class RunChange(Record):
     """Of Student's t-test of the two sides; not corrected for the number of series."""
     direction: Literal["better", "worse"]
     doubts: tuple[Doubt, ...] = ()
-    """Doubts about most of the figures of a side; with any it is provisional."""
+    """Doubts about its figures, if those without are not a change by themselves; with any it is
+    provisional.
+    """
 
     @property
     def label(self) -> str:
@@ -238,16 +241,23 @@ def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoin
         passing=found.passing,
         p=found.p,
         direction="better" if gained else "worse",
-        doubts=tuple(dict.fromkeys(doubt for side in sides for doubt in _most(side))),
+        doubts=_doubts(sides, series.least, rises=found.after > found.before),
     )
 
 
-def _most(points: Sequence[HistoryPoint]) -> tuple[Doubt, ...]:
-    """The doubts about figures most of which are provisional; one of each kind."""
-    doubted = [one for one in points if one.doubts]
-    if 2 * len(doubted) <= len(points):
+def _doubts(
+    sides: Sequence[Sequence[HistoryPoint]], least: float, *, rises: bool
+) -> tuple[Doubt, ...]:
+    """The doubts about figures of a change that those without doubts do not make; one of each
+    kind.
+    """
+    doubts = {doubt.what: doubt for side in sides for one in side for doubt in one.doubts}
+    if not doubts:
         return ()
-    return tuple({doubt.what: doubt for one in doubted for doubt in one.doubts}.values())
+    before, after = ([one.figure.value or 0.0 for one in side if not one.doubts] for side in sides)
+    alone = differ(before, after, least)
+    holds = alone is not None and (alone[1] > alone[0]) == rises
+    return () if holds else tuple(doubts.values())
 
 
 def _by_layout(

@@ -187,6 +187,25 @@ def test_a_few_provisional_figures_leave_a_change_certain() -> None:
     assert standings.count("provisional") == 10
 
 
+def test_a_change_that_rests_on_provisional_figures_is_provisional() -> None:
+    def doubted(sure_before: int, sure_after: int) -> list[str]:
+        """Standings of a step after 10 of 20 runs, of which so many of each side are sure."""
+        runs = [
+            made_run(
+                day,
+                {"rgw-beast": 1000 * (0.8 if day >= 10 else 1.0) + day % 3},
+                doubts=[] if day % 10 < (sure_after if day >= 10 else sure_before) else [BUSY],
+            )
+            for day in range(20)
+        ]
+        return [standing for _, _, standing in told(history_of(runs))]
+
+    doubtful = ["provisional: machine busy"] * 2
+    assert doubted(RULE.before - 1, 10) == doubtful
+    assert doubted(10, RULE.after - 1) == doubtful
+    assert doubted(RULE.before, RULE.after) == ["worse"] * 2
+
+
 def test_too_few_repeats_make_a_figure_provisional() -> None:
     (point,) = history_of(quiet(1, repeats=2)).series[0].points
     assert (point.standing, point.doubts[0].what) == ("provisional", "few repeats")
