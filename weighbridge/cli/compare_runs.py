@@ -100,6 +100,7 @@ def command(
         compare_runs,
         lost,
         match,
+        missing,
     )
     from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary, runs_verdict
     from weighbridge.results.charts.pictures import DRAWING
@@ -125,10 +126,17 @@ def command(
     if out is not None:
         for path in _write(comparison, guarded, out):
             print_line(screen, str(path))
-    gone = lost(before, after, pairs)
+    absent = missing(before, after, pairs, chosen=layouts is not None)
+    gone = (*lost(before, after, pairs), *(one.text for one in absent))
     for text in gone:
         print_line(screen, f"comparable in A and not in B: {text}", "yellow")
-    verdict = runs_verdict(comparison, before, len(earlier), fail_on_regression=fail_on is not None)
+    verdict = runs_verdict(
+        comparison,
+        before,
+        len(earlier),
+        fail_on_regression=fail_on is not None,
+        gone=absent,
+    )
     if verdict.answer:
         print_line(screen, verdict.answer, "bold")
     for text in verdict.details:
@@ -139,6 +147,7 @@ def command(
         guarded=guarded,
         comparison=comparison,
         lost=gone,
+        missing=absent,
         verdict=verdict,
         earlier=len(earlier),
     )
