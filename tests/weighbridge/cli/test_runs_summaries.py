@@ -163,7 +163,7 @@ def test_what_a_passed_test_says_and_what_was_allowed_to_differ_are_in_the_xml(
     assert (allowed.get("value") or "").startswith("cache: ")
     said = [one.text for one in root.iter("system-out")]
     assert said
-    assert any("not significant" in (text or "") for text in said), said
+    assert any("no difference found" in (text or "") for text in said)
 
 
 def test_summaries_are_written_without_an_opinion_on_regressions(
@@ -192,6 +192,39 @@ def test_texts_of_runs_are_inert_in_all_summaries(
         if one.get("name") == "b"
     ]
     assert named == ["</h1><script>alert(1)</script>\\x00\\x1b[31m|`*"]
+
+
+def test_summaries_that_would_overwrite_each_other_or_a_run_are_refused_before_anything(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    other = another(tmp_path / "b", 1)
+    manifest = (other / "manifest.json").read_text()
+    link = tmp_path / "link"
+    link.symlink_to(other)
+    same, out = tmp_path / "same", tmp_path / "out"
+    for arguments, fault in (
+        (("--junit", same, "--markdown", tmp_path / "x" / ".." / "same"), "--junit .*is also --m"),
+        (("--junit", link / "manifest.json"), "--junit .*is in the folder of the run"),
+        (("--html", other / "derived" / "page.html"), "--html .*is in the folder of the run"),
+        (("--markdown", out / "effects.csv", "--out", out), "is also effects.csv of --out"),
+    ):
+        with pytest.raises(UsageError, match=fault):
+            run(run_folder, other, *arguments)
+    assert (other / "manifest.json").read_text() == manifest
+    assert not same.exists()
+    assert not out.exists()
+
+
+def test_names_of_runs_make_no_links_and_no_mentions(run_folder: Path, tmp_path: Path) -> None:
+    bad = another(tmp_path / "bad", 3)
+    manifest = json.loads((bad / "manifest.json").read_text())
+    manifest["run_id"] = "@admin http://evil.example WWW.evil.example _www.evil.example a@evil.example"
+    (bad / "manifest.json").write_text(json.dumps(manifest))
+    run(run_folder, bad, "--markdown", tmp_path / "summary.md")
+    summary = (tmp_path / "summary.md").read_text()
+    assert "evil" in summary
+    for live in ("@admin", "://", "WWW.", "www.", "a@evil"):
+        assert live not in summary
 
 
 @pytest.mark.parametrize("option", ["--html", "--markdown", "--junit"])
