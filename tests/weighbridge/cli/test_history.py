@@ -239,7 +239,57 @@ def test_what_another_version_kept_is_left_out_unless_its_folder_is_there(
     document = HistoryDocument.model_validate_json(out)
     assert (code, len(document.history.runs)) == (0, 17)
     (text,) = document.left_out
-    assert text.startswith("left out: day-000: was kept by another version")
+    assert text.startswith("left out: day-000: is kept in a form that cannot be read")
+
+
+def test_what_cannot_be_read_of_a_kept_run_is_judged_again_from_its_folder(
+    runs: Path, run_cli: RunCli
+) -> None:
+    before = run_cli("history", "--no-charts", "--json")[1]
+    with duckdb.connect("history/history.duckdb") as database:
+        database.execute("update kept set document = '{}' where run = 'day-000'")
+        database.execute("update kept set document = null where run = 'day-001'")
+    assert run_cli("history", "--no-charts", "--json")[1] == before
+
+
+def test_a_document_under_the_name_of_another_run_is_no_run(runs: Path, run_cli: RunCli) -> None:
+    run_cli("history", "--no-charts")
+    with duckdb.connect("history/history.duckdb") as database:
+        database.execute("insert into kept select 'x' || run, state, document from kept limit 3")
+    _, out, _ = run_cli("history", "--no-charts", "--json")
+    document = HistoryDocument.model_validate_json(out)
+    assert len(document.history.runs) == 18
+    assert len(document.left_out) == 3
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "view kept as select 'a' as run, 'b' as state, 'c' as document from range(1000000000)",
+        "table kept (run varchar, state varchar, document varchar)",
+        "table kept (run varchar primary key, state varchar, document as (repeat(state, 9999)))",
+    ],
+)
+def test_a_table_of_runs_that_others_made_is_refused(
+    runs: Path, run_cli: RunCli, made: str
+) -> None:
+    Path("history").mkdir()
+    with duckdb.connect("history/history.duckdb") as database:
+        database.execute(f"create {made}")
+    code, _, err = run_cli("history", "--no-charts")
+    assert (code, "history.duckdb: " in err) == (2, True)
+
+
+def test_a_log_of_the_database_that_is_a_link_is_left_alone(
+    runs: Path, run_cli: RunCli, tmp_path: Path
+) -> None:
+    run_cli("history", "--no-charts")
+    target = tmp_path / "target"
+    target.write_text("precious")
+    Path("history", "history.duckdb.wal").symlink_to(target)
+    code, _, err = run_cli("history", "--no-charts")
+    assert (code, "history.duckdb.wal: is not a plain file" in err) == (2, True)
+    assert target.read_text() == "precious"
 
 
 def test_a_late_run_is_one_more_in_the_same_history(runs: Path, run_cli: RunCli) -> None:

@@ -218,7 +218,9 @@ def test_summaries_that_would_overwrite_each_other_or_a_run_are_refused_before_a
 def test_names_of_runs_make_no_links_and_no_mentions(run_folder: Path, tmp_path: Path) -> None:
     bad = another(tmp_path / "bad", 3)
     manifest = json.loads((bad / "manifest.json").read_text())
-    manifest["run_id"] = "@admin http://evil.example WWW.evil.example _www.evil.example a@evil.example"
+    manifest["run_id"] = (
+        "@admin http://evil.example WWW.evil.example _www.evil.example a@evil.example"
+    )
     (bad / "manifest.json").write_text(json.dumps(manifest))
     run(run_folder, bad, "--markdown", tmp_path / "summary.md")
     summary = (tmp_path / "summary.md").read_text()
