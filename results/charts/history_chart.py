@@ -69,7 +69,7 @@ def _figure(history: History, metric: MetricKey, frame: _Frame) -> Figure | None
         name=f"history-{metric}",
         title=f"{upper(name)} over time",
         finding=_finding(changes, metric, history),
-        caption=_CAPTION,
+        caption=f"{_CAPTION} {history.despite_words}".rstrip(),
         panels=panels,
         layouts=frame.layouts,
     )

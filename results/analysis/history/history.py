@@ -15,7 +15,9 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
+    ALL,
     Difference,
+    guard,
     refuse_unknown,
     settings_apart,
 )
@@ -126,8 +128,8 @@ class LayoutChange(Record):
     begun: datetime
     changes: tuple[RunChange, ...]
     differs: tuple[Difference, ...]
-    """What else differs between that run and the one before it: versions and settings; `a` is
-    before.
+    """What else differs between that run and the last one before: guard facts that were allowed to,
+    versions and settings; `a` is before.
     """
 
     @property
@@ -176,6 +178,17 @@ class History(Record):
     searched: int
     """How many series had runs enough to be searched: cells of throughput and p90."""
 
+    despite: tuple[str, ...] = ()
+    """Guard facts in which comparable runs were allowed to differ; `all`: any of them."""
+
+    @property
+    def despite_words(self) -> str:
+        """In what runs were allowed to differ, in a sentence; empty if in nothing."""
+        if not self.despite:
+            return ""
+        facts = "any guard fact" if ALL in self.despite else listed(self.despite)
+        return f"Runs are compared although they may differ in {facts}."
+
     @property
     def headline(self) -> str:
         """The answer in one line."""
@@ -212,7 +225,8 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
             for run in by_time
         ),
         series=series,
-        changes=tuple(_by_layout(found, of_run)),
+        changes=tuple(_by_layout(found, of_run, despite)),
+        despite=tuple(despite),
         breaks=breaks,
         searched=sum(one.metric in ALWAYS and len(one.searched) >= RULE.runs for one in series),
     )
@@ -261,7 +275,7 @@ def _doubts(
 
 
 def _by_layout(
-    found: Sequence[RunChange], of_run: Mapping[str, ComparedRun]
+    found: Sequence[RunChange], of_run: Mapping[str, ComparedRun], despite: Sequence[str]
 ) -> Iterable[LayoutChange]:
     """The changes of each layout that begin with the same run, by time."""
     places: dict[tuple[datetime, str, str, str], list[RunChange]] = {}
@@ -269,13 +283,19 @@ def _by_layout(
         places.setdefault((one.begun, one.run, one.label, one.layout), []).append(one)
     for (moment, run, label, layout), mine in sorted(places.items()):
         before, after = of_run[mine[0].previous], of_run[run]
-        differs = settings_apart(before, after, [(layout, layout)])
+        pair = [(layout, layout)]
+        allowed = [
+            one
+            for one in guard(before, after, pair, [ALL]).unlike
+            if {one.fact, ALL} & set(despite)
+        ]
+        apart = [one for one in settings_apart(before, after, pair) if one.fact not in _PASSING]
         yield LayoutChange(
             label=label,
             run=run,
             begun=moment,
             changes=tuple(mine),
-            differs=tuple(one for one in differs if one.fact not in _PASSING),
+            differs=(*allowed, *apart),
         )
 
 

@@ -151,6 +151,17 @@ def test_an_unknown_guard_fact_is_refused_before_anything_is_read(
     assert not Path("history").exists()
 
 
+def test_what_runs_may_differ_in_is_said_on_terminal_and_page_and_in_json(
+    runs: Path, run_cli: RunCli
+) -> None:
+    arguments = ("history", *sorted(runs.iterdir())[:2], "--despite", "kernel", "--no-charts")
+    _, out, said = run_cli(*arguments, "--json")
+    words = "Runs are compared although they may differ in kernel."
+    assert words in said
+    assert words in Path("history", "history.html").read_text().partition("What is compared")[2]
+    assert json.loads(out)["history"]["despite"] == ["kernel"]
+
+
 def test_a_tuning_is_left_out(runs: Path, run_cli: RunCli, tmp_path: Path) -> None:
     from fake_tuning import fake_tuning  # noqa: PLC0415 - of this test alone
 

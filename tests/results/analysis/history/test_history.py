@@ -285,6 +285,24 @@ def test_runs_that_differ_in_a_fact_can_be_compared_despite_it() -> None:
         history_of(runs, ["seeds"])
 
 
+@pytest.mark.parametrize(
+    ("despite", "words"), [("seed", "differ in seed."), ("all", "differ in any guard fact.")]
+)
+def test_what_was_allowed_to_differ_is_named_beside_the_change_and_in_charts(
+    despite: str, words: str
+) -> None:
+    runs = [
+        made_run(day, {"rgw-beast": rate * (0.8 if day >= 20 else 1.0)}, seed=int(day >= 20))
+        for day, rate in enumerate(scattered(30, 1))
+    ]
+    history = history_of(runs, [despite])
+    assert [one.differs_words for one in history.changes] == ["seed: 0 before, 1 now"]
+    assert history.despite == (despite,)
+    assert history.despite_words.endswith(words)
+    assert all(history.despite_words in one.caption for one in history_charts(history))
+    assert history_of(runs).despite_words == ""
+
+
 def test_runs_on_slower_hosts_are_a_series_of_their_own() -> None:
     def attested(run: ComparedRun, rate: float) -> ComparedRun:
         one = Attested(
