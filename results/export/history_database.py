@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from weighbridge.common.errors import UsageError, WeighbridgeError
+from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, read_compared_run
 from weighbridge.results.analysis.history.run_series import begun
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 DATABASE: Final = "history.duckdb"
 """Its name in the folder of a history."""
+LARGEST_RECORD_BYTES: Final = 2**25
+"""For a manifest or a plan in a folder of many runs: in memory it can be 25 times as large."""
 _KEPT: Final = (
     "CREATE TABLE IF NOT EXISTS kept (run VARCHAR PRIMARY KEY, state VARCHAR, document VARCHAR)"
 )
@@ -106,6 +109,7 @@ def keep_runs(connection: DuckDBPyConnection, folders: Iterable[Path], version: 
     runs: list[ComparedRun] = []
     for folder in folders:
         try:
+            _refuse_large(folder)
             run = RunStore.open(folder).manifest.run_id
             if run in seen:
                 left_out.append(f"left out: {folder}: the same run as {seen[run]}")
@@ -127,6 +131,15 @@ def replace_table(connection: DuckDBPyConnection, table: DataTable) -> None:
     connection.execute(f"DROP TABLE IF EXISTS {quoted(table.name)}")
     create(connection, table.name, table.fields)
     insert(connection, table.name, table)
+
+
+def _refuse_large(folder: Path) -> None:
+    """Raise UsageError for a manifest or plan that would take gigabytes of memory to read."""
+    for name in ("manifest.json", "plan.resolved.json"):
+        path = folder / name
+        if path.is_file() and path.stat().st_size > LARGEST_RECORD_BYTES:
+            most = show_bytes(LARGEST_RECORD_BYTES)
+            raise UsageError(f"{path}: is larger than {most}, the limit in a history")
 
 
 def _keep(connection: DuckDBPyConnection, folder: Path, run: str, version: str) -> ComparedRun:

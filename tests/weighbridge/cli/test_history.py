@@ -14,6 +14,7 @@ import pytest
 
 from past_runs import past_run, past_runs
 from weighbridge.documents import HistoryDocument
+from weighbridge.results.export.history_database import LARGEST_RECORD_BYTES
 
 RunCli = Callable[..., tuple[int, str, str]]
 STEP_AT = 12
@@ -198,6 +199,20 @@ def test_a_folder_that_cannot_be_read_is_named_and_left_out(
     assert len(document.left_out) == len(whys)
     assert all(why in text for why, text in zip(whys, document.left_out, strict=True))
     assert "planted-secret" not in out + err + Path("history", "history.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "plan.resolved.json"])
+def test_a_run_whose_records_would_fill_the_memory_is_left_out(
+    runs: Path, run_cli: RunCli, name: str
+) -> None:
+    path = runs / "day-001" / name
+    with path.open("a") as file:
+        file.write(" " * LARGEST_RECORD_BYTES)
+    _, out, _ = run_cli("history", runs / "day-000", runs / "day-001", "--no-charts", "--json")
+    document = HistoryDocument.model_validate_json(out)
+    assert [one.run for one in document.history.runs] == ["day-000"]
+    (text,) = document.left_out
+    assert f"{name}: is larger than " in text
 
 
 def test_names_and_texts_of_a_run_are_inert_everywhere(runs: Path, run_cli: RunCli) -> None:
