@@ -27,7 +27,7 @@ class ComparedRunsDocument(JsonDocument):
     comparison: Comparison
     """Each effect with its tests, as in comparison.json."""
     lost: tuple[str, ...]
-    """What was comparable in A and is not in B."""
+    """What was comparable in A and is not in B, or has no result there."""
 
 
 class LeadsDocument(JsonDocument):

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from weighbridge.results.analysis.contrast import ALWAYS
+from weighbridge.results.analysis.history.change_points import RULE
 from weighbridge.results.analysis.history.history import History, RunChange
 from weighbridge.results.analysis.history.run_series import HistoryPoint, RunSeries, Standing
 from weighbridge.results.analysis.kinds import Kind
@@ -67,8 +68,8 @@ def _figure(history: History, metric: MetricKey, frame: _Frame) -> Figure | None
     return Figure(
         name=f"history-{metric}",
         title=f"{upper(name)} over time",
-        finding=_finding(changes, metric, len(history.runs)),
-        caption=_CAPTION,
+        finding=_finding(changes, metric, history),
+        caption=f"{_CAPTION} {history.despite_words}".rstrip(),
         panels=panels,
         layouts=frame.layouts,
     )
@@ -78,10 +79,15 @@ def _cell(one: RunChange) -> Cell:
     return one.suite, one.kind, one.workers
 
 
-def _finding(changes: Sequence[RunChange], metric: MetricKey, runs: int) -> str:
+def _finding(changes: Sequence[RunChange], metric: MetricKey, history: History) -> str:
     name = METRICS[metric].name
     if not changes:
-        return f"No change of {name} was found in {counted(runs, 'run')}"
+        of_it = [one for one in history.series if one.metric == metric]
+        searched = sum(len(one.searched) >= RULE.runs for one in of_it)
+        if not searched:
+            return f"No change of {name} can be found yet: it takes {RULE.runs} comparable runs"
+        among = f"{counted(searched, 'cell')} of {counted(len(history.runs), 'run')}"
+        return f"No lasting change of {name} was found in {among}"
     last = max(changes, key=lambda one: (not one.doubts, one.begun, abs(one.ratio - 1)))
     more = len(changes) - 1
     others = f"; {counted(more, 'more change')}" if more else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from weighbridge.common.errors import UsageError, WeighbridgeError
+from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, read_compared_run
 from weighbridge.results.analysis.history.run_series import begun
 from weighbridge.results.export.data_table import DataTable
-from weighbridge.results.export.database import create, insert, lock, quoted
+from weighbridge.results.export.database import create, insert, lock, opened, quoted
 from weighbridge.results.record.store import RunStore
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 DATABASE: Final = "history.duckdb"
 """Its name in the folder of a history."""
+LARGEST_RECORD_BYTES: Final = 2**25
+"""For a manifest or a plan in a folder of many runs: in memory it can be 25 times as large."""
+_KEPT: Final = (
+    "CREATE TABLE IF NOT EXISTS kept (run VARCHAR PRIMARY KEY, state VARCHAR, document VARCHAR)"
+)
 _ADVICE: Final = (
     "Move it away to begin a new one: run folders have all that it keeps, except of runs that are "
     "gone."
@@ -53,20 +59,19 @@ def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
     """
     import duckdb  # noqa: PLC0415 - heavy, and an extra
 
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise UsageError(
-            f"{path}: is not a plain file, and is left alone", advice="Choose another --out."
-        )
+    # DuckDB writes ahead to the second one, and would follow a link.
+    for file in (path, path.with_name(f"{path.name}.wal")):
+        if file.is_symlink() or (file.exists() and not file.is_file()):
+            raise UsageError(
+                f"{file}: is not a plain file, and is left alone", advice="Choose another --out."
+            )
     try:
         # A file that somebody else made can have views: they must reach no other file.
         connection = duckdb.connect(path, config={"enable_external_access": False})
         try:
             lock(connection)
             connection.begin()
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS kept "
-                "(run VARCHAR PRIMARY KEY, state VARCHAR, document VARCHAR)"
-            )
+            _make_kept(connection, path)
             yield connection
             connection.commit()
         finally:
@@ -76,6 +81,24 @@ def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
         raise UsageError(f"{path}: {first}", advice=_ADVICE) from error
 
 
+def _make_kept(connection: DuckDBPyConnection, path: Path) -> None:
+    """Make the table of runs if missing. Raises UsageError if there is something else instead."""
+    # A view, or a column that is computed, may take for ever to read.
+    with opened() as plain:
+        plain.execute(_KEPT)
+        expected = _tables(plain)
+    connection.execute(_KEPT)
+    if not set(expected) <= set(_tables(connection)):
+        raise UsageError(f"{path}: its table of kept runs was made by others", advice=_ADVICE)
+
+
+def _tables(connection: DuckDBPyConnection) -> list[tuple[str, ...]]:
+    """Schema, name and definition of each table named `kept`."""
+    return connection.execute(
+        "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE table_name = 'kept'"
+    ).fetchall()
+
+
 def keep_runs(connection: DuckDBPyConnection, folders: Iterable[Path], version: str) -> KeptRuns:
     """Judge the runs of these folders that are new or have changed, keep them, and return all.
 
@@ -83,20 +106,22 @@ def keep_runs(connection: DuckDBPyConnection, folders: Iterable[Path], version: 
     """
     left_out: list[str] = []
     seen: dict[str, Path] = {}
+    runs: list[ComparedRun] = []
     for folder in folders:
         try:
+            _refuse_large(folder)
             run = RunStore.open(folder).manifest.run_id
             if run in seen:
                 left_out.append(f"left out: {folder}: the same run as {seen[run]}")
                 continue
-            _keep(connection, folder, run, version)
+            runs.append(_keep(connection, folder, run, version))
             seen[run] = folder
         except WeighbridgeError as error:
             left_out.append(f"left out: {error.message}")
-    runs = list(_kept(connection, left_out))
+    gone = tuple(_gone(connection, seen, left_out))
     return KeptRuns(
-        runs=tuple(runs),
-        gone=tuple(run.manifest.run_id for run in runs if run.manifest.run_id not in seen),
+        runs=(*runs, *gone),
+        gone=tuple(run.manifest.run_id for run in gone),
         left_out=tuple(left_out),
     )
 
@@ -108,33 +133,60 @@ def replace_table(connection: DuckDBPyConnection, table: DataTable) -> None:
     insert(connection, table.name, table)
 
 
-def _keep(connection: DuckDBPyConnection, folder: Path, run: str, version: str) -> None:
-    """Judge a run and keep it, unless that was done. Raises as reading it does."""
+def _refuse_large(folder: Path) -> None:
+    """Raise UsageError for a manifest or plan that would take gigabytes of memory to read."""
+    for name in ("manifest.json", "plan.resolved.json"):
+        path = folder / name
+        if path.is_file() and path.stat().st_size > LARGEST_RECORD_BYTES:
+            most = show_bytes(LARGEST_RECORD_BYTES)
+            raise UsageError(f"{path}: is larger than {most}, the limit in a history")
+
+
+def _keep(connection: DuckDBPyConnection, folder: Path, run: str, version: str) -> ComparedRun:
+    """The run as it is kept, or judged now and kept. Raises as reading it does."""
     state = _state(folder, version)
     known = connection.execute("SELECT state FROM kept WHERE run = ?", [run]).fetchone()
-    if known == (state,):
-        return
+    kept = _parsed(connection, run) if known == (state,) else None
+    if kept is not None:
+        return kept
     found = read_compared_run(folder)
     if found.is_tuning:
         raise UsageError(f"{folder}: is a tuning, whose trials are no runs of a suite")
     begun(found)
+    brief = found.brief
     connection.execute(
-        "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", [run, state, found.brief.model_dump_json()]
+        "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", [run, state, brief.model_dump_json()]
     )
+    return brief
 
 
-def _kept(connection: DuckDBPyConnection, left_out: list[str]) -> Iterator[ComparedRun]:
-    for run, document in connection.execute("SELECT run, document FROM kept").fetchall():
-        try:
-            found = ComparedRun.model_validate_json(document)
-            begun(found)
-        except (ValidationError, WeighbridgeError):
-            left_out.append(
-                f"left out: {run}: was kept by another version, and its folder is not among those "
-                "read"
-            )
+def _gone(
+    connection: DuckDBPyConnection, seen: Collection[str], left_out: list[str]
+) -> Iterator[ComparedRun]:
+    """The runs that are kept, and whose folders were not read."""
+    for (run,) in connection.execute("SELECT run FROM kept ORDER BY run").fetchall():
+        if run in seen:
             continue
-        yield found
+        found = _parsed(connection, run)
+        if found is None:
+            left_out.append(
+                f"left out: {run}: is kept in a form that cannot be read, and its folder is not "
+                "among those read"
+            )
+        else:
+            yield found
+
+
+def _parsed(connection: DuckDBPyConnection, run: str) -> ComparedRun | None:
+    """A run as it is kept; None if that cannot be read, or is another run."""
+    # One at a time: all the documents together may not fit into memory.
+    line = connection.execute("SELECT document FROM kept WHERE run = ?", [run]).fetchone()
+    try:
+        found = ComparedRun.model_validate_json(line[0] or "" if line else "")
+        begun(found)
+    except (ValidationError, WeighbridgeError):
+        return None
+    return found if found.manifest.run_id == run else None
 
 
 def _state(folder: Path, version: str) -> str:

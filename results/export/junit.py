@@ -1,7 +1,8 @@
 """JUnit's XML of a comparison of two runs, which CI systems show as tests.
 
-A test is one compared figure: it fails if B is worse, and is skipped if that could not be judged.
-One more test is the command itself, in error where it ends with 4.
+A test is one compared figure: it fails if B is worse, and is skipped if that could not be judged,
+as is a cell of A of which B has no result. One more test is the command itself, in error where it
+ends with 4, and skipped if no test was judged.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ SUITE: Final = "weighbridge compare-runs"
 
 def junit_xml(summary: RunsSummary) -> str:
     """The XML."""
-    effects = summary.comparison.effects
+    effects, missing = summary.comparison.effects, summary.missing
     worse = [one for one in effects if one.verdict == "worse"]
     skipped = [one for one in effects if one.verdict in OPEN]
     invalid = summary.verdict.exit_code == EXIT_INVALID
+    is_open = not invalid and len(skipped) == len(effects)
     counts = {
-        "tests": len(effects) + 1,
+        "tests": len(effects) + len(missing) + 1,
         "failures": len(worse),
         "errors": int(invalid),
-        "skipped": len(skipped),
+        "skipped": len(skipped) + len(missing) + is_open,
     }
     root = _element("testsuites", {"name": SUITE, **counts})
     suite = _element("testsuite", {"name": SUITE, "time": 0, **counts}, root)
@@ -42,14 +44,21 @@ def junit_xml(summary: RunsSummary) -> str:
         "earlier runs": summary.earlier,
         "exit code": summary.verdict.exit_code,
     }
-    for name, value in facts.items():
+    allowed = [("compared despite", one.text) for one in summary.guarded.unlike]
+    for name, value in (*facts.items(), *allowed):
         _element("property", {"name": name, "value": value}, properties)
     for one in effects:
         _test(suite, one)
+    for cell in missing:
+        at = counted(cell.workers, "worker")
+        named = {"classname": cell.layout, "name": f"{cell.about} at {at}", "time": 0}
+        _element("skipped", {"message": cell.text}, _element("testcase", named, suite))
     itself = _element("testcase", {"classname": SUITE, "name": "verdict", "time": 0}, suite)
     if invalid:
         error = _element("error", {"type": "not judged", "message": summary.verdict.answer}, itself)
         error.text = escape_controls("\n".join((*summary.verdict.details, *summary.lost)))
+    elif is_open:
+        _element("skipped", {"message": "every comparison is open: nothing was judged"}, itself)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
@@ -67,6 +76,8 @@ def _test(suite: ET.Element, one: Effect) -> None:
         failure.text = escape_controls(one.text)
     elif one.verdict in OPEN:
         _element("skipped", {"message": one.text or one.verdict}, test)
+    elif one.text:
+        _element("system-out", {}, test).text = escape_controls(one.text)
 
 
 def _element(

@@ -10,6 +10,9 @@ from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.paper import PaperTable
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
+_LINKING: Final = re.compile(r"@|:(?=//)|www(?=\.)", re.IGNORECASE)
+"""After these GitHub, GitLab and Pandoc see a link or a mention."""
+_BREAK: Final = "\N{ZERO WIDTH SPACE}"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 
@@ -32,8 +35,11 @@ def markdown_file(table: PaperTable) -> ExportFile:
 
 
 def escape(text: str) -> str:
-    """A text in one line, without anything that would be taken for Markdown or HTML."""
-    return _SPECIAL.sub(r"\\\1", escape_controls(_CONTROL.sub(" ", text)))
+    """A text in one line, without anything that would be taken for Markdown, HTML, a link or a
+    mention.
+    """
+    inert = _SPECIAL.sub(r"\\\1", escape_controls(_CONTROL.sub(" ", text)))
+    return _LINKING.sub(rf"\g<0>{_BREAK}", inert)
 
 
 def _line(cells: list[str] | tuple[str, ...]) -> str:

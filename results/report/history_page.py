@@ -68,7 +68,8 @@ def change_cells(one: RunChange) -> tuple[str, ...]:
         f"{show_figure(one.before)} {metric.unit}",
         f"{show_figure(one.after)} {metric.unit}",
         show_percent(one.ratio),
-        f"{one.runs_before} and {one.runs_after}",
+        f"{one.runs_before} and {one.runs_after}"
+        + (f", {one.passing} between left out" if one.passing else ""),
         show_p(one.p),
         one.standing,
     )

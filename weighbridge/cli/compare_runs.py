@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from weighbridge.results.analysis.across_runs.guard import Guarded
     from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
     from weighbridge.results.analysis.comparison import Comparison
+
+WRITTEN: Final = ("effects.csv", "differences.csv", "comparison.json")
+"""What is written to the folder of `--out`, beside the maps."""
 
 
 def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
@@ -100,6 +103,7 @@ def command(
         compare_runs,
         lost,
         match,
+        missing,
     )
     from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary, runs_verdict
     from weighbridge.results.charts.pictures import DRAWING
@@ -108,6 +112,9 @@ def command(
     from weighbridge.screen.comparison_outcome import print_comparison
     from weighbridge.screen.terminal import console, print_line
 
+    _refuse_targets(
+        {"--html": html, "--markdown": markdown, "--junit": junit}, out, (a, b, *history)
+    )
     if html is not None:
         need(DRAWING)
     before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
@@ -125,10 +132,17 @@ def command(
     if out is not None:
         for path in _write(comparison, guarded, out):
             print_line(screen, str(path))
-    gone = lost(before, after, pairs)
+    absent = missing(before, after, pairs, chosen=layouts is not None)
+    gone = (*lost(before, after, pairs), *(one.text for one in absent))
     for text in gone:
         print_line(screen, f"comparable in A and not in B: {text}", "yellow")
-    verdict = runs_verdict(comparison, before, len(earlier), fail_on_regression=fail_on is not None)
+    verdict = runs_verdict(
+        comparison,
+        before,
+        len(earlier),
+        fail_on_regression=fail_on is not None,
+        gone=absent,
+    )
     if verdict.answer:
         print_line(screen, verdict.answer, "bold")
     for text in verdict.details:
@@ -139,6 +153,7 @@ def command(
         guarded=guarded,
         comparison=comparison,
         lost=gone,
+        missing=absent,
         verdict=verdict,
         earlier=len(earlier),
     )
@@ -204,6 +219,34 @@ def _show_leads(
     return code
 
 
+def _refuse_targets(
+    asked: Mapping[str, Path | None], out: Path | None, runs: Sequence[Path]
+) -> None:
+    """Raise UsageError if two summaries are one file, or one would be written into a run's folder
+    or over a file of `out`.
+    """
+    folders = [run.resolve() for run in runs]
+    of_out = {} if out is None else {(out / name).resolve(): f"{name} of --out" for name in WRITTEN}
+    seen: dict[Path, str] = dict(of_out)
+    faults = []
+    for option, path in asked.items():
+        if path is None:
+            continue
+        real = path.resolve()
+        if real in seen:
+            faults.append(f"{option} {path}: is also {seen[real]}")
+        seen[real] = option
+        faults += [
+            f"{option} {path}: is in the folder of the run {folder.name}"
+            for folder in dict.fromkeys(folders)
+            if real.is_relative_to(folder)
+        ]
+    if faults:
+        raise UsageError(
+            "\n".join(faults), advice="Name a file of its own for each, outside the runs."
+        )
+
+
 def _summaries(
     summary: RunsSummary, html: Path | None, markdown: Path | None, junit: Path | None
 ) -> Iterator[tuple[Path, str]]:
@@ -229,11 +272,12 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     from weighbridge.results_output import draw
 
     make_folder(out)
-    texts = {
-        "effects.csv": effects_csv(comparison),
-        "differences.csv": differences_csv(guarded),
-        "comparison.json": comparison.model_dump_json(indent=2) + "\n",
-    }
+    contents = (
+        effects_csv(comparison),
+        differences_csv(guarded),
+        comparison.model_dump_json(indent=2) + "\n",
+    )
+    texts = dict(zip(WRITTEN, contents, strict=True))
     for name, text in texts.items():
         write_atomically(out / name, text)
     return (

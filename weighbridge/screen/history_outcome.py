@@ -32,6 +32,8 @@ def print_history(
         print_line(console, f"• {one.text}.")
         if one.differs_words:
             print_line(console, f"  Changed with it: {one.differs_words}.", "dim")
+    if history.despite:
+        print_line(console, history.despite_words, "yellow")
     for text in break_words(history.breaks):
         print_line(console, f"{text}.", "dim")
     if gone:

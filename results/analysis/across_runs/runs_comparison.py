@@ -25,6 +25,7 @@ from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
     Guarded,
@@ -41,7 +42,7 @@ from weighbridge.results.analysis.contrast import (
     reason,
     with_test,
 )
-from weighbridge.results.analysis.kinds import Kind, kind_of
+from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.noise import floors
 from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row
@@ -260,6 +261,52 @@ def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tu
                     f"{labelled(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: "
                     f"{reason(after)}"
                 )
+    return tuple(dict.fromkeys(found))
+
+
+class MissingCell(Record):
+    """A cell that is comparable in A, and of which B has no result."""
+
+    layout: str
+    """With its run in brackets: `swift (A)`."""
+    workload: str
+    about: str
+    """Name of the requests: `64 kB reads`."""
+    workers: int
+
+    @property
+    def text(self) -> str:
+        """What is missing, in a sentence."""
+        return (
+            f"{self.layout}, {self.about} of {self.workload}, "
+            f"{counted(self.workers, 'worker')}: B has no result of it"
+        )
+
+
+def missing(
+    a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], *, chosen: bool
+) -> tuple[MissingCell, ...]:
+    """Cells comparable in A of which B has no row: of the compared layouts if those were chosen,
+    else of all.
+    """
+    of_b = {(row.layout, kind_of(row), row.workers) for row in b.rows}
+    sides = list(pairs)
+    if not chosen:
+        compared = {one for one, _ in pairs}
+        sides += [(name, name) for name in a.layouts if name not in compared]
+    names = subjects(a.rows)
+    theirs = [(one, other if other in b.layouts else None) for one, other in sides]
+    found = [
+        MissingCell(
+            layout=labelled(one, "A"),
+            workload=row.workload,
+            about=names[kind_of(row)],
+            workers=row.workers,
+        )
+        for one, other in theirs
+        for row in a.rows
+        if row.layout == one and comparable(row) and (other, kind_of(row), row.workers) not in of_b
+    ]
     return tuple(dict.fromkeys(found))
 
 

@@ -5,6 +5,7 @@ of, for the terminal, a page, and summaries of CI.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
@@ -13,12 +14,14 @@ from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import Guarded
 from weighbridge.results.analysis.across_runs.runs_comparison import (
     RUNS,
+    MissingCell,
     claims,
     regressions,
     unjudged,
 )
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.sentence import verdict_words
+from weighbridge.results.figures import counted
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 DRIFT: Final = (
@@ -46,7 +49,9 @@ class RunsSummary(Record):
     guarded: Guarded
     comparison: Comparison
     lost: tuple[str, ...]
-    """What was comparable in A and is not in B."""
+    """What was comparable in A and is not in B, with what is missing there."""
+    missing: tuple[MissingCell, ...] = ()
+    """Of which B has no result."""
     verdict: RunsVerdict
     earlier: int
     """How many earlier runs of the same thing as A were given."""
@@ -70,9 +75,17 @@ def drift_words(earlier: int) -> str:
 
 
 def runs_verdict(
-    comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on_regression: bool
+    comparison: Comparison,
+    a: ComparedRun,
+    earlier: int,
+    *,
+    fail_on_regression: bool,
+    gone: Sequence[MissingCell] = (),
 ) -> RunsVerdict:
-    """The verdict on a comparison of B with A, and with so many earlier runs of the same thing."""
+    """The verdict on a comparison of B with A, and with so many earlier runs of the same thing.
+
+    `gone` are cells of A of which B has no result.
+    """
     if all(effect.ratio is None for effect in comparison.effects):
         return RunsVerdict(exit_code=EXIT_INVALID, answer="Nothing could be compared.")
     if not fail_on_regression:
@@ -103,11 +116,14 @@ def runs_verdict(
             "regression could not have been found.",
         )
     left = unjudged(a, comparison)
-    if left:
-        many = f"{len(left)} comparison{'s' * (len(left) > 1)} that A has results for"
+    if left or gone:
+        open_ones = f"Provisional or not comparable: {counted(len(left), 'comparison')} that A has "
+        why = [f"{open_ones}results for."] if left else []
+        if gone:
+            why.append(f"Not measured in B: {counted(len(gone), 'cell')} that A has results for.")
         return RunsVerdict(
             exit_code=EXIT_INVALID,
-            answer=f"Provisional or not comparable: {many}. B may be worse.",
-            details=tuple(effect.text for effect in left),
+            answer=" ".join([*why, "B may be worse."]),
+            details=(*(one.text for one in left), *(one.text for one in gone)),
         )
     return RunsVerdict(exit_code=EXIT_FINE)

@@ -1,7 +1,7 @@
 """The history of many runs: the series of their figures, and the changes in them, in sentences.
 
 A change is told if Otava finds it among comparable figures and it is larger than the practical
-threshold. It is provisional if most of the figures of one of its sides are.
+threshold. It is provisional if some of its figures are, unless the others alone make it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
+    ALL,
     Difference,
+    guard,
     refuse_unknown,
     settings_apart,
 )
@@ -24,6 +26,7 @@ from weighbridge.results.analysis.history.change_points import (
     RULE,
     ChangePoint,
     change_points,
+    differ,
 )
 from weighbridge.results.analysis.history.run_series import (
     HistoryPoint,
@@ -67,17 +70,21 @@ class RunChange(Record):
     """The first run after the change."""
     begun: datetime
     previous: str
-    """The run before it in the series."""
+    """The last run of the figures before it."""
     before: PositiveFloat
     """Mean of the figures before it, since the change before that, in the metric's unit."""
     after: PositiveFloat
     runs_before: PositiveInt
     runs_after: PositiveInt
+    passing: NonNegativeInt = 0
+    """Runs between `previous` and `run`, at levels that did not last, in neither mean."""
     p: NonNegativeFloat
     """Of Student's t-test of the two sides; not corrected for the number of series."""
     direction: Literal["better", "worse"]
     doubts: tuple[Doubt, ...] = ()
-    """Doubts about most of the figures of a side; with any it is provisional."""
+    """Doubts about its figures, if those without are not a change by themselves; with any it is
+    provisional.
+    """
 
     @property
     def label(self) -> str:
@@ -105,10 +112,11 @@ class RunChange(Record):
         metric = METRICS[self.metric]
         figures = f"{show_figure(self.before)} to {show_figure(self.after)} {metric.unit}"
         doubted = f"; {doubt_brief(self.doubts)}" if self.doubts else ""
+        between = f", {self.passing} between at levels that did not last" if self.passing else ""
         return (
             f"{metric.name} of {self.about} at {counted(self.workers, 'worker')} on {self.label}: "
             f"{show_percent(self.ratio)} ({figures}) from {self.run} on; {self.runs_before} runs "
-            f"before, {self.runs_after} since; p {show_p(self.p)}{doubted}"
+            f"before, {self.runs_after} since{between}; p {show_p(self.p)}{doubted}"
         )
 
 
@@ -120,8 +128,8 @@ class LayoutChange(Record):
     begun: datetime
     changes: tuple[RunChange, ...]
     differs: tuple[Difference, ...]
-    """What else differs between that run and the one before it: versions and settings; `a` is
-    before.
+    """What else differs between that run and the last one before: guard facts that were allowed to,
+    versions and settings; `a` is before.
     """
 
     @property
@@ -168,7 +176,18 @@ class History(Record):
     breaks: tuple[SeriesBreak, ...]
     """Where runs of the same layout are no longer comparable with those before."""
     searched: int
-    """How many series were searched for changes: cells of throughput and p90."""
+    """How many series had runs enough to be searched: cells of throughput and p90."""
+
+    despite: tuple[str, ...] = ()
+    """Guard facts in which comparable runs were allowed to differ; `all`: any of them."""
+
+    @property
+    def despite_words(self) -> str:
+        """In what runs were allowed to differ, in a sentence; empty if in nothing."""
+        if not self.despite:
+            return ""
+        facts = "any guard fact" if ALL in self.despite else listed(self.despite)
+        return f"Runs are compared although they may differ in {facts}."
 
     @property
     def headline(self) -> str:
@@ -177,10 +196,10 @@ class History(Record):
         sure = [one for one in self.changes if one.is_sure]
         if sure:
             return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].brief}."
-        if not any(len(one.searched) >= RULE.runs for one in self.series):
+        if not self.searched:
             return f"No change can be found yet: it takes {RULE.runs} comparable runs."
         doubted = f"; {len(self.changes)} provisional" if self.changes else ""
-        return f"No change in {among}{doubted}."
+        return f"No lasting change found in {among}{doubted}."
 
 
 def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> History:
@@ -206,9 +225,10 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
             for run in by_time
         ),
         series=series,
-        changes=tuple(_by_layout(found, of_run)),
+        changes=tuple(_by_layout(found, of_run, despite)),
+        despite=tuple(despite),
         breaks=breaks,
-        searched=sum(one.metric in ALWAYS and len(one.searched) > 0 for one in series),
+        searched=sum(one.metric in ALWAYS and len(one.searched) >= RULE.runs for one in series),
     )
 
 
@@ -220,11 +240,8 @@ def _changes(series: RunSeries) -> Iterable[RunChange]:
 
 
 def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoint) -> RunChange:
-    first, previous = points[found.at], points[found.at - 1]
-    sides = (
-        points[found.at - found.runs_before : found.at],
-        points[found.at : found.at + found.runs_after],
-    )
+    sides = [points[side] for side in found.sides]
+    previous, first = sides[0][-1], sides[1][0]
     gained = METRICS[series.metric].better_at(found.after / found.before)
     return RunChange(
         **series.model_dump(include=set(RunChange.model_fields) & set(RunSeries.model_fields)),
@@ -235,22 +252,30 @@ def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoin
         after=found.after,
         runs_before=found.runs_before,
         runs_after=found.runs_after,
+        passing=found.passing,
         p=found.p,
         direction="better" if gained else "worse",
-        doubts=tuple(dict.fromkeys(doubt for side in sides for doubt in _most(side))),
+        doubts=_doubts(sides, series.least, rises=found.after > found.before),
     )
 
 
-def _most(points: Sequence[HistoryPoint]) -> tuple[Doubt, ...]:
-    """The doubts about figures most of which are provisional; one of each kind."""
-    doubted = [one for one in points if one.doubts]
-    if 2 * len(doubted) <= len(points):
+def _doubts(
+    sides: Sequence[Sequence[HistoryPoint]], least: float, *, rises: bool
+) -> tuple[Doubt, ...]:
+    """The doubts about figures of a change that those without doubts do not make; one of each
+    kind.
+    """
+    doubts = {doubt.what: doubt for side in sides for one in side for doubt in one.doubts}
+    if not doubts:
         return ()
-    return tuple({doubt.what: doubt for one in doubted for doubt in one.doubts}.values())
+    before, after = ([one.figure.value or 0.0 for one in side if not one.doubts] for side in sides)
+    alone = differ(before, after, least)
+    holds = alone is not None and (alone[1] > alone[0]) == rises
+    return () if holds else tuple(doubts.values())
 
 
 def _by_layout(
-    found: Sequence[RunChange], of_run: Mapping[str, ComparedRun]
+    found: Sequence[RunChange], of_run: Mapping[str, ComparedRun], despite: Sequence[str]
 ) -> Iterable[LayoutChange]:
     """The changes of each layout that begin with the same run, by time."""
     places: dict[tuple[datetime, str, str, str], list[RunChange]] = {}
@@ -258,13 +283,19 @@ def _by_layout(
         places.setdefault((one.begun, one.run, one.label, one.layout), []).append(one)
     for (moment, run, label, layout), mine in sorted(places.items()):
         before, after = of_run[mine[0].previous], of_run[run]
-        differs = settings_apart(before, after, [(layout, layout)])
+        pair = [(layout, layout)]
+        allowed = [
+            one
+            for one in guard(before, after, pair, [ALL]).unlike
+            if {one.fact, ALL} & set(despite)
+        ]
+        apart = [one for one in settings_apart(before, after, pair) if one.fact not in _PASSING]
         yield LayoutChange(
             label=label,
             run=run,
             begun=moment,
             changes=tuple(mine),
-            differs=tuple(one for one in differs if one.fact not in _PASSING),
+            differs=(*allowed, *apart),
         )
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from past_runs import past_run, past_runs
 from weighbridge.documents import HistoryDocument
+from weighbridge.results.export.history_database import LARGEST_RECORD_BYTES
 
 RunCli = Callable[..., tuple[int, str, str]]
 STEP_AT = 12
@@ -151,6 +152,17 @@ def test_an_unknown_guard_fact_is_refused_before_anything_is_read(
     assert not Path("history").exists()
 
 
+def test_what_runs_may_differ_in_is_said_on_terminal_and_page_and_in_json(
+    runs: Path, run_cli: RunCli
+) -> None:
+    arguments = ("history", *sorted(runs.iterdir())[:2], "--despite", "kernel", "--no-charts")
+    _, out, said = run_cli(*arguments, "--json")
+    words = "Runs are compared although they may differ in kernel."
+    assert words in said
+    assert words in Path("history", "history.html").read_text().partition("What is compared")[2]
+    assert json.loads(out)["history"]["despite"] == ["kernel"]
+
+
 def test_a_tuning_is_left_out(runs: Path, run_cli: RunCli, tmp_path: Path) -> None:
     from fake_tuning import fake_tuning  # noqa: PLC0415 - of this test alone
 
@@ -187,6 +199,20 @@ def test_a_folder_that_cannot_be_read_is_named_and_left_out(
     assert len(document.left_out) == len(whys)
     assert all(why in text for why, text in zip(whys, document.left_out, strict=True))
     assert "planted-secret" not in out + err + Path("history", "history.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "plan.resolved.json"])
+def test_a_run_whose_records_would_fill_the_memory_is_left_out(
+    runs: Path, run_cli: RunCli, name: str
+) -> None:
+    path = runs / "day-001" / name
+    with path.open("a") as file:
+        file.write(" " * LARGEST_RECORD_BYTES)
+    _, out, _ = run_cli("history", runs / "day-000", runs / "day-001", "--no-charts", "--json")
+    document = HistoryDocument.model_validate_json(out)
+    assert [one.run for one in document.history.runs] == ["day-000"]
+    (text,) = document.left_out
+    assert f"{name}: is larger than " in text
 
 
 def test_names_and_texts_of_a_run_are_inert_everywhere(runs: Path, run_cli: RunCli) -> None:
@@ -239,7 +265,57 @@ def test_what_another_version_kept_is_left_out_unless_its_folder_is_there(
     document = HistoryDocument.model_validate_json(out)
     assert (code, len(document.history.runs)) == (0, 17)
     (text,) = document.left_out
-    assert text.startswith("left out: day-000: was kept by another version")
+    assert text.startswith("left out: day-000: is kept in a form that cannot be read")
+
+
+def test_what_cannot_be_read_of_a_kept_run_is_judged_again_from_its_folder(
+    runs: Path, run_cli: RunCli
+) -> None:
+    before = run_cli("history", "--no-charts", "--json")[1]
+    with duckdb.connect("history/history.duckdb") as database:
+        database.execute("update kept set document = '{}' where run = 'day-000'")
+        database.execute("update kept set document = null where run = 'day-001'")
+    assert run_cli("history", "--no-charts", "--json")[1] == before
+
+
+def test_a_document_under_the_name_of_another_run_is_no_run(runs: Path, run_cli: RunCli) -> None:
+    run_cli("history", "--no-charts")
+    with duckdb.connect("history/history.duckdb") as database:
+        database.execute("insert into kept select 'x' || run, state, document from kept limit 3")
+    _, out, _ = run_cli("history", "--no-charts", "--json")
+    document = HistoryDocument.model_validate_json(out)
+    assert len(document.history.runs) == 18
+    assert len(document.left_out) == 3
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "view kept as select 'a' as run, 'b' as state, 'c' as document from range(1000000000)",
+        "table kept (run varchar, state varchar, document varchar)",
+        "table kept (run varchar primary key, state varchar, document as (repeat(state, 9999)))",
+    ],
+)
+def test_a_table_of_runs_that_others_made_is_refused(
+    runs: Path, run_cli: RunCli, made: str
+) -> None:
+    Path("history").mkdir()
+    with duckdb.connect("history/history.duckdb") as database:
+        database.execute(f"create {made}")
+    code, _, err = run_cli("history", "--no-charts")
+    assert (code, "table of kept runs was made by others" in err) == (2, True)
+
+
+def test_a_log_of_the_database_that_is_a_link_is_left_alone(
+    runs: Path, run_cli: RunCli, tmp_path: Path
+) -> None:
+    run_cli("history", "--no-charts")
+    target = tmp_path / "target"
+    target.write_text("precious")
+    Path("history", "history.duckdb.wal").symlink_to(target)
+    code, _, err = run_cli("history", "--no-charts")
+    assert (code, "history.duckdb.wal: is not a plain file" in err) == (2, True)
+    assert target.read_text() == "precious"
 
 
 def test_a_late_run_is_one_more_in_the_same_history(runs: Path, run_cli: RunCli) -> None:

@@ -38,7 +38,9 @@ def asked(to: Path) -> tuple[str, ...]:
 def outcomes(path: Path) -> dict[str, str]:
     """What became of each test of the XML: `failure`, `skipped`, `error` or `passed`."""
     return {
-        f"{test.get('classname')}: {test.get('name')}": next((one.tag for one in test), "passed")
+        f"{test.get('classname')}: {test.get('name')}": next(
+            (one.tag for one in test if one.tag != "system-out"), "passed"
+        )
         for test in ET.parse(path).getroot().iter("testcase")
     }
 
@@ -99,6 +101,71 @@ def test_equal_runs_pass_all_tests(
     assert table.count("<tr>") > 8
 
 
+@pytest.fixture
+def lone(tmp_path: Path) -> Path:
+    """A run of the same plan without swift."""
+    return fake_run(
+        tmp_path / "lone", layouts=("rgw-beast",), workloads=[SMALL], telemetry=False
+    ).folder
+
+
+def test_what_b_no_longer_measures_does_not_pass_as_no_regression(
+    run_folder: Path, earlier: tuple[str, ...], lone: Path, tmp_path: Path
+) -> None:
+    done = run(run_folder, lone, *earlier, *asked(tmp_path))
+    assert done.return_value == 4
+    answer = "Not measured in B: 2 cells that A has results for. B may be worse."
+    assert answer in done.output
+    found = outcomes(tmp_path / "junit.xml")
+    assert {name: found[name] for name in found if name.startswith("swift")} == {
+        "swift (A): 1 MB reads at 1 worker": "skipped",
+        "swift (A): 1 MB reads at 32 workers": "skipped",
+    }
+    text = "swift (A), 1 MB reads of small-read, 32 workers: B has no result of it"
+    for file in ("junit.xml", "summary.md", "deep/page.html"):
+        assert text in (tmp_path / file).read_text()
+    suite = ET.parse(tmp_path / "junit.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("skipped")) == (str(len(found)), "2")
+
+
+def test_layouts_that_were_not_chosen_are_not_missing(
+    run_folder: Path, earlier: tuple[str, ...], lone: Path
+) -> None:
+    chosen = ("--layouts", "rgw-beast", "--fail-on", "regression")
+    done = run(run_folder, lone, *earlier, *chosen)
+    assert (done.return_value, "swift" in done.output.partition("Of ")[2]) == (0, False)
+
+
+def test_a_worker_count_that_b_lacks_does_not_pass_as_no_regression(
+    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    fewer = [SMALL.model_copy(update={"workers": (1,)})]
+    less = fake_run(tmp_path / "less", workloads=fewer, telemetry=False).folder
+    done = run(run_folder, less, *earlier, "--despite", "all", "--fail-on", "regression")
+    assert done.return_value == 4
+    assert "swift (A), 1 MB reads of small-read, 32 workers: B has no result of it" in done.output
+
+
+def test_a_verdict_of_open_tests_alone_is_skipped_too(run_folder: Path, tmp_path: Path) -> None:
+    run(run_folder, run_folder, "--junit", tmp_path / "junit.xml")
+    assert set(outcomes(tmp_path / "junit.xml").values()) == {"skipped"}
+    suite = ET.parse(tmp_path / "junit.xml").getroot()[0]
+    assert suite.get("skipped") == suite.get("tests")
+
+
+def test_what_a_passed_test_says_and_what_was_allowed_to_differ_are_in_the_xml(
+    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    other = another(tmp_path / "other", 3, cache="none")
+    run(run_folder, other, *earlier, "--despite", "cache", "--junit", tmp_path / "junit.xml")
+    root = ET.parse(tmp_path / "junit.xml").getroot()
+    (allowed,) = (one for one in root.iter("property") if one.get("name") == "compared despite")
+    assert (allowed.get("value") or "").startswith("cache: ")
+    said = [one.text for one in root.iter("system-out")]
+    assert said
+    assert any("no difference found" in (text or "") for text in said)
+
+
 def test_summaries_are_written_without_an_opinion_on_regressions(
     run_folder: Path, tmp_path: Path
 ) -> None:
@@ -125,6 +192,41 @@ def test_texts_of_runs_are_inert_in_all_summaries(
         if one.get("name") == "b"
     ]
     assert named == ["</h1><script>alert(1)</script>\\x00\\x1b[31m|`*"]
+
+
+def test_summaries_that_would_overwrite_each_other_or_a_run_are_refused_before_anything(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    other = another(tmp_path / "b", 1)
+    manifest = (other / "manifest.json").read_text()
+    link = tmp_path / "link"
+    link.symlink_to(other)
+    same, out = tmp_path / "same", tmp_path / "out"
+    for arguments, fault in (
+        (("--junit", same, "--markdown", tmp_path / "x" / ".." / "same"), "--junit .*is also --m"),
+        (("--junit", link / "manifest.json"), "--junit .*is in the folder of the run"),
+        (("--html", other / "derived" / "page.html"), "--html .*is in the folder of the run"),
+        (("--markdown", out / "effects.csv", "--out", out), "is also effects.csv of --out"),
+    ):
+        with pytest.raises(UsageError, match=fault):
+            run(run_folder, other, *arguments)
+    assert (other / "manifest.json").read_text() == manifest
+    assert not same.exists()
+    assert not out.exists()
+
+
+def test_names_of_runs_make_no_links_and_no_mentions(run_folder: Path, tmp_path: Path) -> None:
+    bad = another(tmp_path / "bad", 3)
+    manifest = json.loads((bad / "manifest.json").read_text())
+    manifest["run_id"] = (
+        "@admin http://evil.example WWW.evil.example _www.evil.example a@evil.example"
+    )
+    (bad / "manifest.json").write_text(json.dumps(manifest))
+    run(run_folder, bad, "--markdown", tmp_path / "summary.md")
+    summary = (tmp_path / "summary.md").read_text()
+    assert "evil" in summary
+    for live in ("@admin", "://", "WWW.", "www.", "a@evil"):
+        assert live not in summary
 
 
 @pytest.mark.parametrize("option", ["--html", "--markdown", "--junit"])

@@ -12,6 +12,7 @@ from weighbridge.results.analysis.history.change_points import (
     change_points,
 )
 from weighbridge.results.analysis.history.history import History, break_words, history_of
+from weighbridge.results.charts.history_chart import history_charts
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.attestation import Attested
 from weighbridge.suites import Bounds
@@ -77,7 +78,7 @@ def test_fifty_runs_with_one_planted_step_are_told_rightly() -> None:
 def test_fifty_quiet_runs_have_no_change() -> None:
     history = history_of(quiet(50))
     assert told(history) == []
-    assert history.headline == "No change in 2 cells of 50 runs."
+    assert history.headline == "No lasting change found in 2 cells of 50 runs."
 
 
 def test_runs_are_put_in_order_of_time() -> None:
@@ -114,6 +115,18 @@ def test_one_odd_run_is_no_change() -> None:
         assert told(history_of(runs)) == []
 
 
+def test_after_a_passing_gain_the_newest_level_is_what_counts() -> None:
+    ratios = [1.0] * 10 + [1.25] * 3 + [0.8] * 10
+    runs = [
+        made_run(day, {"rgw-beast": 1000 * ratio + day % 3}) for day, ratio in enumerate(ratios)
+    ]
+    history = history_of(runs)
+    assert told(history) == [("day-013", "throughput", "worse"), ("day-013", "p90", "worse")]
+    change = history.changes[0].changes[0]
+    assert (change.previous, change.passing) == ("day-009", 3)
+    assert "10 runs before, 10 since, 3 between at levels that did not last; p " in change.text
+
+
 def test_too_few_runs_are_said_to_be_too_few() -> None:
     history = history_of(stepped(RULE.runs - 1, 4, 0.5))
     assert history.changes == ()
@@ -122,13 +135,41 @@ def test_too_few_runs_are_said_to_be_too_few() -> None:
     )
 
 
+def test_a_dip_that_recovered_is_passed_over_in_words_that_do_not_deny_it() -> None:
+    ratios = [1.0] * 20 + [0.7] * 4 + [1.0] * 5
+    runs = [
+        made_run(day, {"rgw-beast": 1000 * ratio + day % 3}) for day, ratio in enumerate(ratios)
+    ]
+    assert told(history_of(runs[:24])) != []
+    assert history_of(runs).headline == "No lasting change found in 2 cells of 29 runs."
+
+
+def test_cells_with_too_few_runs_are_not_counted_as_searched() -> None:
+    runs = quiet(9)
+    fewer = [
+        made_run(day, {"rgw-beast": 1000, **({"swift": 500} if day < RULE.runs - 1 else {})})
+        for day in range(9)
+    ]
+    for history in (history_of(runs), history_of(fewer)):
+        assert history.headline == "No lasting change found in 2 cells of 9 runs."
+        findings = {figure.finding for figure in history_charts(history)}
+        assert findings == {
+            f"No lasting change of {name} was found in 1 cell of 9 runs"
+            for name in ("throughput", "p90")
+        }
+    early = history_charts(history_of(runs[: RULE.runs - 1]))
+    assert all("can be found yet: it takes 7 comparable runs" in one.finding for one in early)
+
+
 def test_a_change_among_provisional_figures_is_provisional_with_their_doubt() -> None:
     runs = stepped(30, 20, 0.8, doubts=[BUSY])
     (change,) = history_of(runs).changes
     assert not change.is_sure
     assert {one.standing for one in change.changes} == {"provisional: machine busy"}
     assert "provisional: throughput −20 %" in change.text
-    assert history_of(runs).headline == "No change in 2 cells of 30 runs; 1 provisional."
+    assert history_of(runs).headline == (
+        "No lasting change found in 2 cells of 30 runs; 1 provisional."
+    )
 
 
 def test_a_few_provisional_figures_leave_a_change_certain() -> None:
@@ -144,6 +185,25 @@ def test_a_few_provisional_figures_leave_a_change_certain() -> None:
     assert [one.is_sure for one in history_of(runs).changes] == [True]
     standings = [one.standing for one in history_of(runs).series[0].points]
     assert standings.count("provisional") == 10
+
+
+def test_a_change_that_rests_on_provisional_figures_is_provisional() -> None:
+    def doubted(sure_before: int, sure_after: int) -> list[str]:
+        """Standings of a step after 10 of 20 runs, of which so many of each side are sure."""
+        runs = [
+            made_run(
+                day,
+                {"rgw-beast": 1000 * (0.8 if day >= 10 else 1.0) + day % 3},
+                doubts=[] if day % 10 < (sure_after if day >= 10 else sure_before) else [BUSY],
+            )
+            for day in range(20)
+        ]
+        return [standing for _, _, standing in told(history_of(runs))]
+
+    doubtful = ["provisional: machine busy"] * 2
+    assert doubted(RULE.before - 1, 10) == doubtful
+    assert doubted(10, RULE.after - 1) == doubtful
+    assert doubted(RULE.before, RULE.after) == ["worse"] * 2
 
 
 def test_too_few_repeats_make_a_figure_provisional() -> None:
@@ -223,6 +283,24 @@ def test_runs_that_differ_in_a_fact_can_be_compared_despite_it() -> None:
         assert [run for run, _, _ in told(history_of(runs, [despite]))] == ["day-020"] * 2
     with pytest.raises(UsageError, match=r"no guard fact 'seeds'.*'seed'"):
         history_of(runs, ["seeds"])
+
+
+@pytest.mark.parametrize(
+    ("despite", "words"), [("seed", "differ in seed."), ("all", "differ in any guard fact.")]
+)
+def test_what_was_allowed_to_differ_is_named_beside_the_change_and_in_charts(
+    despite: str, words: str
+) -> None:
+    runs = [
+        made_run(day, {"rgw-beast": rate * (0.8 if day >= 20 else 1.0)}, seed=int(day >= 20))
+        for day, rate in enumerate(scattered(30, 1))
+    ]
+    history = history_of(runs, [despite])
+    assert [one.differs_words for one in history.changes] == ["seed: 0 before, 1 now"]
+    assert history.despite == (despite,)
+    assert history.despite_words.endswith(words)
+    assert all(history.despite_words in one.caption for one in history_charts(history))
+    assert history_of(runs).despite_words == ""
 
 
 def test_runs_on_slower_hosts_are_a_series_of_their_own() -> None:
