@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import RootImage
+
+
+class KnownRelease(Record):
+    """What is known of a release of a store; subclasses have more."""
+
+    image: RootImage
+    settings_of: str = ""
+    """The release whose settings it has, as this suite has none of its own for it, nor tests that
+    run it; empty: its own.
+    """
+
+
+Of = TypeVar("Of", bound=KnownRelease)
 
 _NAME: Final = re.compile(r"([a-z]+)-([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})")
 
@@ -23,6 +39,26 @@ def taken_as(release: str, known: Iterable[str]) -> str | None:
     ordered = sorted((number, name) for name, number in numbers.items() if number is not None)
     before = [name for number, name in ordered if number <= own]
     return before[-1] if before else ordered[0][1]
+
+
+def settings_of(name: str, releases: Mapping[str, KnownRelease]) -> str | None:
+    """See Gateway."""
+    if name in releases:
+        return name
+    return taken_as(name, (known for known, one in releases.items() if not one.settings_of))
+
+
+def release_of(name: str, releases: Mapping[str, Of], like: RootImage) -> Of:
+    """A release: an unknown one has the settings of another, and no image but the packages of
+    `like`. Raises KeyError.
+    """
+    if name in releases:
+        return releases[name]
+    other = settings_of(name, releases) or name
+    image = RootImage(
+        name=name, suite="", packages=like.packages, version_packages=like.version_packages
+    )
+    return releases[other].model_copy(update={"image": image, "settings_of": other})
 
 
 def _number(release: str) -> tuple[int, ...] | None:

@@ -8,22 +8,17 @@ from typing import Final, Literal
 from pydantic import Field
 
 from weighbridge.common.encryption import S3Way
-from weighbridge.common.record import Record
+from weighbridge.gateways import known_release
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.gateways.known_release import taken_as
+from weighbridge.gateways.known_release import KnownRelease
 
 Frontend = Literal["beast", "civetweb"]
 
 
-class CephRelease(Record):
+class CephRelease(KnownRelease):
     """A release of Ceph."""
 
-    image: RootImage
-    settings_of: str = ""
-    """The release whose settings it has, as this suite has none of its own for it, nor tests that
-    run it; empty: its own.
-    """
     key_type: Literal[1, 2]
     """Kind of cephx key: 1 is AES-128, 2 (wanted from 20 on) is AES-256."""
     frontends: tuple[Frontend, ...]
@@ -181,15 +176,9 @@ RELEASES: dict[str, CephRelease] = {
 
 def settings_of(name: str) -> str | None:
     """See Gateway."""
-    if name in RELEASES:
-        return name
-    return taken_as(name, (known for known, one in RELEASES.items() if not one.settings_of))
+    return known_release.settings_of(name, RELEASES)
 
 
 def release_of(name: str) -> CephRelease:
-    """A release: an unknown one has the settings of another, and no image. Raises KeyError."""
-    if name in RELEASES:
-        return RELEASES[name]
-    other = settings_of(name) or name
-    image = RootImage(name=name, suite="", packages=_PACKAGES, version_packages=_VERSION_PACKAGES)
-    return RELEASES[other].model_copy(update={"image": image, "settings_of": other})
+    """See `known_release`. Raises KeyError."""
+    return known_release.release_of(name, RELEASES, RELEASES["ceph-16"].image)

@@ -8,10 +8,10 @@ from typing import Final
 from pydantic import Field
 
 from weighbridge.common.encryption import S3Way
-from weighbridge.common.record import Record
+from weighbridge.gateways import known_release
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.gateways.known_release import taken_as
+from weighbridge.gateways.known_release import KnownRelease
 
 _PACKAGES = (
     *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync"),
@@ -20,14 +20,9 @@ _PACKAGES = (
 )
 
 
-class SwiftRelease(Record):
+class SwiftRelease(KnownRelease):
     """A release of Swift as packaged by Debian or Ubuntu."""
 
-    image: RootImage
-    settings_of: str = ""
-    """The release whose settings it has, as this suite has none of its own for it, nor tests that
-    run it; empty: its own.
-    """
     s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
     """What of S3 requests its s3api refuses or does not do, and how."""
     s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
@@ -156,15 +151,9 @@ RELEASES: dict[str, SwiftRelease] = {
 
 def settings_of(name: str) -> str | None:
     """See Gateway."""
-    if name in RELEASES:
-        return name
-    return taken_as(name, (known for known, one in RELEASES.items() if not one.settings_of))
+    return known_release.settings_of(name, RELEASES)
 
 
 def release_of(name: str) -> SwiftRelease:
-    """A release: an unknown one has the settings of another, and no image. Raises KeyError."""
-    if name in RELEASES:
-        return RELEASES[name]
-    other = settings_of(name) or name
-    image = RootImage(name=name, suite="", packages=_PACKAGES, version_packages=_VERSION_PACKAGES)
-    return RELEASES[other].model_copy(update={"image": image, "settings_of": other})
+    """See `known_release`. Raises KeyError."""
+    return known_release.release_of(name, RELEASES, RELEASES["swift-2.30"].image)

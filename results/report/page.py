@@ -49,9 +49,7 @@ def render(
         .render(
             **fields,
             colours={one.name: layout_colour(number) for number, one in enumerate(layouts)},
-            palettes={
-                look.name: [one.model_dump() for one in styles(layouts, look)] for look in LOOKS
-            },
+            palettes={look.name: styles(layouts, look) for look in LOOKS},
             policy=_policy(),
             program=_program(),
             fonts={400: _font("Inter-Regular.otf"), 600: _font("Inter-SemiBold.otf")},
