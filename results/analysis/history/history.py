@@ -33,16 +33,15 @@ from weighbridge.results.analysis.history.run_series import (
     HistoryRun,
     RunSeries,
     SeriesBreak,
+    SeriesCell,
     begun,
     label_of,
     series_of,
 )
-from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.doubt import Doubt, doubt_brief
 from weighbridge.results.figures import counted, listed, show_figure, show_p
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.percent import show_percent
-from weighbridge.suites import Api, DriverName, Operation
 
 MOST_WORDS: Final = 3
 """So many differences are named one by one."""
@@ -50,22 +49,9 @@ _PASSING: Final = ("begun at", "suite", "repeats", "layouts", "workloads")
 """What differs between runs and changes none of their figures."""
 
 
-class RunChange(Record):
+class RunChange(SeriesCell):
     """A change of one metric of one cell, from one run on."""
 
-    layout: str
-    release: str
-    suite: str
-    workload: str
-    operation: Operation
-    api: Api
-    driver: DriverName
-    about: str
-    """Name of the requests: `64 kB reads`."""
-    workers: int
-    metric: MetricKey
-    group: int
-    """Of its series."""
     run: str
     """The first run after the change."""
     begun: datetime
@@ -85,16 +71,6 @@ class RunChange(Record):
     """Doubts about its figures, if those without are not a change by themselves; with any it is
     provisional.
     """
-
-    @property
-    def label(self) -> str:
-        """The layout with its release."""
-        return label_of(self.layout, self.release)
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of requests."""
-        return self.workload, self.operation, self.api, self.driver
 
     @property
     def ratio(self) -> float:

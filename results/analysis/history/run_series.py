@@ -64,11 +64,10 @@ class HistoryPoint(Record):
         return self.standing != "not comparable" and 1 / LARGEST < value < LARGEST
 
 
-class RunSeries(Record):
-    """One metric of one cell over comparable runs, in order of time."""
+class SeriesCell(Record):
+    """What a series is of: one metric of one cell."""
 
     layout: str
-    gateway: str
     release: str
     suite: str
     workload: str
@@ -79,11 +78,8 @@ class RunSeries(Record):
     """Name of the requests: `64 kB reads`."""
     workers: int
     metric: MetricKey
-    least: float
-    """The practical threshold of the metric, as a share: smaller changes do not matter."""
     group: int
     """From 1: which group of comparable runs of its layout and workload it is of, by time."""
-    points: tuple[HistoryPoint, ...]
 
     @property
     def label(self) -> str:
@@ -94,6 +90,15 @@ class RunSeries(Record):
     def kind(self) -> Kind:
         """The kind of requests."""
         return self.workload, self.operation, self.api, self.driver
+
+
+class RunSeries(SeriesCell):
+    """One metric of one cell over comparable runs, in order of time."""
+
+    gateway: str
+    least: float
+    """The practical threshold of the metric, as a share: smaller changes do not matter."""
+    points: tuple[HistoryPoint, ...]
 
     @property
     def searched(self) -> tuple[HistoryPoint, ...]:
