@@ -263,6 +263,11 @@ class Gateway(ABC):
         """
         return release if release in cls.releases else None
 
+    @classmethod
+    def settings_elsewhere(cls, release: str) -> str | None:
+        """The other release whose settings a known `release` gets; None: its own."""
+        return None
+
     @property
     def image(self) -> RootImage:
         """The root image of its release's hosts."""

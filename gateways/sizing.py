@@ -78,12 +78,14 @@ class Role:
             return Sized(key=key, value=most, why=f"{why}, at most {most}")
         return Sized(key=key, value=each, why=why)
 
-    def waiting(self, key: str, *, per_cpu: int, least: int, shared_by: int = 1) -> Sized:
-        """What only waits (rule 2), of which a host has `least` or more; `shared_by`: see
-        `processes`.
+    def waiting(
+        self, key: str, *, per_cpu: int, least: int, shared_by: int = 1, of: str = "a host"
+    ) -> Sized:
+        """What only waits (rule 2), of which a host, or what else has its own, has `least` or more;
+        `shared_by`: see `processes`.
         """
         each = max(1, max(least, per_cpu * self._whole_cpus) // shared_by)
-        why = f"{per_cpu} a CPU, at least {least} a host: {self._cpu_words}{_shared(shared_by)}"
+        why = f"{per_cpu} a CPU, at least {least} {of}: {self._cpu_words}{_shared(shared_by)}"
         return Sized(key=key, value=each, why=why)
 
     def cache(self, key: str, parts: Mapping[str, int], *, least_bytes: int) -> Sized | None:
@@ -129,7 +131,8 @@ def pieces(key: str, disks: int, copies: int, *, percent: int = 100, most: int) 
     value = min(most, lower if ideal <= 1.5 * lower else 2 * lower)
     share = "" if percent == 100 else f"{percent} % of "
     why = f"{share}{PIECES_PER_DISK} a disk, of {_counted(disks, 'disk')}, by {copies} copies"
-    return Sized(key=key, value=value, why=f"{why}: {ideal:g}, as a power of two")
+    why = f"{why}: {ideal:g}, as a power of two"
+    return Sized(key=key, value=value, why=f"{why}, at most {most}" if ideal > most else why)
 
 
 def bits(key: str, disks: int, *, least: int, most: int) -> Sized:
@@ -138,6 +141,8 @@ def bits(key: str, disks: int, *, least: int, most: int) -> Sized:
     why = f"2^{power} is at least {PIECES_PER_DISK} for each of {_counted(disks, 'disk')}"
     if power < least:
         why += f"; at least 2^{least}"
+    if power > most:
+        why = f"{why}; at most 2^{most}"
     return Sized(key=key, value=min(most, max(least, power)), why=why)
 
 

@@ -15,6 +15,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
+from weighbridge.gateways.gateway import STORES
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.figures import UNKNOWN, counted
 from weighbridge.screen.terminal import new_table, print_line
@@ -30,6 +31,8 @@ class OutlinedLayout(Record):
     about: str
     gateway: str
     release: str
+    settings_of: str | None = None
+    """The release whose settings it gets; None: its own."""
     control_of: str | None = None
     """The layout that it is an A/A control of."""
 
@@ -105,6 +108,7 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
                 about=one.about,
                 gateway=one.gateway,
                 release=one.release,
+                settings_of=STORES[one.gateway].settings_elsewhere(one.release),
                 control_of=plan.twins.get(one.name),
             )
             for one in plan.layouts
@@ -146,7 +150,10 @@ def print_plan(found: PlanOutline, screen: Console) -> None:
         about = layout.about
         if layout.control_of is not None:
             about = f"A/A control of {layout.control_of}"
-        table.add_row(*map(escape, (layout.name, layout.gateway, layout.release, about)))
+        release = layout.release
+        if layout.settings_of is not None:
+            release = f"{release} (settings of {layout.settings_of})"
+        table.add_row(*map(escape, (layout.name, layout.gateway, release, about)))
     screen.print(table)
     if found.by_size:
         table = new_table("by the size of hosts", "value", "why", "layouts")

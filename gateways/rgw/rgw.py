@@ -75,6 +75,11 @@ class Rgw(Gateway):
         """See Gateway: the release's own `ceph-conf` knows its options, and checks values."""
         return settings_of(release)
 
+    @classmethod
+    def settings_elsewhere(cls, release: str) -> str | None:
+        """See Gateway."""
+        return release_of(release).settings_of or None
+
     @property
     def image(self) -> RootImage:
         """See Gateway."""

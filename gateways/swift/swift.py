@@ -123,6 +123,11 @@ class Swift(Gateway):
         """See Gateway: the options are looked up in the release's own code and sample files."""
         return settings_of(release)
 
+    @classmethod
+    def settings_elsewhere(cls, release: str) -> str | None:
+        """See Gateway."""
+        return release_of(release).settings_of or None
+
     @property
     def image(self) -> RootImage:
         """See Gateway."""

@@ -39,6 +39,9 @@ def command(layout: str, host: str | None, hardware: str | None) -> None:
     for (path, text), on in same.items():
         click.echo(f"==> {', '.join(on)}: {path} <==")
         click.echo(text)
+    release = planned.layout.release
+    if (other := planned.gateway.settings_elsewhere(release)) is not None:
+        click.echo(f"{release} gets the settings of {other}, checked by its programs", err=True)
     for setting in planned.sizing:
         click.echo(f"by size: {setting.key} is {setting.shown}: {setting.why}", err=True)
     if planned.sizing and (remark := selection.size_remark(hosts)):

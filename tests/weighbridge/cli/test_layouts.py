@@ -45,6 +45,19 @@ def test_render_of_a_layout_without_files_says_so(tmp_path: Path) -> None:
     assert "has no configuration files" in done.stderr
 
 
+def test_render_and_the_plan_say_whose_settings_a_release_without_own_ones_gets(
+    tmp_path: Path,
+) -> None:
+    lab = ("--hardware", "lab-cpu")
+    done = weighbridge("render", "rgw-beast@ceph-19", *lab, folder=tmp_path)
+    assert "ceph-19 gets the settings of ceph-18, checked by its programs" in done.stderr
+    done = weighbridge("render", "rgw-beast", *lab, folder=tmp_path)
+    assert "gets the settings" not in done.stderr
+    layouts = ("--layouts", "swift@swift-2.33")
+    done = weighbridge("compare", "--dry-run", *layouts, *lab, folder=tmp_path)
+    assert "settings of swift-2.30" in " ".join(done.stdout.split())
+
+
 def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> None:
     done = weighbridge("render", "null", "--host", "gatway-1", folder=tmp_path)
     assert done.returncode == 2
