@@ -100,14 +100,22 @@ class JoinPort:
         keys = self._token.keys
         self._router.curve_secretkey, self._router.curve_publickey = keys.secret, keys.public
         self._monitor: zmq.Socket[bytes] = self._router.get_monitor_socket(_FAILED)
+        advice = "Give another: --clients-join ADDRESS:PORT=N, an address of this machine."
         try:
             self._router.bind(f"tcp://{self._settings.place}")
+            self._settings.check_locusts_port()
         except zmq.ZMQError as error:
             self._close()
-            raise UsageError(
-                f"clients cannot join at {self._settings.place}: {error.strerror}",
-                advice="Give another: --clients-join ADDRESS:PORT=N, an address of this machine.",
-            ) from None
+            what = f"clients cannot join at {self._settings.place}: {error.strerror}"
+            raise UsageError(what, advice=advice) from None
+        except OSError as error:
+            self._close()
+            what = (
+                f"worker processes of clients cannot connect to port {self._settings.locusts_port} "
+                f"of {self._settings.address}, the one after that at which clients join: "
+                f"{error.strerror}"
+            )
+            raise UsageError(what, advice=advice) from None
         self._thread.start()
         return self
 

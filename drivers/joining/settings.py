@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import shlex
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
@@ -46,6 +47,13 @@ class JoinSettings(Record):
     def locusts_port(self) -> int:
         """Where worker processes of clients connect to Locust's master."""
         return self.port + 1
+
+    def check_locusts_port(self) -> None:
+        """Raises OSError if Locust's master could not listen there now; it does so minutes later,
+        when gateways have started.
+        """
+        family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
+        socket.create_server((self.address, self.locusts_port), family=family).close()
 
     @property
     def line(self) -> str:

@@ -282,21 +282,20 @@ def signalled(site: Site, number: signal.Signals) -> tuple[int, str]:
     printed.
     """
     command = site.compare(number.name.lower(), {}, runtime="40s", api="[s3]")
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=site.environment()
-    )
-    try:
-        assert process.stdout is not None
-        said = ""
-        while "step 1/1" not in said:
-            said += (line := process.stdout.readline())
-            assert line, said
-        assert len(site.seen()) == 4
-        process.send_signal(number)
-        said += process.communicate(timeout=600)[0]
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = ""
+            while "step 1/1" not in said:
+                said += (line := process.stdout.readline())
+                assert line, said
+            assert len(site.seen()) == 4
+            process.send_signal(number)
+            said += process.communicate(timeout=600)[0]
+        finally:
+            process.kill()
     return process.returncode, said
 
 

@@ -16,6 +16,7 @@ from tests.drivers.joining.two_sides import (
     OTHER,
     BareClient,
     ClientSide,
+    free_port,
     run_side,
     within,
 )
@@ -205,13 +206,18 @@ def test_a_run_waits_once_for_clients_that_do_not_come_and_says_what_to_run() ->
     assert not guest.ended()
 
 
-def test_a_port_that_is_in_use_is_refused() -> None:
-    with run_side() as side, socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [(0, "clients cannot join at 127.0.0.1:{}: Address"), (1, "cannot connect to port {} of")],
+)
+def test_a_port_that_is_in_use_is_refused(after: int, says: str) -> None:
+    with run_side() as side, socket.create_server(("127.0.0.1", free_port() + after)) as other:
+        taken = other.getsockname()[1]
+        port = taken - after
         again = type(side)()
         again.settings = again.settings.model_copy(update={"port": port})
         again.port = type(side.port)(again.settings, again.port._token, [], print)
-        with pytest.raises(UsageError, match=f"clients cannot join at 127.0.0.1:{port}: Address"):
+        with pytest.raises(UsageError, match=says.format(taken)):
             again.port.__enter__()
 
 

@@ -124,7 +124,7 @@ def test_a_step_after_overload_begins_when_the_target_answers_again(
     plain = workload({"read": 1})
     more = workload({"read": 1}, rate_per_s=50.0, overload={"within": 1.0}, workers=(4,))
     with driver(tmp_path) as running:
-        running.setup(setup_for(target.target("swift"), request_timeout_s=0.5))
+        running.setup(setup_for(target.target("swift"), request_timeout_s=2.0))
         running.prepare(Prepare(workload=more))
         running.step(Step(workload=more, workers=4))
         target.process.send_signal(signal.SIGSTOP)
