@@ -35,7 +35,7 @@ def test_a_token_and_its_key_are_in_no_repr() -> None:
         (b"short\n", 0o600, "32 characters or more"),
         (b"a" * 40 + b" " + b"b" * 40, 0o600, "without spaces"),
         (b"a" * 40 + b"\n" + b"b" * 40, 0o600, "one line"),
-        ("ä".encode() * 40, 0o600, "no line of ASCII"),
+        ("ä".encode() * 40, 0o600, "not a line of ASCII"),
     ],
 )
 def test_a_token_that_others_know_or_could_guess_is_refused(
