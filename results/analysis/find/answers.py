@@ -318,7 +318,7 @@ def _reasons_of(
     blocked = search.blocked
     if search.next_per_s is not None:
         texts = [text for one, text in lost.items() if _is_of(one, key)]
-        yield f"the search did not finish: {texts[-1]}" if texts else "the search is not over"
+        yield f"the search is not finished: {texts[-1]}" if texts else "the search is not finished"
     elif blocked is not None:
         rate = show_figure(blocked.rate_per_s)
         yield f"two steps at {rate} requests/s were inconclusive: {blocked.why}"

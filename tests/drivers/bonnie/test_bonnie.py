@@ -130,4 +130,4 @@ def test_what_bonnie_cannot_do_is_refused_in_words(changed: dict[str, object], w
 
 def test_bonnie_on_rbd_is_refused_with_the_reason() -> None:
     (said,) = KIND.unfit(workload(), "rbd")
-    assert "needs a file system, which rbd has not" in said
+    assert "needs a file system, which rbd does not have" in said

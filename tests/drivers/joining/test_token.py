@@ -60,7 +60,7 @@ def test_a_token_of_another_user_and_a_pipe_are_refused_at_once(
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o600)
-    with pytest.raises(UsageError, match="is no file"):
+    with pytest.raises(UsageError, match="is not a file"):
         read_token(pipe)
     path = tmp_path / "token"
     path.write_text("a" * 64)
