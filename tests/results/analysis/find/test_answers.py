@@ -132,7 +132,7 @@ def test_an_answer_that_is_not_as_exact_or_not_confirmed_says_so() -> None:
     found = answers({("rgw", 0): search(*steps, (279.0, SERVED), (279.0, SERVED))})
     assert "7 steps were not enough for 5 %" in found.sentences[0]
     cut = answers({("rgw", 0): search(*GOOD[:3])})
-    assert "the search is not over" in cut.sentences[0]
+    assert "the search is not finished" in cut.sentences[0]
 
 
 def test_a_search_that_could_not_begin_says_why() -> None:
