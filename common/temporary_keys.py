@@ -140,7 +140,7 @@ def load_again(source: KeySource, known: Sequence[str]) -> Keys:
     keys = load(source, known)
     if keys is None:
         raise KeysUnavailable(
-            f"profile {source.profile!r} of {source.config_file} gives no temporary keys any more"
+            f"profile {source.profile!r} of {source.config_file} no longer gives temporary keys"
         )
     return keys
 

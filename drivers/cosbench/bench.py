@@ -49,8 +49,8 @@ SLOWEST_OBJECT_S: Final = 5.0
 """Time for each worker's object when preparing: COSBench's S3 client takes 2 s for a failed one."""
 
 FIRST_ALONE: Final = (
-    "COSBench's CPU use is the first client's; that of its drivers on other clients is in the use "
-    "of their hosts"
+    "COSBench's CPU use is that of the first client; its drivers on other clients count in the "
+    "use of their hosts"
 )
 
 Send = Callable[[Progress], None]
@@ -305,8 +305,8 @@ class Cosbench:
         left = self._containers.left(workload, count - deleted)
         if not left:
             raise DriverError(
-                f"all {count} objects of {workload.name} were gone before the end, and COSBench "
-                "counts them as deleted again",
+                f"all {count} objects of {workload.name} were deleted before the end, and "
+                "COSBench counts deleting them again",
                 advice="Give the workload more objects, or a shorter runtime.",
             )
         if count - left < deleted:

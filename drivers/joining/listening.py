@@ -100,7 +100,7 @@ class JoinPort:
         keys = self._token.keys
         self._router.curve_secretkey, self._router.curve_publickey = keys.secret, keys.public
         self._monitor: zmq.Socket[bytes] = self._router.get_monitor_socket(_FAILED)
-        advice = "Give another: --clients-join ADDRESS:PORT=N, an address of this machine."
+        advice = "Choose another address of this machine: --clients-join ADDRESS:PORT=N."
         try:
             self._router.bind(f"tcp://{self._settings.place}")
             self._settings.check_locusts_port()
@@ -112,7 +112,7 @@ class JoinPort:
             self._close()
             what = (
                 f"worker processes of clients cannot connect to port {self._settings.locusts_port} "
-                f"of {self._settings.address}, the one after that at which clients join: "
+                f"of {self._settings.address}, the port after the one for joining: "
                 f"{error.strerror}"
             )
             raise UsageError(what, advice=advice) from None
@@ -236,14 +236,14 @@ class JoinPort:
         for identity, member in list(self._members.items()):
             member.silent_s += passed_s
             if member.silent_s > LOST_S:
-                self._lose(identity, f"said nothing for {LOST_S:g} s: it is lost")
+                self._lose(identity, f"was silent for {LOST_S:g} s and counts as lost")
 
     def _take(self, identity: bytes, data: bytes) -> None:
         member = self._members.get(identity)
         try:
             message: FromClient = FROM_CLIENT.validate_json(data)
         except ValidationError:
-            what = f"it speaks otherwise than the run, which has {self._versions.words}"
+            what = f"it has other versions than the run, which has {self._versions.words}"
             if member is None:
                 self._refuse(identity, "a client", what)
             else:

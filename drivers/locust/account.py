@@ -201,7 +201,7 @@ class Account:
             answer.status not in (200, 201, 202, 204)
             and b"BucketAlreadyOwnedByYou" not in answer.body
         ):
-            raise DriverError(f"{self.url}: bucket {name} cannot be made: {answer}")
+            raise DriverError(f"{self.url}: bucket {name} cannot be created: {answer}")
 
     def let_all(self, name: str) -> None:
         """Let anonymous requests read, write, delete and list a bucket's objects (S3)."""

@@ -70,7 +70,10 @@ class PreparedObjects:
                 self._account.check_serves()
             except NotServing as error:
                 if time.monotonic() >= until_s:
-                    late = f"the gateway has not recovered from the step before in {RECOVERY_S:g} s"
+                    late = (
+                        "the gateway did not recover from the previous step within "
+                        f"{RECOVERY_S:g} s"
+                    )
                     raise DriverError(f"{late}: {error.message}") from error
                 send(Progress(phase="prepare", done=0, total=0))
                 gevent.sleep(SEND_S)
@@ -184,7 +187,7 @@ class PreparedObjects:
             raise DriverError(
                 f"{workload.name}: the store does not encrypt as asked ({encryption}): {method} of "
                 f"an object without a key gets {got}",
-                advice="Leave `encryption` out, or choose a store that has it.",
+                advice="Leave `encryption` out, or choose a store that supports it.",
             )
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:

@@ -222,7 +222,7 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
         raise UsageError(f"s3: {error}") from error
     except RuntimeError:
         raise UsageError(
-            "s3: the keys of the environment have ended, says $AWS_CREDENTIAL_EXPIRATION"
+            "s3: the keys in the environment have expired ($AWS_CREDENTIAL_EXPIRATION)"
         ) from None
     lacking = [] if profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
     if s3.credentials != "environment":

@@ -36,11 +36,11 @@ class RunningExisting(RunningGateway):
 
     def settle(self) -> tuple[str, ...]:
         """Its daemons are out of reach."""
-        return ("not settled: deferred work of a gateway that is not this suite's",)
+        return ("not settled: deferred work of a gateway that this suite did not start",)
 
     def drop_caches(self) -> tuple[str, ...]:
         """Its hosts are out of reach."""
-        return ("not dropped: caches of a gateway that is not this suite's",)
+        return ("not dropped: caches of a gateway that this suite did not start",)
 
     def check(self) -> None:
         """Raise TargetError when one of its endpoints does not answer."""
@@ -155,9 +155,9 @@ def facts(
     """What is known, in words; most of what decides results is not."""
     found = {
         "gateway": f"{settings.about} (already running; not started by this suite)",
-        "caches": "not dropped, whatever the suite says: they are out of reach",
+        "caches": "not dropped, even if the suite says so: they are out of reach",
         "deferred work": "not settled between steps: it is out of reach",
-        "hosts": "not known: neither their limits nor what else they do",
+        "hosts": "unknown: their limits, and what else runs on them",
     }
     for endpoint in endpoints:
         part = settings.s3 if endpoint.api == "s3" else settings.swift

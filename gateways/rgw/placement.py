@@ -28,8 +28,8 @@ class RgwPlacement(FrontedPlacement):
     mon: Annotated[
         tuple[str, ...], BeforeValidator(_listed), Field(min_length=1, max_length=len(MON_IDS))
     ]
-    """One host or several, each with a mon and a mgr. More than half of the mons must be up: take
-    an odd number, since one more alone survives no more deaths.
+    """One host or several, each with a mon and a mgr. More than half of the mons must be up: use an
+    odd number, since one more tolerates no more failures.
     """
     osd: Annotated[tuple[str, ...], Field(min_length=1)]
     """The hosts with OSDs, one for each disk."""

@@ -78,7 +78,7 @@ def _hosts(attested: Sequence[Attested], layouts: Sequence[str], *, unequal: boo
         state, words = "bad", "differ"
         detail = f"{beyond} of {counted(len(found), 'figure')} beyond their bound"
     elif beyond or short or doubts:
-        state, words = "doubt", "equal but for some"
+        state, words = "doubt", "equal except for some"
         parts = [f"{beyond} beyond their bound"] * bool(beyond)
         parts += [f"{short} below their promise"] * bool(short)
         detail = f"of {counted(len(found), 'figure')}: {', '.join(parts) or 'some not attested'}"

@@ -85,7 +85,7 @@ def _finding(changes: Sequence[RunChange], metric: MetricKey, history: History) 
         of_it = [one for one in history.series if one.metric == metric]
         searched = sum(len(one.searched) >= RULE.runs for one in of_it)
         if not searched:
-            return f"No change of {name} can be found yet: it takes {RULE.runs} comparable runs"
+            return f"No change of {name} can be found yet: that needs {RULE.runs} comparable runs"
         among = f"{counted(searched, 'cell')} of {counted(len(history.runs), 'run')}"
         return f"No lasting change of {name} was found in {among}"
     last = max(changes, key=lambda one: (not one.doubts, one.begun, abs(one.ratio - 1)))

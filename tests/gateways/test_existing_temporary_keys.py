@@ -109,7 +109,7 @@ def test_the_environment_may_say_when_its_keys_end(tmp_path: Path) -> None:
     assert endpoint.keys_end_at == end
     assert endpoint.key_source is None
     ended = {**ending, "AWS_CREDENTIAL_EXPIRATION": "2026-01-02T03:04:05+00:00"}
-    with pytest.raises(UsageError, match="the keys of the environment have ended"):
+    with pytest.raises(UsageError, match="the keys in the environment have expired"):
         endpoint_of(ended, "environment")
 
 

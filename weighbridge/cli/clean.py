@@ -138,5 +138,5 @@ def _kept(one: LeftoverBucket, youngest: datetime) -> str:
         names = ", ".join(map(repr, one.strange))
         return f"kept: it holds something that this suite did not make ({names})"
     if one.newest > youngest:
-        return "kept: it is so young that a run may still be using it (--older-than)"
+        return "kept: so recent that a run may still be using it (--older-than)"
     return ""

@@ -42,7 +42,7 @@ def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.deco
     "--despite",
     metavar="FACT,...",
     callback=named,
-    help="Guard facts in which the runs may differ all the same; `all`: any of them.",
+    help="Guard facts in which the runs may differ anyway; `all`: any of them.",
 )
 @click.option(
     "--history",
@@ -120,7 +120,7 @@ def command(
     before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
     if leads:
         if layouts or history or fail_on or html or markdown or junit:
-            raise UsageError("--leads goes with --despite and --out alone")
+            raise UsageError("--leads can only be combined with --despite and --out")
         return _show_leads(before, after, facts, out, as_json=as_json)
     pairs = match(before, after, list(split(layouts)))
     guarded = guard(before, after, pairs, facts)

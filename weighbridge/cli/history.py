@@ -21,7 +21,7 @@ RUNS = Path("runs")
     "--despite",
     metavar="FACT,...",
     callback=named,
-    help="Guard facts in which comparable runs may differ all the same; `all`: any of them.",
+    help="Guard facts in which comparable runs may differ anyway; `all`: any of them.",
 )
 @shown(
     "--out",
@@ -36,10 +36,10 @@ def command(
 ) -> None:
     """Draw the figures of many runs over time, and find where they changed.
 
-    RUNS are run folders, or folders of runs (default: runs). What is judged of each run is kept in
-    a DuckDB database, so that a run is read once, and not forgotten when its folder is deleted.
-    Changes are found by Apache Otava in throughput and p90 of each cell, among comparable runs:
-    those that `compare-runs --history` would take. Needs the extra `history`.
+    RUNS are run folders, or folders of runs (default: runs). The judged figures of each run are
+    kept in a DuckDB database, so a run is read only once, and is still known when its folder is
+    deleted. Changes are found by Apache Otava in throughput and p90 of each cell, among comparable
+    runs: those that `compare-runs --history` would take. Needs the extra `history`.
     """
     from weighbridge.common.extras import need
     from weighbridge.documents import HistoryDocument

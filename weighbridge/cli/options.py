@@ -27,7 +27,7 @@ def named(_context: click.Context, parameter: click.Parameter, value: str | None
     """Callback of an option that takes names: refuse a value without any."""
     if value is not None and not value.replace(",", "").strip():
         raise click.BadParameter(
-            "it names nothing; leave the option out for its default", param=parameter
+            "it is empty; leave the option out for its default", param=parameter
         )
     return value
 
@@ -126,7 +126,7 @@ as_json = click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print the results as one JSON document (docs/json.md), and all else to stderr.",
+    help="Print the results as one JSON document (docs/json.md), and everything else to stderr.",
 )
 
 influx = click.option(
@@ -140,8 +140,10 @@ influx = click.option(
 ui = click.option(
     "--ui",
     is_flag=True,
-    help="Serve the report as it fills in, with progress, events and a button that stops the run, "
-    "at an address of this machine alone, which is printed.",
+    help=(
+        "Serve the report as it fills in, with progress, events and a button that stops the "
+        "run. The address is printed; it works on this machine only."
+    ),
 )
 
 hardware = click.option(

@@ -173,7 +173,7 @@ class History(Record):
         if sure:
             return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].brief}."
         if not self.searched:
-            return f"No change can be found yet: it takes {RULE.runs} comparable runs."
+            return f"No change can be found yet: that needs {RULE.runs} comparable runs."
         doubted = f"; {len(self.changes)} provisional" if self.changes else ""
         return f"No lasting change found in {among}{doubted}."
 
@@ -302,8 +302,8 @@ def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
         why = _words(one.differs) or one.hosts or "they differ"
         found.setdefault((one.run, one.suite, why), []).append(one)
     return tuple(
-        f"{listed(_labels(mine))}, {listed(_workloads(mine))} of {suite}: runs from {run} on are "
-        f"not compared with those before: {why}"
+        f"{listed(_labels(mine))}, {listed(_workloads(mine))} of {suite}: runs from {run} on "
+        f"are not compared with earlier ones: {why}"
         for (run, suite, why), mine in found.items()
     )
 

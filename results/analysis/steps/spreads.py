@@ -17,7 +17,7 @@ Up to this factor the two sides differ by less than a tenth, and `±` describes 
 
 def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
     """A metric of a row as text: its bin if the driver counts in bins; `≥ 2,000` for a lower bound;
-    else with the spread of its repeats, or `87 [61–140]` or
+    else with the spread of its repeats, or `87 [61-140]` or
     `87 [≥ 61]` for one repeat with few samples.
 
     `spread`: whether there is room for that.

@@ -94,8 +94,8 @@ def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
     )
     assert done.return_value == 4
     assert (
-        "Whether B is worse cannot be judged: it takes 3 runs of the same thing, A among them, to "
-        "know how far such runs differ." in done.output
+        "Whether B is worse cannot be judged: that needs 3 runs of the same thing, A included, "
+        "which show how far such runs differ." in done.output
     )
     assert (
         f"Measure the same as A {times} more: weighbridge compare --suite made-up.yaml"

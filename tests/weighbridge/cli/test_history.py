@@ -90,7 +90,7 @@ def test_a_run_whose_folder_is_deleted_is_kept(runs: Path, run_cli: RunCli) -> N
     assert json.loads(after)["history"] == json.loads(before)["history"]
     assert len(json.loads(after)["gone"]) == 10
     assert "10 runs are kept as judged; not in the folders read." in said
-    assert "not there; kept as it was judged" in Path("history", "history.html").read_text()
+    assert "not read; kept as it was judged" in Path("history", "history.html").read_text()
 
 
 def test_a_run_is_judged_once_until_its_folder_changes(
@@ -171,7 +171,7 @@ def test_a_tuning_is_left_out(runs: Path, run_cli: RunCli, tmp_path: Path) -> No
     document = HistoryDocument.model_validate_json(out)
     assert (code, len(document.history.runs)) == (0, 1)
     assert document.left_out == (
-        f"left out: {tuning}: is a tuning, whose trials are no runs of a suite",
+        f"left out: {tuning}: is a tuning, whose trials are not runs of a suite",
     )
 
 
@@ -303,7 +303,7 @@ def test_a_table_of_runs_that_others_made_is_refused(
     with duckdb.connect("history/history.duckdb") as database:
         database.execute(f"create {made}")
     code, _, err = run_cli("history", "--no-charts")
-    assert (code, "table of kept runs was made by others" in err) == (2, True)
+    assert (code, "another program made its table of kept runs" in err) == (2, True)
 
 
 def test_a_log_of_the_database_that_is_a_link_is_left_alone(
