@@ -100,7 +100,7 @@ $(VENV)/docs/bin/mkdocs: requirements-docs.lock
 
 clean: ## Remove what was built (results in runs/ and the images stay)
 	rm -rf $(VENV) build dist *.egg-info target drivers/engine/_native*.so
-	rm -rf gateways/apache/fastcgi_responder topologies/lab/vdisk_server topologies/lab/nosync*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf gateways/apache/fastcgi_responder topologies/lab/vdisk_server .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

@@ -128,14 +128,13 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 stamp="$venv/.setup-$purpose"
 responder=gateways/apache/responder
 vdisk=topologies/lab/vdisk
-nosync=topologies/lab/nosync
 lock=requirements.lock
 [ "$purpose" != test ] || lock=requirements-test.lock
 now=$(cat pyproject.toml "$lock" Cargo.toml Cargo.lock drivers/engine/Cargo.toml drivers/engine/src/*.rs \
-  drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/src/*.rs $vdisk/Cargo.toml $vdisk/src/*.rs $nosync.c | cksum)-$(pwd)
+  drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/src/*.rs $vdisk/Cargo.toml $vdisk/src/*.rs | cksum)-$(pwd)
 stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
-if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ] || ! [ -e $nosync.abi3.so ]; then stale=yes; fi
+if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ]; then stale=yes; fi
 
 build_vdisk() { cargo build --quiet --release --manifest-path $vdisk/Cargo.toml >/dev/null 2>&1 || true; }
 # It needs no Python: where nothing is to be installed first, it is begun while the virtual environment is created, which

@@ -41,7 +41,7 @@ class Durability(Record):
     second cut keeps none.
     """
     control: bool = True
-    """Also run the store with syncs that do nothing, which must lose objects. Otherwise cuts
+    """Also run the store on disks that ignore flushes, which must lose objects. Otherwise cuts
     without a loss prove nothing.
     """
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None

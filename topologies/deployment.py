@@ -261,7 +261,6 @@ def deploy(
     attest: bool | AttestOptions = False,
     tools: bool = False,
     cuts: bool = False,
-    nosync: bool = False,
 ) -> Deployment:
     """Start a checked layout and put the limits of the hardware on.
 
@@ -269,7 +268,7 @@ def deploy(
     home folder. `attest` measures hosts that can be measured before the gateway gets their disks
     (True: what deployments are compared by): some 20 s for five hosts. `tools` installs the tools.
     `cuts` is for `power_cuts`: hosts then have no limits but that of memory, and their disks take
-    no time; `nosync`: syncs of their services do nothing from then on.
+    no time.
 
     Raises ServiceFailed, CommandFailed or VerificationFailed after tearing everything down.
     """
@@ -282,7 +281,7 @@ def deploy(
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         tools = hardware.of.measurable and (tools or bool(asked))
         request = hosts_request(planned.gateway, hardware, place, names, tools=tools)
-        start_hosts = hardware.of.prepared(replace(request, cuts=cuts, nosync=nosync), say)
+        start_hosts = hardware.of.prepared(replace(request, cuts=cuts), say)
         started = time.monotonic()
         own_folder(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))

@@ -208,7 +208,7 @@ class _FakePowerCuts(PowerCuts):
         self._names = names
         self._marks = 0
 
-    def record(self) -> None:
+    def record(self, *, flushes: bool) -> None:
         """Nothing is recorded."""
 
     def mark(self) -> int:

@@ -333,8 +333,6 @@ class HostsRequest:
     """Whether to install the measuring tools."""
     cuts: bool = False
     """Whether their power will be cut at one instant (`Hosts.power_cuts`)."""
-    nosync: bool = False
-    """Whether syncs of their services do nothing from then on."""
 
 
 class HostKind(ABC):

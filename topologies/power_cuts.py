@@ -15,8 +15,9 @@ class PowerCuts(ABC):
     """
 
     @abstractmethod
-    def record(self) -> None:
-        """Begin. What hosts have written until now is flushed, and stays whatever is cut.
+    def record(self, *, flushes: bool) -> None:
+        """Begin. What hosts have written until now is flushed, and stays whatever is cut. Without
+        `flushes`, disks ignore what they are asked to flush from now on.
 
         Raises TargetError.
         """

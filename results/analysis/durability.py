@@ -272,7 +272,7 @@ class LayoutDurability(Record):
             yield f"It served again after {middle} s (median; {most} s at most)."
         if control.made:
             among = f"{control.seen_to_lose} of {counted(control.made, 'cut')}"
-            yield f"Its control, whose syncs do nothing, lost writes in {among}."
+            yield f"Its control, whose syncs keep nothing, lost writes in {among}."
 
 
 def durability_of(

@@ -57,8 +57,8 @@ def _figures(source: ChartSource) -> Iterator[Figure]:
             name="power-cut-controls",
             title="Objects lost by the controls, by power cut",
             finding=f"Controls must lose writes, and did: {each}",
-            caption="No results of layouts: the same stores with syncs that do nothing during the "
-            "load. Marks as in the chart of power cuts.",
+            caption="No results of layouts: the same stores with syncs that keep nothing during "
+            "the load. Marks as in the chart of power cuts.",
             panels=_panels({f"{one.layout}, control": one.control for one in controls}),
             section="durability",
             layouts=source.layouts,

@@ -121,7 +121,7 @@ class PowerCut(Record):
     layout: Slug
     release: str
     control: bool = False
-    """Whether no sync of the store reached a disk during the load: it must lose something."""
+    """Whether disks kept nothing that was synced during the load: it must lose something."""
     number: Annotated[int, Field(ge=1, le=1000)]
     """From 1 on, in the order of the cuts."""
     load: Annotated[int, Field(ge=1, le=1000)] = 1

@@ -38,7 +38,7 @@ def durability_slides(found: Sequence[LayoutDurability], look: Look) -> tuple[Sl
             grid=SlideTable(widths=(0.22, 0.17, 0.16, 0.15, 0.15, 0.15), lines=tuple(lines)),
             foot=(
                 "Acknowledged: objects, each counted once at every cut. The control has syncs "
-                f"that do nothing, and must lose writes.{more}"
+                f"that keep nothing, and must lose writes.{more}"
             ),
             notes=tuple(one.sentence for one in tried),
         ),

@@ -197,6 +197,22 @@ def test_buffered_writes_are_there_after_a_sync(disks: ModelDisks) -> None:
     assert there(disks, wanted) == BLOCKS
 
 
+def test_what_was_synced_is_lost_from_disks_that_ignore_flushes(disks: ModelDisks) -> None:
+    wanted, one = places(SEED), page(1)
+    with device(disks, NAMES[0]) as path, opened(path, flags=os.O_DSYNC) as disk:
+        disks.record(flushes=False)
+        for block in wanted[1:]:
+            os.pwrite(disk, one, block * BLOCK)
+        os.fsync(disk)
+        (marked, _) = disks.mark().disks
+        disks.cut()
+    assert marked.flushes > 0
+    assert marked.unflushed_blocks == BLOCKS - 1
+    for keep, kept in ((0.0, 0), (1.0, BLOCKS - 1)):
+        disks.restore(1, keep=keep, seed=SEED)
+        assert there(disks, wanted) == kept
+
+
 def test_a_mark_is_one_instant_on_all_disks_of_a_load_that_goes_on(disks: ModelDisks) -> None:
     """A number goes to one disk, and when it is synced there, to the other."""
     done, stop = [0, 0], threading.Event()

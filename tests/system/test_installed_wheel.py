@@ -98,7 +98,6 @@ def test_a_wheel_is_for_every_python_and_adds_one_name(wheel: Path) -> None:
     assert {
         "weighbridge/drivers/engine/_native.abi3.so",
         "weighbridge/gateways/apache/fastcgi_responder",
-        "weighbridge/topologies/lab/nosync.abi3.so",
         "weighbridge/topologies/lab/vdisk_server",
     } <= {*names}
     assert [name for name in names if name.endswith("data/share/man/man1/weighbridge.1")]

@@ -50,13 +50,11 @@ SDKs, Locust, charts, slides, tables, records, SQL, search.
 """
 TESTED_WITH = ("altair", "numpy", "scipy")
 """What these tests check results with."""
-NO_MODULES = (".__main__", ".nosync")
-"""Of these the last is a library that daemons preload, with a module's file name."""
-IMPORT_ALL = f"""
+IMPORT_ALL = """
 import importlib, pkgutil, sys
 import weighbridge
 found = pkgutil.walk_packages(weighbridge.__path__, "weighbridge.")
-names = [one.name for one in found if not one.name.endswith({NO_MODULES})]
+names = [one.name for one in found if not one.name.endswith(".__main__")]
 for name in names:
     importlib.import_module(name)
 print(len(names))

@@ -95,8 +95,6 @@ FUSE = Path("/dev/fuse")
 _FUSE_DEVICE = {"type": "c", "major": 10, "minor": 229}
 
 # The first process of a host only has to reap orphaned processes: `wait` does, in dash and bash.
-NOSYNC_INSIDE: Final = "/usr/local/lib/weighbridge/nosync.so"
-
 INIT = ("/bin/sh", "-c", "sleep infinity & wait")
 
 _OCTAL: Final = re.compile(rb"\\([0-7]{3})")
@@ -127,8 +125,6 @@ class Bundle:
     disks: tuple[LoopDisk, ...] = ()
     root: RootDisk | None = None
     """None: what it writes to its root is in `folder`."""
-    nosync: Path | None = None
-    """The library that `NOSYNC_INSIDE` is in the host."""
     memory_bytes: int | None = None
     cpuset: str | None = None
     """The CPUs on which alone it runs."""
@@ -218,8 +214,6 @@ class Bundle:
                 if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
             ]
         )
-        if self.nosync is not None:
-            shown.append(mount(NOSYNC_INSIDE, "bind", "bind,ro", str(self.nosync)))
         if self.tools is not None:
             shown.append(mount(INSIDE, "bind", "bind,ro", str(self.tools)))
         return [

@@ -23,7 +23,7 @@ from weighbridge.common.host import (
     Service,
 )
 from weighbridge.topologies.lab import daemons, tools
-from weighbridge.topologies.lab.bundle import NOSYNC_INSIDE, Bundle
+from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.ending import until_none
 from weighbridge.topologies.lab.model_disks import ModelDisks, file_name
@@ -258,8 +258,7 @@ class LabHost(Host):
                 raise TargetError(f"{self.name}: {service.name} is already running")
         lines = [shlex.join(("need", service.argv[0])) for service in services]
         for service in services:
-            env = {**service.env, **({"LD_PRELOAD": NOSYNC_INSIDE} if self.bundle.nosync else {})}
-            variables = [f"{name}={value}" for name, value in env.items()]
+            variables = [f"{name}={value}" for name, value in service.env.items()]
             lines.append(shlex.join(("start", service.name, *variables, *service.argv)))
         done = self.run(["/bin/sh", "-ec", START + "\n".join(lines)])
         started = {

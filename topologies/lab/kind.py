@@ -58,7 +58,6 @@ class LabKind(HostKind):
             state=asked.state,
             tools=toolbox,
             cuts=asked.cuts,
-            nosync=asked.nosync,
         )
 
 

@@ -156,7 +156,6 @@ class LabHosts(Hosts):
                 etc_hosts=self._bundles / ETC_HOSTS,
                 disks=tuple(attached),
                 root=RootDisk(root[0], empty=not again) if root else None,
-                nosync=one.nosync,
                 memory_bytes=one.spec.memory,
                 cpuset=one.spec.cpuset,
                 limit_swap=self._cgroups.accounts_swap(),
@@ -353,7 +352,6 @@ def start_lab(
     state: Path = STATE,
     tools: Path | None = None,
     cuts: bool = False,
-    nosync: bool = False,
 ) -> LabHosts:
     """Start the hosts `names` of a hardware file, connected, with only the limits of memory and
     the CPUs of their own on.
@@ -362,13 +360,12 @@ def start_lab(
     that make the load get this machine's own root, read only. `folder` holds what belongs to the
     hosts, whose logs stay in its `logs/HOST`; `state` holds the claim on this machine and runc's
     state; `tools` is the root image of `Host.tool`. `cuts`: remember what is written to the disks
-    of all hosts but clients, their roots included, for `power_cuts`; `nosync`: then syncs of their
-    services do nothing once that has begun.
+    of all hosts but clients, their roots included, for `power_cuts`.
 
     Raises UsageError when another deployment is running, MissingPrerequisite without root, tools or
     loop devices, CommandFailed when a host does not start, after tearing down all that was started.
     """
-    planned = planned_hosts(hardware, images, names, cuts=cuts, nosync=nosync)
+    planned = planned_hosts(hardware, images, names, cuts=cuts)
     if any(disk.model is not None for one in planned for disk in one.all_disks):
         model_disks.require()
     if os.geteuid() != 0:

@@ -205,9 +205,11 @@ class ModelDisks:
         """
         self._ask({"order": "fail", "disk": name, "on": on}, "failed")
 
-    def record(self) -> None:
-        """Remember what is written and flushed from now on, once. Raises TargetError."""
-        self._ask({"order": "record"}, "recording")
+    def record(self, *, flushes: bool = True) -> None:
+        """Remember what is written and flushed from now on, once. Without `flushes`, disks answer
+        those, and lose what they flushed like all the rest. Raises TargetError.
+        """
+        self._ask({"order": "record", "flushes": flushes}, "recording")
 
     def mark(self) -> Mark:
         """Remember this instant: requests that were answered before are in it, and none that are

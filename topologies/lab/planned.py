@@ -11,8 +11,6 @@ from weighbridge.common.errors import UsageError
 from weighbridge.topologies.disk_models import DISK_MODELS
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 
-NOSYNC: Final = Path(__file__).with_name("nosync.abi3.so")
-"""Makes syncs of a program do nothing; built with the package from the C file beside it."""
 _ROOT: Final = Disk(size=4 * 2**30, model=DISK_MODELS["ideal"])
 """For all that a host has outside its disks: a mon's store, rings, keys. A sparse file."""
 
@@ -27,8 +25,6 @@ class PlannedHost:
     image: Path | None
     root: Disk | None = None
     """The disk of what it writes to its root; None: a folder of this machine."""
-    nosync: Path | None = None
-    """The library by which its services' syncs can do nothing."""
 
     @property
     def all_disks(self) -> tuple[Disk, ...]:
@@ -42,7 +38,6 @@ def planned_hosts(
     names: Collection[str],
     *,
     cuts: bool,
-    nosync: bool,
 ) -> tuple[PlannedHost, ...]:
     """The hosts to start; see `start_lab`. Raises UsageError."""
     unknown = sorted(set(names) - set(hardware.hosts))
@@ -58,16 +53,12 @@ def planned_hosts(
         if image is not None and not (image / "usr").is_dir():
             raise UsageError(f"{name}: {image} is not a root image")
         own = PlannedHost(name, index, spec, None if image == Path("/") else image)
-        planned.append(_recorded(own, nosync=nosync) if cuts and own.image is not None else own)
+        planned.append(_recorded(own) if cuts and own.image is not None else own)
     return tuple(planned)
 
 
-def _recorded(one: PlannedHost, *, nosync: bool) -> PlannedHost:
+def _recorded(one: PlannedHost) -> PlannedHost:
     """The host on disks that take no time and remember what is written to them."""
-    if nosync and not NOSYNC.is_file():
-        raise UsageError(f"{NOSYNC} is missing", advice="run `make setup`")
     disks = tuple(Disk(size=disk.size, model=DISK_MODELS["ideal"]) for disk in one.spec.disks)
     spec = one.spec.model_copy(update={"disks": disks})
-    return PlannedHost(
-        one.name, one.index, spec, one.image, root=_ROOT, nosync=NOSYNC if nosync else None
-    )
+    return PlannedHost(one.name, one.index, spec, one.image, root=_ROOT)

@@ -26,13 +26,10 @@ class LabPowerCuts(PowerCuts):
         self._folder = folder
         self._on = True
 
-    def record(self) -> None:
+    def record(self, *, flushes: bool) -> None:
         """See PowerCuts. One sync is for all hosts: they share this machine's kernel."""
         os.sync()
-        self._disks.record()
-        for name in self._names:
-            # What a host preloads, if anything, looks for it.
-            self._hosts.hosts[name].put("/run/nosync", "")
+        self._disks.record(flushes=flushes)
 
     def mark(self) -> int:
         """See PowerCuts."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--control/--no-control",
     default=True,
-    help="First run a control whose syncs do nothing: it must lose objects.",
+    help="First run a control on disks that ignore flushes: it must lose objects.",
 )
 @click.option(
     "--seed",

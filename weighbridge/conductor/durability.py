@@ -142,7 +142,6 @@ class DurabilityPass:
             self._say,
             logs=logs,
             cuts=True,
-            nosync=self._control,
         ) as deployment:
             apis = self._wanted.api
             endpoints = tuple(
@@ -182,7 +181,7 @@ class DurabilityPass:
             "power cuts"
         )
         with writing(deployment.client, order, self._log) as writer:
-            power.record()
+            power.record(flushes=not self._control)
             began_s = time.monotonic()
             writer.go()
             marks = []

@@ -40,7 +40,7 @@ def test_a_layout_keeps_if_nothing_was_lost_and_its_control_lost_something() -> 
     assert not found.mark.loss
     assert "At most 14 % of such cuts lose anything (95 %)." in found.sentence
     assert "0 of 41,200 objects, and 0 of 200 deletions (at most 2,060 objects" in found.sentence
-    assert "Its control, whose syncs do nothing, lost writes in 2 of 2 cuts." in found.sentence
+    assert "Its control, whose syncs keep nothing, lost writes in 2 of 2 cuts." in found.sentence
 
 
 @pytest.mark.parametrize("finding", LOSSES)

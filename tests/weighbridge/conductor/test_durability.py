@@ -1,5 +1,6 @@
-"""A pass of power cuts, when what fails is not the store."""
+"""A pass of power cuts: what it asks of disks, and when what fails is not the store."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,12 @@ TOY = Path(__file__).parents[2] / "support" / "toy_store"
 LAYOUT = "name: bare\nabout: A toy\ngateway: toy\nrelease: toy-1\nplace: {server: gateway-1}\n"
 
 
+Passing = Callable[..., DurabilityPass]
+
+
 @pytest.fixture
-def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DurabilityPass:
+def passing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Passing:
+    """Makes a pass; of a control if it is told so."""
     monkeypatch.syspath_prepend(str(TOY))
     # Tests before this one may have had it look for stores already.
     monkeypatch.setattr(STORES, "_found", None)
@@ -28,15 +33,25 @@ def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DurabilityPass:
     (tmp_path / "bare.yaml").write_text(LAYOUT)
     (tmp_path / "logs").mkdir()
     hosts = load_hardware(shipped_hardware()["loopback"])
-    return DurabilityPass(
-        load_layout(tmp_path / "bare.yaml", hosts),
-        hosts,
-        StateFolders(state=tmp_path / "state", home=tmp_path / "home"),
-        lambda _: None,
-        wanted=Durability(cuts=2, load=1.0, sizes=(4096,), multipart=False, workers=2),
-        seed=1,
-        folder=tmp_path,
-    )
+
+    def make(*, control: bool) -> DurabilityPass:
+        return DurabilityPass(
+            load_layout(tmp_path / "bare.yaml", hosts),
+            hosts,
+            StateFolders(state=tmp_path / "state", home=tmp_path / "home"),
+            lambda _: None,
+            wanted=Durability(cuts=2, load=1.0, sizes=(4096,), multipart=False, workers=2),
+            seed=1,
+            folder=tmp_path,
+            control=control,
+        )
+
+    return make
+
+
+@pytest.fixture
+def one(passing: Passing) -> DurabilityPass:
+    return passing(control=False)
 
 
 def test_a_store_is_not_said_to_have_lost_anything_when_disks_failed_before_all_was_read(
@@ -65,6 +80,16 @@ def test_a_store_is_not_said_to_have_lost_anything_when_a_host_is_gone(
     with pytest.raises(TargetError, match="gateway-1: gone before everything was read"):
         one.run()
     assert read_cuts(tmp_path) == ()
+
+
+@pytest.mark.parametrize("control", [True, False])
+def test_only_a_control_has_disks_that_ignore_flushes(
+    passing: Passing, monkeypatch: pytest.MonkeyPatch, control: bool
+) -> None:
+    obeyed: list[bool] = []
+    monkeypatch.setattr(fake._FakePowerCuts, "record", lambda _, *, flushes: obeyed.append(flushes))
+    passing(control=control).run()
+    assert obeyed == [not control]
 
 
 @pytest.mark.parametrize(

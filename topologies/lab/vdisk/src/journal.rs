@@ -52,6 +52,8 @@ struct Disk {
 
 struct State {
     life: Life,
+    /// Whether what is flushed is kept, or flushes are answered only.
+    flushes: bool,
     disks: Vec<Disk>,
     /// Blocks in the journal's file.
     blocks: u64,
@@ -120,6 +122,7 @@ impl Journal {
         let (names, disks): (Vec<String>, Vec<File>) = disks.into_iter().unzip();
         let state = State {
             life: Life::Before,
+            flushes: true,
             replay: Replay::new(disks.len()),
             disks: names
                 .into_iter()
@@ -178,12 +181,12 @@ impl Journal {
     pub fn flush(&self, disk: usize) -> Result<(), Off> {
         let mut state = self.served()?;
         if state.life == Life::Recorded {
-            state.entries.push(Entry::Flush { disk: disk as u32 });
-            let blocks = state.blocks;
-            let one = &mut state.disks[disk];
-            one.flushed = blocks;
-            one.counts.flushes += 1;
-            one.counts.unflushed_blocks = 0;
+            state.disks[disk].counts.flushes += 1;
+            if state.flushes {
+                state.entries.push(Entry::Flush { disk: disk as u32 });
+                state.disks[disk].flushed = state.blocks;
+                state.disks[disk].counts.unflushed_blocks = 0;
+            }
         }
         Ok(())
     }
@@ -201,17 +204,18 @@ impl Journal {
         done.map(|()| true).map_err(|error| state.fail(&error))
     }
 
-    /// Record from now on.
+    /// Record from now on. Without `flushes`, those are answered, and keep nothing.
     ///
     /// # Errors
     /// If it was recorded before, or a file failed.
-    pub fn record(&self) -> Result<(), String> {
+    pub fn record(&self, flushes: bool) -> Result<(), String> {
         let mut state = self.state();
         state.works()?;
         if state.life != Life::Before {
             return Err("disks were recorded already".to_owned());
         }
         state.life = Life::Recorded;
+        state.flushes = flushes;
         Ok(())
     }
 

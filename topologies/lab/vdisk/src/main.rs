@@ -39,7 +39,8 @@ is an error, or it answers again with all that it had). It goes on when stdin en
 and the program ends when the last of them is closed.
 
 Orders of disks with a journal, in this order; the answer repeats the word:
-  {\"order\": \"record\"}   remember each write and flush from now on; once
+  {\"order\": \"record\", \"flushes\": BOOL}   remember each write and flush from now on; once. Without
+                      flushes those are answered, and a cut takes what they flushed too
   {\"order\": \"mark\"}     a number for this instant on all disks, from 1 on, and what they were given
   {\"order\": \"cut\"}      all I/O fails from now on; what is written later is in no mark
   {\"order\": \"restore\", \"mark\": N, \"keep\": P, \"seed\": S}   once every disk is closed (it waits 5 s),
@@ -71,7 +72,7 @@ enum Order {
     Pace { on: bool },
     Count,
     Fail { disk: String, on: bool },
-    Record,
+    Record { flushes: bool },
     Mark,
     Cut,
     Restore { mark: usize, keep: f64, seed: u64 },
@@ -225,7 +226,7 @@ impl Served {
                 found.fail(on);
                 Ok(Said::Failed(on))
             }
-            Order::Record => journal?.record().map(|()| Said::Recording(true)),
+            Order::Record { flushes } => journal?.record(flushes).map(|()| Said::Recording(true)),
             Order::Mark => journal?.mark().map(Said::Marked),
             Order::Cut => journal?.cut().map(|()| Said::Cut(true)),
             Order::Restore { mark, keep, seed } => {

@@ -146,7 +146,7 @@ proptest! {
         let journal = Journal::new(temporary("journal", 0), named.collect());
         let mut disks = vec![Expected::new(vec![0; SIZE]); DISKS];
         run(&journal, &mut disks, &before, |_| ());
-        journal.record().expect("for the first time");
+        journal.record(true).expect("for the first time");
         let mut disks: Vec<_> = disks.into_iter().map(|one| Expected::new(one.now)).collect();
         let original: Vec<_> = disks.iter().map(|one| one.now.clone()).collect();
         let mut marks = Vec::new();
@@ -217,8 +217,8 @@ fn orders_out_of_turn_are_refused_and_change_nothing() {
     assert!(journal.mark().is_err() && journal.cut().is_err());
     assert!(journal.restore(1, 0.0, 0).is_err());
     journal.write(0, 0, b"before").expect("there is power");
-    journal.record().expect("for the first time");
-    assert_eq!(journal.record(), Err("disks were recorded already".to_owned()));
+    journal.record(true).expect("for the first time");
+    assert_eq!(journal.record(true), Err("disks were recorded already".to_owned()));
     assert_eq!(journal.discard(0, 0, BLOCK), Ok(false));
     assert_eq!(journal.mark().expect("it is recorded").number, 1);
     assert!(journal.restore(1, 0.0, 0).is_err(), "it is being recorded");
@@ -230,14 +230,32 @@ fn orders_out_of_turn_are_refused_and_change_nothing() {
     }
     journal.restore(1, 0.0, 0).expect("it was marked");
     assert_eq!(journal.read(0, 0, 6).expect("there is power"), b"before");
-    assert!(journal.mark().is_err() && journal.record().is_err());
+    assert!(journal.mark().is_err() && journal.record(true).is_err());
+}
+
+#[test]
+fn disks_that_ignore_flushes_keep_nothing_that_was_written_since_they_are_recorded() {
+    let journal = one_disk(temporary("journal", 0));
+    journal.write(0, 0, b"before").expect("there is power");
+    journal.record(false).expect("for the first time");
+    for text in [b"first ", b"second"] {
+        journal.write(0, 0, text).expect("there is power");
+        journal.flush(0).expect("there is power");
+    }
+    let [disk] = &journal.mark().expect("it is recorded").disks[..] else { panic!("one disk") };
+    assert_eq!((disk.flushes, disk.unflushed_blocks), (2, 1));
+    journal.cut().expect("it was recorded");
+    for (keep, is) in [(0.0, &b"before"[..]), (1.0, b"second")] {
+        journal.restore(1, keep, 1).expect("it was marked");
+        assert_eq!(journal.read(0, 0, 6).expect("there is power"), is);
+    }
 }
 
 #[test]
 fn without_a_place_for_its_journal_all_io_and_all_orders_fail() {
     let full = File::options().read(true).write(true).open("/dev/full").expect("Linux has it");
     let journal = one_disk(full);
-    journal.record().expect("for the first time");
+    journal.record(true).expect("for the first time");
     journal.mark().expect("it is recorded");
     assert_eq!(journal.write(0, 0, b"x"), Err(Off));
     assert_eq!(journal.read(0, 0, 1), Err(Off));
@@ -261,7 +279,7 @@ fn what_is_written_after_a_restore_takes_no_place_after_the_next() {
     let file = temporary("journal", 0);
     let journal = one_disk(file.try_clone().expect("a descriptor"));
     let blocks = || file.metadata().expect("it is open").len() / BLOCK;
-    journal.record().expect("for the first time");
+    journal.record(true).expect("for the first time");
     journal.write(0, 0, &[1; 2 * LENGTH]).expect("there is power");
     journal.mark().expect("it is recorded");
     journal.cut().expect("it was recorded");
