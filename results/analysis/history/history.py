@@ -17,6 +17,8 @@ from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
     ALL,
     Difference,
+    DifferenceKind,
+    by_kind,
     guard,
     refuse_unknown,
     settings_apart,
@@ -284,13 +286,31 @@ def _in_cells(metric: MetricKey, changes: Sequence[RunChange]) -> str:
     return f"{METRICS[metric].name} {middle} in {counted(len(changes), 'cell')}{ends}, {ways}"
 
 
+_OF_KIND: Final[Mapping[DifferenceKind, str]] = {
+    "differs": "",
+    "computed": "in a layout's file and computed from the hosts' size: ",
+    "not recorded": "recorded of one side alone: ",
+}
+
+
 def _words(differs: Sequence[Difference]) -> str:
-    shown = [
-        f"{one.fact}{f' {one.of}' if one.of else ''}: {one.a} before, {one.b} now"
-        for one in differs[:MOST_WORDS]
-    ]
-    more = len(differs) - len(shown)
-    return "; ".join([*shown, *([f"{more} more"] if more else [])])
+    """What differs first; then, each by itself, what only moved to the sizing rule, and what one
+    side does not record.
+    """
+    texts = []
+    for kind, found in by_kind(differs).items():
+        shown = [
+            _named(one) if kind == "not recorded" else f"{_named(one)}: {one.a} before, {one.b} now"
+            for one in found[:MOST_WORDS]
+        ]
+        more = len(found) - len(shown)
+        between = ", " if kind == "not recorded" else "; "
+        texts.append(_OF_KIND[kind] + between.join([*shown, *([f"{more} more"] if more else [])]))
+    return "; ".join(texts)
+
+
+def _named(one: Difference) -> str:
+    return f"{one.fact}{f' {one.of}' if one.of else ''}"
 
 
 def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
