@@ -25,7 +25,7 @@ from weighbridge.results.analysis.across_runs.runs_comparison import hosts_apart
 from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.doubt import Doubt, doubt_words, few, graves, touching
+from weighbridge.results.doubt import Doubt, doubt_brief, doubt_words, few, graves, touching
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, MetricKey, compared
 from weighbridge.suites import Api, Bounds, DriverName, Operation
@@ -61,6 +61,16 @@ class HistoryPoint(Record):
     doubts: tuple[Doubt, ...] = ()
     why: str = ""
     """Why it is not comparable; empty otherwise."""
+    outlier: str = ""
+    """That it is far outside those of its neighbours, in words; empty: it is not."""
+
+    @property
+    def notes(self) -> str:
+        """All that is to be known of it, in words; empty: nothing."""
+        if self.why:
+            return self.why
+        # The words of an outlier have its doubts.
+        return self.outlier or doubt_brief(self.doubts)
 
     @property
     def searched(self) -> bool:
