@@ -11,7 +11,7 @@ from rich.table import Table
 
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import NOT_RECORDED, Guarded
-from weighbridge.results.analysis.across_runs.runs_summary import drift_words
+from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict, drift_words
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.sentence import verdict_words
@@ -67,6 +67,14 @@ def print_comparison(
         print_line(console, line, "dim")
     print_line(console, "Values are geometric means of the repeats.", "dim")
     print_line(console, drift_words(earlier), "dim")
+
+
+def print_verdict(verdict: RunsVerdict, console: Console) -> None:
+    """Print what a verb ends with, if that is not 0."""
+    if verdict.answer:
+        print_line(console, verdict.answer, "bold")
+    for text in verdict.details:
+        print_line(console, f"  {text}")
 
 
 def _differences(guarded: Guarded) -> Table:
