@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from weighbridge.common import http_body
 
-CONNECT_S: Final = 10.0
-"""Longest time for a connection to each address of a name, and for its TLS handshake."""
+_LEAST_S: Final = 0.001
+"""A timeout of 0 would mean not to wait at all."""
 
 
 class _UntilDeadline(io.RawIOBase):
@@ -60,11 +60,7 @@ def exchanged(
 
     connection.response_class = Response
     if connection.sock is None:
-        connection.timeout = min(CONNECT_S, within_s)
-        try:
-            connection.connect()
-        except TimeoutError:
-            raise TimeoutError(f"no connection within {connection.timeout:g} s") from None
+        connect(connection, within_s)
     try:
         connection.sock.settimeout(_left_s(deadline_s))
         connection.request(method, path, body, dict(headers))
@@ -73,7 +69,19 @@ def exchanged(
     except TimeoutError:
         # What is still to come must not be taken for the next answer.
         connection.close()
-        raise TimeoutError(f"no complete answer within {within_s:g} s") from None
+        raise TimeoutError(f"no complete answer within {within_s:.3g} s") from None
+
+
+def connect(connection: http.client.HTTPConnection, within_s: float) -> None:
+    """Connect, with an equal part of the time for each address of the name. Raises OSError,
+    TimeoutError after that time.
+    """
+    try:
+        found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
+        connection.timeout = max(within_s, _LEAST_S) / len(found)
+        connection.connect()
+    except TimeoutError:
+        raise TimeoutError(f"no connection within {within_s:.3g} s") from None
 
 
 def _left_s(deadline_s: float) -> float:

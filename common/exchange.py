@@ -77,7 +77,7 @@ class Wire:
 
     def connect(self) -> None:
         """Connect now, not with the first request. Raises OSError."""
-        self._connection.connect()
+        bounded_http.connect(self._connection, self._timeout_s)
 
     def __call__(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,13 +65,14 @@ class AccountRequest:
 
 def reach(place: UrlParts, within_s: float) -> None:
     """Connect, and send nothing. Raises DriverError."""
-    where = f"{host_port(place.host, place.port)}: cannot be reached"
+    connection = http.client.HTTPConnection(place.host, place.port)
     try:
-        socket.create_connection((place.host, place.port), timeout=max(within_s, 0.1)).close()
-    except TimeoutError as error:
-        raise _failure(where, TimeoutError(f"no connection within {within_s:.3g} s")) from error
+        bounded_http.connect(connection, within_s)
     except OSError as error:
+        where = f"{host_port(place.host, place.port)}: cannot be reached"
         raise _failure(where, error) from error
+    finally:
+        connection.close()
 
 
 def host_header(place: UrlParts) -> str:

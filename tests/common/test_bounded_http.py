@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from dripping import dripping
-from weighbridge.common.bounded_http import exchanged
+from weighbridge.common.bounded_http import connect, exchanged
 from weighbridge.common.exchange import Wire, WrongAnswer, exchanging
 
 
@@ -81,3 +82,22 @@ def test_programs_on_client_hosts_give_up_an_auth_server_and_say_so(
         "auth",
         "no complete answer within 0.3 s",
     )
+
+
+def test_a_name_of_several_addresses_has_no_more_time_than_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None of them answers: a backlog that is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        filling = [socket.socket() for _ in range(4)]
+        for one in filling:
+            one.settimeout(0.0)
+            one.connect_ex(full.getsockname())
+        address = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [address] * 4)
+        began_s = time.monotonic()
+        with pytest.raises(TimeoutError, match=r"no connection within 0\.4 s"):
+            connect(http.client.HTTPConnection("store.example", 80), 0.4)
+        assert time.monotonic() - began_s < 1
+        for one in filling:
+            one.close()
