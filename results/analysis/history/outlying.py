@@ -77,7 +77,8 @@ def outlying(
     found = []
     for start, end in pairwise(ends):
         for at in range(start, end):
-            near = sorted((abs(one - at), one) for one in range(start, end) if one != at)
+            around = range(max(start, at - rule.most), min(end, at + rule.most + 1))
+            near = sorted((abs(one - at), one) for one in around if one != at)
             others = [logs[place] for _, place in near[: rule.most]]
             one = _outlying(at, logs[at], others, least, rule)
             found += [one] if one is not None else []
