@@ -145,7 +145,7 @@ def _clean(
             verdict = f"deleted, with {count} objects" if deleting else verdict
         newest = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         say(f"{sweep.there} {name}: {one.objects} objects, the newest from {newest}: {verdict}")
-    if not names:
+    if not (buckets or kept or faults):
         say(f"{sweep.there}: no run has left a bucket there")
     else:
         what = "deleted" if deleting else "can be deleted"
