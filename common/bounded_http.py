@@ -59,29 +59,35 @@ def exchanged(
             self.fp = io.BufferedReader(_UntilDeadline(sock, deadline_s))
 
     connection.response_class = Response
-    if connection.sock is None:
-        connect(connection, within_s)
     try:
-        connection.sock.settimeout(_left_s(deadline_s))
+        # It connects by itself, after it has refused what HTTP cannot carry.
+        if connection.sock is None:
+            connection.timeout = _each_s(connection, within_s)
+        else:
+            connection.sock.settimeout(_left_s(deadline_s))
         connection.request(method, path, body, dict(headers))
         response = connection.getresponse()
         return response, http_body.read_limited(response, most_bytes)
     except TimeoutError:
+        what = "connection" if connection.sock is None else "complete answer"
         # What is still to come must not be taken for the next answer.
         connection.close()
-        raise TimeoutError(f"no complete answer within {within_s:.3g} s") from None
+        raise TimeoutError(f"no {what} within {within_s:.3g} s") from None
 
 
 def connect(connection: http.client.HTTPConnection, within_s: float) -> None:
-    """Connect, with an equal part of the time for each address of the name. Raises OSError,
-    TimeoutError after that time.
-    """
+    """Connect now. Raises OSError, TimeoutError after that time."""
     try:
-        found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
-        connection.timeout = max(within_s, _LEAST_S) / len(found)
+        connection.timeout = _each_s(connection, within_s)
         connection.connect()
     except TimeoutError:
         raise TimeoutError(f"no connection within {within_s:.3g} s") from None
+
+
+def _each_s(connection: http.client.HTTPConnection, within_s: float) -> float:
+    """An equal part of the time for each address of its name. Raises OSError."""
+    found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
+    return max(within_s, _LEAST_S) / len(found)
 
 
 def _left_s(deadline_s: float) -> float:
