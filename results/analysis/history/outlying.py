@@ -31,7 +31,7 @@ class OutlierRule(Record):
 
     z: PositiveFloat = 3.5
     """The modified z-score beyond which it is, among many neighbours."""
-    few: NonNegativeFloat = 20.0
+    few: NonNegativeFloat = 25.0
     """Among n neighbours the bound is wider by this share of 1 / n."""
     least: PositiveInt = 10
     """Neighbours that are needed."""
