@@ -18,95 +18,136 @@ from weighbridge.suites import TRAITS, Operation
 PAGE: Final = Path(__file__).parents[2] / "docs" / "what-is-sent.md"
 NAMES: Final = {"s3": "S3", "swift": "Swift"}
 ABOUT: Final[dict[Operation, str]] = {
-    "read": "A complete object. Its length is checked, and a share of its bytes (`verify`).",
-    "write": "A new object. An `ETag` that is an MD5 must be that of the body.",
-    "delete": "An object that the worker wrote, or else a prepared one.",
-    "list": "The first page of a container, whose names must ascend, and which must have the "
-    "keys that exist.",
-    "head": "The `Content-Length` of an object must be right.",
-    "read-range": "A part of an object: key `range: {bytes: 64KiB, at: random}` (or `start`, "
-    "`sequential`). The answer must be 206 with this `Content-Range` and as many bytes. A 200 is "
-    "`ignored-range`, another part is `wrong-range`.",
-    "read-if-none-match": "An object that has not changed: the answer must be 304. A 200 is "
-    "`ignored-condition`. Objects need fixed sizes, so that the engine knows their MD5.",
-    "read-if-match": "The same object as before: 200 with all of it. A gateway that calls it "
-    "another one answers 412, `http-412`.",
-    "copy": "A prepared object is copied to a new one inside of the store. The copy’s `ETag`, if "
-    "it is an MD5, must be that of the source: a proxy that ignores the header stores an empty "
-    "object, which is `wrong-etag`.",
-    "delete-many": "Key `delete_many` (100) prepared objects of one container by one request. The "
-    "answer must say that each was deleted: errors in a 200 are `not-deleted`; a success that says "
-    "nothing, as of a Swift proxy without `bulk`, is `bad-result`. So is a key over S3 that is "
-    "named twice, or that was not asked for; Swift’s answer has only a count.",
-    "write-multipart": "A new object in parts: key `multipart: {part: 8MiB, at_once: 4}`. Without "
-    "`at_once` a worker sends them one after the other, as it has one request outstanding; with "
-    "it, over so many connections, each of which takes the next part as soon as its last is done. "
-    "Results have two rows: `write-multipart` is the object from the first request to the last, "
-    "`write-part` each part. An error in the 200 of the last request is `error-body`. An upload "
-    "that fails ends with the parts of it that are outstanding: its parts "
-    "stay until its container is deleted. Over Swift it is a static large object, deleted with its "
-    "segments; with `manifest: dynamic` a dynamic one: the last request has no body but "
-    "`X-Object-Manifest: CONTAINER/NAME/`, and the object is deleted with its segments by one "
-    "`POST ?bulk-delete`, which must say that each was deleted.",
-    "list-all": "A complete container, page by page: key `listing: {page: 1000, prefix: …, "
-    "delimiter: …}`. Results have two rows: `list-all` is the listing from the first page to the "
-    "last, `list-page` each page. S3 says whether there is more; over Swift only an empty page is "
-    "the last, since Ceph’s may be shorter than asked for. Names must ascend by their bytes, "
-    "on a page and from page to page, and begin with the `prefix`, and all that exist must come: "
-    "else it is `bad-list`.",
-    "write-if-none-match": "A new object if there is none. There is none, so it must be taken, and "
-    "checked like a write. Over radosgw’s Swift API, which ignores the condition, and s3api before "
-    "2.38, which refuses it, it is refused before the start; so is the next one.",
-    "rewrite-if-none-match": "A prepared object is sent once more, and must not be replaced: the "
-    "answer must be 412, before the body is sent or after it. A success is `ignored-condition`. "
-    "No bytes are counted.",
-    "update-metadata": "Another value of one key of a prepared object’s metadata. S3 replaces the "
-    "object by a copy of itself: its `ETag` must stay that of the content.",
-    "tag": "Another tag of a prepared object, instead of any that it has. Only S3 has them.",
-    "read-part": "One part, by its number, of an object that was uploaded in parts: key "
-    "`multipart: {part: 8MiB}`. Prepared objects are uploaded as `write-multipart` does it, over "
-    "Swift as static large objects, and deleted with their segments; the number is drawn for each "
-    "request. The answer must be 206 with the `Content-Range` of the part, or as of radosgw 20 a "
-    "200 without one, and have as many bytes. The complete object is `ignored-part`, another part "
-    "`wrong-range`. Objects need at least two parts. What is known to ignore the number (radosgw "
-    "14 to 18, and any over its Swift API; Swift before 2.34) is refused before the start.",
-    "write-form": "A new object in a form, as browsers post it: without a token or an "
-    "`Authorization`, let in by a signed policy, or over Swift by a signature over path, size, "
-    "count and time (SHA-1, which all releases take), both valid for an hour. S3’s answer must be "
-    "204, and its `ETag`, if it is an MD5, that of the object; Swift’s is about the form and has "
-    "none. Swift needs `formpost: true` in the layout’s settings. What a layout is known not to "
-    "take is refused before the start: radosgw’s Swift API refuses the owner such an object, or "
-    "ends (18), and s3api takes no forms.",
-    "overwrite": "A prepared object is written again, and checked like a write. Of a workload "
-    "without versions the new object has the same content, and takes the old one’s place. With key "
-    "`versions: 3` the containers keep versions and each prepared object has so many, of different "
-    "content: it makes one more, with the content of the latest, and an answer without the ID of a "
-    "version is `bad-result`. What steps add is deleted after each.",
-    "read-version": "One of the prepared versions of an object, by its ID; needs `versions`. IDs "
-    "are listed before a step. The answer must name this ID and have all bytes of that version: "
-    "another one is `wrong-content`. Over radosgw’s Swift API, which keeps no versions, `versions` "
-    "is refused before the start, and over Swift unless the layout’s setting `versions` is on.",
-    "list-versions": "All versions of a container, page by page; needs `versions`, and `listing` "
-    "may say `page` and `prefix`. Results have two rows: `list-versions` is the listing from the "
-    "first page to the last, `versions-page` each page; delete markers are versions, too. Names "
-    "must ascend, no version may come twice, all that were prepared must come, and no more where "
-    "the workload changes nothing: else it is `bad-list`. The next page begins after the last "
-    "version of the one before, not as `NextVersionIdMarker` says: s3api before 2.38 says `null` "
-    "there, and a client that goes by it gets versions twice.",
+    "read": "Reads a complete object. Its length is checked, and a share of its bytes (`verify`).",
+    "write": "Writes a new object. An `ETag` that is an MD5 must be that of the body.",
+    "delete": "Deletes an object that the worker wrote, or else a prepared one.",
+    "list": "Lists the first page of a container. Names must ascend, and must include the keys "
+    "that exist.",
+    "head": "Asks for an object’s metadata. Its `Content-Length` must be right.",
+    "read-range": """\
+Reads a part of an object: key `range: {bytes: 64KiB, at: random}` (or `start`, `sequential`).
+
+The answer must be 206 with this `Content-Range` and as many bytes. A 200 is `ignored-range`,
+another part is `wrong-range`.""",
+    "read-if-none-match": """\
+Asks for an object that has not changed: the answer must be 304. A 200 is `ignored-condition`.
+
+Objects need fixed sizes, so that the engine knows their MD5.""",
+    "read-if-match": """\
+Reads an object on condition that it is the same as before: the answer must be 200 with all of it.
+A gateway that takes it for another one answers 412, `http-412`.""",
+    "copy": """\
+Copies a prepared object to a new one inside the store.
+
+The copy’s `ETag`, if it is an MD5, must be that of the source. A proxy that ignores the header
+stores an empty object, which is `wrong-etag`.""",
+    "delete-many": """\
+Deletes `delete_many` (100) prepared objects of one container by one request.
+
+The answer must say that each was deleted:
+
+- Errors in a 200 are `not-deleted`.
+- A success that says nothing, as of a Swift proxy without `bulk`, is `bad-result`.
+- A key over S3 that is named twice, or was not asked for, is `bad-result`. Swift’s answer has only
+  a count.""",
+    "write-multipart": """\
+Writes a new object in parts: key `multipart: {part: 8MiB, at_once: 4}`.
+
+- **Parts**: without `at_once` a worker sends them one after the other. With it, it uses that many
+  connections, each of which takes the next part as soon as its last is done.
+- **Results** have two rows: `write-multipart` is the object from the first request to the last,
+  `write-part` each part. An error in the 200 of the last request is `error-body`.
+- **A failed upload** ends with its outstanding parts. Its parts stay until its container is
+  deleted.
+- **Over Swift** it is a static large object, deleted with its segments. With `manifest: dynamic` it
+  is a dynamic one: the last request has no body but `X-Object-Manifest: CONTAINER/NAME/`. One
+  `POST ?bulk-delete` deletes the object with its segments, and must say that each was deleted.""",
+    "list-all": """\
+Lists a complete container, page by page: key `listing: {page: 1000, prefix: …, delimiter: …}`.
+
+- **Results** have two rows: `list-all` is the listing from the first page to the last, `list-page`
+  each page.
+- **The last page**: S3 says whether there is more. Over Swift only an empty page is the last, since
+  Ceph’s may be shorter than asked for.
+- **Checks**: names must ascend by their bytes, on a page and from page to page, and begin with the
+  `prefix`; all that exist must come. Otherwise it is `bad-list`.""",
+    "write-if-none-match": """\
+Writes a new object if there is none. There is none, so the store must accept it; it is checked like
+a write.
+
+Refused before the start, like the next operation: radosgw’s Swift API, which ignores the condition,
+and s3api before 2.38, which refuses it.""",
+    "rewrite-if-none-match": """\
+Sends a prepared object once more, which must not be replaced: the answer must be 412, before the
+body is sent or after it. A success is `ignored-condition`. No bytes are counted.""",
+    "update-metadata": """\
+Changes the value of one key of a prepared object’s metadata. S3 replaces the object by a copy of
+itself: its `ETag` must stay that of the content.""",
+    "tag": "Replaces the tags of a prepared object by another one. Only S3 has tags.",
+    "read-part": """\
+Reads one part, by its number, of an object that was uploaded in parts: key
+`multipart: {part: 8MiB}`. The number is drawn for each request.
+
+- **Objects** need at least two parts. They are uploaded as `write-multipart` does it, over Swift as
+  static large objects, and deleted with their segments.
+- **Checks**: the answer must be 206 with the `Content-Range` of the part, or as of radosgw 20 a 200
+  without one, and have as many bytes. The complete object is `ignored-part`, another part
+  `wrong-range`.
+- **Refused before the start**: what is known to ignore the number (radosgw 14 to 18, and any over
+  its Swift API; Swift before 2.34).""",
+    "write-form": """\
+Writes a new object in a form, as browsers post it.
+
+- **Access**: there is no token and no `Authorization`. S3 lets it in by a signed policy, Swift by a
+  signature over path, size, count and time (SHA-1, which all releases take). Both are valid for an
+  hour.
+- **Checks**: S3’s answer must be 204, and its `ETag`, if it is an MD5, that of the object. Swift’s
+  is about the form and has none.
+- Swift needs `formpost: true` in the layout’s settings.
+- **Refused before the start**: radosgw’s Swift API, which refuses the owner such an object, or ends
+  (18), and s3api, which takes no forms.""",
+    "overwrite": """\
+Writes a prepared object again, and checks it like a write.
+
+- **Without versions** the new object has the same content and replaces the old one.
+- **With `versions: 3`** the containers keep versions, and each prepared object has three, of
+  different content. `overwrite` adds one with the content of the latest. An answer without the ID
+  of a version is `bad-result`. What a step adds is deleted after it.""",
+    "read-version": """\
+Reads one of the prepared versions of an object, by its ID. Needs `versions`; IDs are listed before
+a step.
+
+The answer must name this ID and have all bytes of that version: another one is `wrong-content`.
+`versions` is refused before the start over radosgw’s Swift API, which keeps none, and over Swift
+unless the layout’s setting `versions` is on.""",
+    "list-versions": """\
+Lists all versions of a container, page by page. Needs `versions`; `listing` may say `page` and
+`prefix`.
+
+- **Results** have two rows: `list-versions` is the listing from the first page to the last,
+  `versions-page` each page. Delete markers are versions, too.
+- **Checks**: names must ascend, no version may come twice, all that were prepared must come, and no
+  more if the workload changes nothing. Otherwise it is `bad-list`.
+- **The next page** begins after the last version of the one before, not where
+  `NextVersionIdMarker` points. s3api before 2.38 says `null` there, and a client that follows it
+  gets versions twice.""",
 }
 HEAD: Final = """\
 # What is sent
 
-Each kind of request as the engine sends it: the bytes that a socket received, which a test compares
-with this page (`tests/drivers/test_what_is_sent.py`; `python -m tests.drivers.sent_page` writes it
-again). Objects here have 1,000 bytes and parts 400; dates and signatures are left out. Bodies of
-objects are `(… bytes)`. The summary’s column `sent` has the same in words.
+The bytes of each kind of request, as a socket received them from the engine. A suite names these
+operations in `operations:`, the same for both APIs.
 
-Workers have one request outstanding on a connection that they keep; the last request of a
-connection (`connections`) has `Connection: close`. Payloads over S3 are not hashed: see
-`x-amz-content-sha256`. A suite names these operations in `operations:`, the same for both APIs.
-COSBench, SDK users (`users: sdk`), object servers and the tools below gateways know only some of
-the first five, and a suite that asks more of them is refused before anything starts.
+- Objects here have 1,000 bytes and parts 400. Dates and signatures are left out; bodies of objects
+  are `(… bytes)`. The summary’s column `sent` has the same in words.
+- A worker has one request outstanding on a connection that it keeps. The last request of a
+  connection (`connections`) has `Connection: close`.
+- Payloads over S3 are not hashed: see `x-amz-content-sha256`.
+- COSBench, SDK users (`users: sdk`), object servers and the tools below gateways know only some of
+  the first five. A suite that asks more of them is refused before anything starts.
+
+A test compares this page with the engine (`tests/drivers/test_what_is_sent.py`);
+`python -m tests.drivers.sent_page` writes it again.
 """
 
 
