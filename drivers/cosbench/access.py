@@ -79,7 +79,7 @@ def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> S
             "timeout": common["timeout"],
         }
         return StorageAccess("swauth", config(own), "swift", config(common), (key,))
-    account.authenticate()
+    account.renew()
     own = {"token": account.token, "storage_url": account.url}
     return StorageAccess("none", "", "swift", config({**own, **common}), (account.token, key))
 

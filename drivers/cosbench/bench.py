@@ -259,9 +259,10 @@ class Cosbench:
         found = access(
             self._setup.target, self._account, self._site.auth, self._setup.request_timeout_s
         )
-        if self._account.life_s < lasting_s:
+        left_s = self._account.left_s
+        if left_s < lasting_s:
             raise DriverError(
-                f"{self._account.url}: its tokens last {self._account.life_s:g} s, and COSBench, "
+                f"{self._account.url}: its token lasts another {left_s:.0f} s, and COSBench, "
                 f"which cannot renew them, needs one for {lasting_s:g} s",
                 advice="Shorten the workload, or choose the driver locust, which renews them.",
             )

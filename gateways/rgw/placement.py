@@ -52,6 +52,13 @@ class RgwPlacement(FrontedPlacement):
         return self
 
     @property
+    def advice(self) -> tuple[str, ...]:
+        """What is allowed, and seldom meant."""
+        if len(self.mon) % 2:
+            return ()
+        return (f"{len(self.mon)} mons survive no more deaths than one less would",)
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """Every host once."""
         front = () if self.front is None else (self.front,)

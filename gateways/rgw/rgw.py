@@ -147,6 +147,11 @@ class Rgw(Gateway):
         return release.s3_lacks_operations
 
     @property
+    def advice(self) -> tuple[str, ...]:
+        """See Gateway."""
+        return self.place.advice
+
+    @property
     def takes_names(self) -> bool:
         """If its release counts them: see `CephRelease.counts_anew`."""
         return release_of(self.release).counts_anew

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,15 @@ RUN_FOLDER = complete.RunFolder()
 
 shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
+
+
+def fail_on(what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """`--fail-on`, for verbs that can say that something is worse: `what` says when it is."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(["regression"]),
+        help=f"Exit with 1 if {what}, for use in CI; with 4 if that could not be judged.",
+    )
 
 
 def named(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

@@ -81,6 +81,24 @@ def test_a_step_is_told_in_table_page_data_and_database(runs: Path, run_cli: Run
     assert count == (len(figures),)
 
 
+def test_ci_is_told_by_the_exit_code_that_the_latest_run_is_worse(
+    runs: Path, run_cli: RunCli
+) -> None:
+    code, out, _ = run_cli("history", "--no-charts", "--fail-on", "regression")
+    assert code == 1
+    assert "day-017 is worse than the runs before it: 2 of 2 figures." in out
+    for folder in sorted(runs.iterdir())[STEP_AT:]:
+        shutil.rmtree(folder)
+    words = ("--no-charts", "--out", "fresh", "--fail-on", "regression", "--json")
+    code, out, _ = run_cli("history", *words)
+    assert (code, HistoryDocument.model_validate_json(out).exit_code) == (0, 0)
+    for folder in sorted(runs.iterdir())[3:]:
+        shutil.rmtree(folder)
+    code, out, said = run_cli("history", *words[:1], "--out", "few", *words[3:])
+    assert (code, HistoryDocument.model_validate_json(out).exit_code) == (4, 4)
+    assert "3 comparable runs, and it takes 7" in said
+
+
 def test_a_run_whose_folder_is_deleted_is_kept(runs: Path, run_cli: RunCli) -> None:
     before = run_cli("history", "--no-charts", "--json")[1]
     for folder in sorted(runs.iterdir())[:10]:
