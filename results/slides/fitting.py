@@ -1,26 +1,19 @@
 """Measures text and tables before they are drawn, and picks the largest font size that fits.
 
-Slides are 16:9, 13.333 by 7.5 inches, in points of 1/72 inch. Decks are set in Arial, which every
-machine that shows slides has (or Liberation Sans, of the same widths). Texts are measured in Inter,
-which is shipped and 2 to 8 % wider: what fits here fits there.
+Slides are 16:9, 13.333 by 7.5 inches, in points of 1/72 inch. `typeface` has the widths of texts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from importlib import resources
 from typing import Final
 
-from PIL import ImageFont
-
 from weighbridge.results.slides.slide import SlideTable, TableCell
+from weighbridge.results.slides.typeface import width_pt
 
 LINE = 1.2
 """Height of a line, relative to its font size."""
-_UNITS = 200
-"""Widths are measured at this size and scaled, so that they grow evenly."""
 _BREAKS = re.compile(r"[^ ]+?(?:-(?=[^ ])|(?= )|$)| +")
 _UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)")
 
@@ -28,23 +21,6 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)")
 def bound(text: str) -> str:
     """The same text with figures and their units kept on one line."""
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
-
-
-def width_pt(text: str, size_pt: float, *, bold: bool = False) -> float:
-    """The width of one line of text, in points."""
-    return _units(text, bold) * size_pt / _UNITS
-
-
-@lru_cache(maxsize=8192)
-def _units(text: str, bold: bool) -> float:
-    return float(_font(bold).getlength(text))
-
-
-@lru_cache(maxsize=2)
-def _font(bold: bool) -> ImageFont.FreeTypeFont:
-    name = "Inter-Bold.otf" if bold else "Inter-Regular.otf"
-    with resources.as_file(resources.files("weighbridge.results").joinpath("fonts", name)) as path:
-        return ImageFont.truetype(str(path), _UNITS)
 
 
 def wrapped(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> list[str]:
