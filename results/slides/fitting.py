@@ -81,6 +81,11 @@ SMALLEST_PT: Final = 14
 SIDE_PT: Final = 7.0
 EDGE_PT: Final = 3.0
 """Margins of a cell: left and right, above and below."""
+_WIDER: Final = 1.15
+_WIDER_BOLD: Final = 1.25
+"""How much wider texts of cells may become in another font, as in DejaVu Sans: a shape then sets
+its text smaller, but a table grows.
+"""
 _SIZES: Final = (22, 20, 18, 16, 15, 14)
 
 
@@ -112,7 +117,8 @@ def lines_pt(grid: SlideTable, room_pt: float, size_pt: float) -> tuple[float, .
 
 
 def _cell_pt(cell: TableCell, room_pt: float, size_pt: float) -> float:
-    return height_pt(bound(cell.text), room_pt - 2 * SIDE_PT, size_pt, bold=cell.bold) + 2 * EDGE_PT
+    room = (room_pt - 2 * SIDE_PT) / (_WIDER_BOLD if cell.bold else _WIDER)
+    return height_pt(bound(cell.text), room, size_pt, bold=cell.bold) + 2 * EDGE_PT
 
 
 def size_for(grid: SlideTable, room_pt: float, height_room_pt: float) -> int | None:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,14 @@ from typing import Any
 
 import pytest
 from pptx import Presentation
+from pptx.oxml.ns import qn
 
 DEADLINE_S = 300
-TOLERANCE_PT = 2.0
-"""A word's box is that of its font, and may be so much higher than the line that it is on."""
+TOLERANCE_PT = 0.5
+BEYOND = 0.12
+"""A word's box reaches from its font's lowest to its highest letter: so much of it may be above
+and below what its line takes.
+"""
 NO_LIBERATION = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -46,12 +51,13 @@ class Box:
 
     def holds(self, word: Box) -> bool:
         """Whether a word is of this shape's text, and inside it."""
+        beyond = TOLERANCE_PT + BEYOND * (word.low - word.top)
         return (
             self.says(word)
             and self.left - TOLERANCE_PT <= word.left
-            and self.top - TOLERANCE_PT <= word.top
+            and self.top - beyond <= word.top
             and word.right <= self.right + TOLERANCE_PT
-            and word.low <= self.low + TOLERANCE_PT
+            and word.low <= self.low + beyond
         )
 
     def says(self, word: Box) -> bool:
@@ -79,6 +85,19 @@ def tool(name: str, *arguments: str, folder: Path, **environment: str) -> str:
         env={**os.environ, **environment},
     )
     return done.stdout
+
+
+def unshrunk(deck: bytes) -> bytes:
+    """The deck as PowerPoint shows it, which sets no text smaller before somebody edits it."""
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(deck)) as old,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"<a:normAutofit/>", b""))
+    assert out.getvalue() != deck
+    return out.getvalue()
 
 
 def show(folder: Path, decks: Mapping[str, bytes], *, liberation: bool = True) -> dict[str, Path]:
@@ -142,8 +161,10 @@ def _of_slide(slide: Any) -> Iterator[Box]:
 
 
 def _text(shape: Any) -> str:
-    """A shape's text, with that of fields, which python-pptx leaves out."""
-    return "".join(shape._element.itertext())
+    """A shape's text, with that of fields, which python-pptx leaves out, and its bullets."""
+    element = shape._element
+    bullets = [one.get("char") for one in element.iter(qn("a:buChar"))]
+    return "".join((*bullets, *element.itertext()))
 
 
 def _cells(table: Any, left: float, top: float) -> Iterator[Box]:

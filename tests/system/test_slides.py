@@ -22,7 +22,7 @@ from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk
 
 sys.path.insert(0, str(Path(__file__).parent))
-from slide_boxes import fonts, show, squeezed, strays, tool, words
+from slide_boxes import fonts, show, squeezed, strays, tool, unshrunk, words
 
 pytestmark = pytest.mark.system
 
@@ -51,8 +51,9 @@ def decks(deck: Deck, tmp_path_factory: pytest.TempPathFactory) -> dict[str, byt
 
 @pytest.fixture(scope="module")
 def pdfs(decks: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both as PDFs, in the font of Arial's widths."""
-    return show(tmp_path_factory.mktemp("shown"), decks)
+    """Both as PDFs, in the font of Arial's widths, with texts at the sizes that were chosen."""
+    plain = {name: unshrunk(deck) for name, deck in decks.items()}
+    return show(tmp_path_factory.mktemp("shown"), plain)
 
 
 @pytest.fixture(scope="module")
