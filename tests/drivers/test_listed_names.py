@@ -135,3 +135,28 @@ def test_short_pages_do_not_end_a_listing(scripted: Make, bench: Make) -> None:
     assert engine.progress["errors"] == {}
     listings, pages = by["list-all"]["count"], by["list-page"]["count"]
     assert 11 * listings <= pages < 11 * (listings + 1)
+
+
+def test_a_worker_that_is_to_end_does_not_list_the_pages_that_are_left(
+    scripted: Make, bench: Make
+) -> None:
+    """A complete listing may take minutes, and is outstanding at the end of most windows."""
+
+    def one_by_one(connection: socket.socket, head: bytes) -> bool:
+        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
+        body = "\n".join(names(first, 1)).encode()
+        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
+        return True
+
+    workload = workload_of("list-all")
+    workload["objects"] = {**workload["objects"], "per_container": 10_000_000}
+    engine = bench(scripted(one_by_one), workload, **of_api("swift"))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["bytes"] > 1000, "pages")
+    engine.engine.close_window()
+    assert engine.engine.stop(5.0) == 0
+    by = engine.snapshot()["by"]
+    assert (by["list-all"]["count"], by["list-all"]["errors"]) == (0, {})
+    assert by["list-all"]["outstanding_us"] > 0
+    assert by["list-page"]["count"] > 0

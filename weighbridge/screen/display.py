@@ -16,6 +16,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.drivers.protocol import Progress as DriverProgress
 from weighbridge.results.analysis.steps.validity import enough_samples
+from weighbridge.results.figures import show_figure, show_ms
 from weighbridge.results.interval import percentile, summed
 from weighbridge.results.record import Histogram, StepKey, StepResult, Tally
 from weighbridge.results.record.driver_traits import driver_label
@@ -117,7 +118,7 @@ class LiveDisplay:
     def progress(self, progress: DriverProgress) -> None:
         """Move the bar and show the rates of the last second."""
         rates = (
-            f"{progress.phase}  {progress.operations_per_s:,.0f} op/s  "
+            f"{progress.phase}  {show_figure(progress.operations_per_s)} op/s  "
             f"{show_bytes(round(progress.bytes_per_s))}/s"
         )
         if progress.errors:
@@ -181,8 +182,8 @@ def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
     count = sum(tally.count for tally in tallies)
     moved = sum(tally.bytes for tally in tallies)
     return (
-        f"{count / measurement.window_s:,.1f}",
-        f"{moved / measurement.window_s / 1e6:,.1f}",
+        show_figure(count / measurement.window_s),
+        show_figure(moved / measurement.window_s / 1e6),
         _p90(tallies) if enough_samples(count, 90) else "-",
         _longest(tallies),
         f"{errors:,}",
@@ -194,7 +195,7 @@ def _p90(tallies: Sequence[Tally]) -> str:
     known = [tally.latency for tally in tallies if tally.latency is not None]
     if len(known) == len(tallies):
         merged = Histogram.merged(map(Histogram.decode, known))
-        return f"{merged.percentile_us(90) / 1e3:,.1f}"
+        return show_ms(merged.percentile_us(90) / 1e3)
     return _bin(tallies, 90)
 
 
@@ -202,7 +203,7 @@ def _longest(tallies: Sequence[Tally]) -> str:
     """The slowest request in ms, or the bin it lies in; a dash if the driver reports neither."""
     known = [tally.max_us for tally in tallies if tally.max_us is not None]
     if len(known) == len(tallies):
-        return f"{max(known) / 1e3:,.1f}"
+        return show_ms(max(known) / 1e3)
     return _bin(tallies, 100)
 
 

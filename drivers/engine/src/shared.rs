@@ -103,7 +103,8 @@ impl Moment {
             None | Some(0) => 0,
             Some(into_ns) => ((into_ns - 1) / 1_000_000_000) as usize + 1,
         };
-        first..self.second + 1
+        let end = self.second + 1;
+        first..end
     }
 }
 

@@ -49,8 +49,19 @@ def test_plain_lines_show_rate_bandwidth_p90_and_time_left(run: Run) -> None:
         display.ended(GOOD)
     first, second = text.getvalue().splitlines()
     assert first.endswith("step 1/6  rgw-a swift small x4")
-    assert "    400.0 op/s, 400.0 MB/s, p90 " in second
+    assert "    400 op/s, 400 MB/s, p90 15.2 ms, max 44.5 ms" in second
     assert " left)" in second
+
+
+def test_a_rate_below_one_a_second_is_not_shown_as_none(run: Run) -> None:
+    assert GOOD.measurement is not None
+    rare = GOOD.measurement.model_copy(update={"window_s": 160_000.0})
+    text = io.StringIO()
+    with PlainDisplay(
+        run.plan(), Console(file=text, width=200), TimeEstimate.of(run.plan())
+    ) as display:
+        display.ended(GOOD.model_copy(update={"measurement": rare}))
+    assert "    0.0500 op/s, 0.0500 MB/s, " in text.getvalue()
 
 
 def test_bins_and_missing_percentiles_are_shown_as_such(run: Run) -> None:

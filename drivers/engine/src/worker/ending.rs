@@ -40,6 +40,11 @@ impl Worker {
                 let Some(following) = following else {
                     return self.succeed(context, request, now);
                 };
+                if self.leaving && request.operation.turns_pages() {
+                    // The rest may take minutes, and what is listed stays as it is without it.
+                    self.phase = Phase::Idle;
+                    return NextStep::End;
+                }
                 self.request = Some(following);
                 self.failures = 0;
                 self.phase = Phase::Idle;
