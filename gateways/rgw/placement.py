@@ -56,7 +56,7 @@ class RgwPlacement(FrontedPlacement):
         """What is allowed, and seldom meant."""
         if len(self.mon) % 2:
             return ()
-        return (f"{len(self.mon)} mons survive no more deaths than one less would",)
+        return (f"{len(self.mon)} mons tolerate no more failures than one fewer would",)
 
     @property
     def hosts(self) -> tuple[str, ...]:

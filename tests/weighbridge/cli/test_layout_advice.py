@@ -13,7 +13,7 @@ from weighbridge.topologies.loader import shipped_layouts
 from weighbridge.topologies.ssh import requirements
 
 RunCli = Callable[..., tuple[int, str, str]]
-EVEN = "two-mons: 2 mons survive no more deaths than one less would"
+EVEN = "two-mons: 2 mons tolerate no more failures than one fewer would"
 
 
 @pytest.fixture
