@@ -52,9 +52,12 @@ system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 	  $(BIN)/pytest -q tests/system -m pair -n 2 --dist load; two=$$?; \
 	  $(BIN)/pytest -q tests/system -m alone && [ $$four = 0 ] && [ $$two = 0 ]
 
-test-cgroup2: setup-test ## Lab hosts and a deployment on cgroup version 2, without and under systemd (User-Mode Linux; images must be there)
+test-cgroup2: setup-test ## Lab hosts and a comparison on cgroup version 2, without and under systemd (User-Mode Linux; images must be there)
 	@scripts/cgroup2.sh '$(BIN)/pytest -q -p no:cacheprovider tests/system/test_lab.py && $(BIN)/weighbridge up rgw-beast && \
 	  $(BIN)/weighbridge down'
+	@# Exit code 4: compared, with doubts, of which one repeat of some seconds has many.
+	@LIMIT_S=1200 scripts/cgroup2.sh '$(BIN)/weighbridge compare --layouts rgw-beast,swift-s3api --no-attest \
+	  --suite tests/support/few_objects.yaml --out /run/out/runs || [ $$? = 4 ]'
 	@SYSTEMD=1 scripts/cgroup2.sh '$(BIN)/weighbridge up null && $(BIN)/weighbridge exec client-1 -- true && $(BIN)/weighbridge down'
 
 bench: setup-test ## Measure the driver's figures of docs/benchmarks.md on this machine (ARGS="--json FILE")
@@ -82,9 +85,12 @@ wheel: setup-test ## Build dist/: a wheel for machines without a compiler, and t
 man: setup ## Make docs/weighbridge.1 again, from the help
 	$(BIN)/python scripts/man.py >docs/weighbridge.1.new && mv docs/weighbridge.1.new docs/weighbridge.1
 
-reference: setup ## Make docs/reference.md, verbs.md and layouts.md again, from the records, the help and the files behind them
+reference: setup ## Make docs/reference.md, verbs.md, layouts.md and grafana/ again, from the records, the help and the files behind them
 	@for page in reference verbs layouts; do \
 	  $(BIN)/python scripts/$$page.py >docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md || exit 1; done
+	@for language in influxql flux sql; do \
+	  board=docs/grafana/weighbridge-$$language.json; [ $$language != influxql ] || board=docs/grafana/weighbridge.json; \
+	  $(BIN)/python scripts/grafana.py $$language >$$board.new && mv $$board.new $$board || exit 1; done
 
 docs: $(VENV)/docs/bin/mkdocs ## Build docs/ as a site, build/site/index.html, to be read and searched without a network
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict

@@ -11,7 +11,10 @@ Columns: false changes that are told at any time in 100 quiet runs, in all 12 se
 (target: at most 1), with Otava's own p of 0.001 and every answer told, and by the rule; then, of
 100 histories whose throughput falls by 10 % after 30 quiet runs, those in which that is told as
 worse within one run of its place: in any cell after 3 runs (target: 90) and after 10, and the share
-of cells after 3.
+of cells after 3. Then outliers: those that are told at any time in 100 quiet runs, in all series
+together (target: at most 1), by the modified z-score's own 3.5 and by the rule, which asks more of
+few neighbours; and of 100 histories of which one run is 30 % slower after 30 quiet ones, those in
+which it is told at once, in any cell.
 
     python -m benchmarks.history_changes [--histories 10] [--scatter 0.03]
 """
@@ -28,6 +31,7 @@ import numpy as np
 
 from benchmarks.simulated_runs import Array
 from weighbridge.results.analysis.history.change_points import RULE, ChangeRule, change_points
+from weighbridge.results.analysis.history.outlying import OUTLIER_RULE, OutlierRule, outlying
 from weighbridge.suites import Bounds
 
 RUNS: Final = 100
@@ -39,6 +43,9 @@ STEPS: Final = 100
 SCATTERS: Final = (0.01, 0.02, 0.03, 0.06)
 LEAST: Final = (Bounds().throughput_ratio - 1, Bounds().p90_ratio - 1)
 """Of throughput and p90: the practical thresholds."""
+PEAK: Final = 0.7
+PLAIN: Final = OutlierRule(few=0.0)
+"""As Iglewicz and Hoaglin have it, however few the neighbours."""
 DEFAULT: Final = ChangeRule(most_p=0.001, before=1, after=1)
 """Otava's own defaults."""
 
@@ -79,6 +86,26 @@ def found_after(draw: np.random.Generator, scatter: float, after: Sequence[int])
     ]
 
 
+def false_outliers(draw: np.random.Generator, scatter: float, rule: OutlierRule) -> int:
+    """The outliers that are told in quiet runs, searched again after each of them."""
+    figures = figures_of(draw, scatter, RUNS)
+    told = {
+        (metric, cell, one.at)
+        for metric, least in enumerate(LEAST)
+        for cell in range(CELLS)
+        for runs in range(rule.least + 1, RUNS + 1)
+        for one in outlying(figures[metric, cell, :runs].tolist(), least, rule=rule)
+    }
+    return len(told)
+
+
+def peak_is_found(draw: np.random.Generator, scatter: float) -> bool:
+    """Whether one slow run is told as an outlier as soon as it is there."""
+    figures = figures_of(draw, scatter, BEFORE + 1)[0]
+    figures[:, BEFORE] *= PEAK
+    return any(one.at == BEFORE for cell in figures for one in outlying(cell.tolist(), LEAST[0]))
+
+
 def print_line(number: int, scatter: float, histories: int) -> None:
     """Print the line of the table for one scatter."""
     cells = []
@@ -96,6 +123,14 @@ def print_line(number: int, scatter: float, histories: int) -> None:
         f"{100 * sum(one > 0 for one in late) / STEPS:.0f}",
         f"{100 * sum(soon) / STEPS / CELLS:.0f}",
     ]
+    for outlier_rule in (PLAIN, OUTLIER_RULE):
+        draws = (np.random.default_rng([35, number, one]) for one in range(histories))
+        found = [false_outliers(draw, scatter, outlier_rule) for draw in draws]
+        cells.append(f"{sum(found) / histories:.2f}")
+    peaks = [
+        peak_is_found(np.random.default_rng([36, number, one]), scatter) for one in range(STEPS)
+    ]
+    cells.append(f"{100 * sum(peaks) / STEPS:.0f}")
     print(f"| {scatter:.0%} | {' | '.join(cells)} |", flush=True)
 
 
@@ -110,7 +145,8 @@ def main() -> None:
     began_s = time.monotonic()
     print(
         "| runs scatter by | false, Otava’s defaults | false | 10 % found after 3 runs "
-        f"| after 10 | cells after 3 |\n|{' ---: |' * 6}"
+        "| after 10 | cells after 3 | false outliers, z 3.5 | false outliers "
+        f"| 30 % found |\n|{' ---: |' * 9}"
     )
     for number, scatter in enumerate(SCATTERS):
         if given.scatter in (None, scatter):

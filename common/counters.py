@@ -60,5 +60,5 @@ class CutDisk(Record):
     @model_validator(mode="after")
     def _kept_some(self) -> Self:
         if self.kept_blocks > self.unflushed_blocks:
-            raise ValueError("more blocks were kept than had not been flushed")
+            raise ValueError("more blocks were kept than were unflushed")
         return self

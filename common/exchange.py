@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from weighbridge.common import http_body
+from weighbridge.common import bounded_http
 
 if TYPE_CHECKING:
     from weighbridge.common.temporary_keys import Keys
@@ -60,12 +60,13 @@ class Wire:
     """One persistent connection.
 
     `ca_file`: the CA certificate of an https server; None: the machine's own. `timeout_s`: how
-    long the server may be silent.
+    long a connection and each complete answer may take.
     """
 
     def __init__(
         self, scheme: str, netloc: str, ca_file: str | None, timeout_s: float = TIMEOUT_S
     ) -> None:
+        self._timeout_s = timeout_s
         self._connection = (
             http.client.HTTPSConnection(
                 netloc, timeout=timeout_s, context=ssl.create_default_context(cafile=ca_file)
@@ -76,18 +77,17 @@ class Wire:
 
     def connect(self) -> None:
         """Connect now, not with the first request. Raises OSError."""
-        self._connection.connect()
+        bounded_http.connect(self._connection, self._timeout_s)
 
     def __call__(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> HttpAnswer:
         """Send one request and read its whole answer."""
-        self._connection.request(method, path, body, dict(headers))
-        response = self._connection.getresponse()
-        found = {name.lower(): value for name, value in response.getheaders()}
-        return HttpAnswer(
-            response.status, found, http_body.read_limited(response, LARGEST_ANSWER_BYTES)
+        response, found = bounded_http.exchanged(
+            self._connection, self._timeout_s, method, path, body, headers, LARGEST_ANSWER_BYTES
         )
+        names = {name.lower(): value for name, value in response.getheaders()}
+        return HttpAnswer(response.status, names, found)
 
     def secured(self) -> ssl.SSLSocket | None:
         """The connection's TLS socket, where it has one."""
@@ -110,8 +110,14 @@ def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
         def wire(place: SplitResult, host: str = "") -> Wire:
             made = Wire(place.scheme, host + place.netloc, endpoint.get("ca_file"))
             stack.callback(made.close)
-            with answered("connect"):
-                made.connect()
+            try:
+                with answered("connect"):
+                    made.connect()
+            except WrongAnswer as wrong:
+                if place.netloc == urlsplit(endpoint["url"]).netloc:
+                    raise
+                # Swift's storage URL, which is elsewhere.
+                raise WrongAnswer("connect", f"{place.netloc}: {wrong.what}", None) from wrong
             return made
 
         if endpoint["api"] == "swift":
@@ -279,6 +285,8 @@ def in_words(error: Exception) -> str:
         return f"its certificate is not accepted: {error.verify_message}"
     if isinstance(error, socket.gaierror):
         return "no answer: its name does not resolve"
+    if isinstance(error, TimeoutError) and error.args:
+        return str(error)
     return f"no answer: {error!r}"
 
 

@@ -228,7 +228,7 @@ def _named(keystone: Keystone, kind: str, name: str) -> dict[str, object]:
 def _why(keystone: Keystone, secret: str, path: str, send: Send) -> str:
     """Why Keystone answered 401: it says the same to a wrong password as to an unknown project."""
     unknown = (
-        f"Keystone does not let in {keystone.who}: there is none of this name or ID in its domain, "
+        f"Keystone refuses {keystone.who}: there is none of this name or ID in its domain, "
         f"or its {'secret' if keystone.by_application else 'password'} is wrong, or it is locked"
     )
     if keystone.by_application:

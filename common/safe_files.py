@@ -64,7 +64,7 @@ def parts_of(name: str) -> tuple[str, ...]:
         or "\0" in name
         or any(part in ("", ".", "..") for part in parts)
     ):
-        raise Refused(errno.EINVAL, "is no plain path below a folder", name)
+        raise Refused(errno.EINVAL, "is not a plain path below a folder", name)
     return parts
 
 

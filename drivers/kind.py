@@ -219,7 +219,7 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
         elif not kind.signs:
             faults.append(f"{kind.traits.label} {own}: {leave}")
     if workload.versions and not kind.keeps_versions:
-        faults.append(f"{kind.traits.label} knows no versions: leave `{VERSIONS}` out")
+        faults.append(f"{kind.traits.label} does not support versions: leave `{VERSIONS}` out")
     if workload.fault is not None and not kind.counts_stalls:
         faults.append(
             f"{kind.traits.label} does not count how long clients wait: leave `fault` out"

@@ -106,7 +106,7 @@ def check(daemons: Sequence[Daemon]) -> None:
 def _how(dead: Sequence[Daemon]) -> str:
     """For example `died; so did container-server and object-server on store-1`."""
     first, *others = dead
-    words = "died" if first.host.is_up() else "died with its host, on which nothing runs any more"
+    words = "died" if first.host.is_up() else "died with its host, where nothing is running"
     by_host: dict[str, list[str]] = {}
     for one in others:
         by_host.setdefault(one.host.name, []).append(one.service.name)

@@ -290,6 +290,11 @@ class Gateway(ABC):
         """Why hosts with so many disks cannot be its own, beyond what `needs` says of each."""
         return ()
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to know of its layout before it runs: allowed, and seldom meant."""
+        return ()
+
     def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
         """Its services on these hosts, of which any may die; empty where faults are not made."""
         return ()

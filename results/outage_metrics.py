@@ -64,7 +64,7 @@ def _time(
         suffix="s",
         group="latency",
         about=f"{about} {_OF}",
-        over_repeats="Geometric mean over the repeats. ≥: not within the time that was watched.",
+        over_repeats="Geometric mean over the repeats. ≥: not within the time observed.",
         of_outage=True,
         read=read,
         better="less",
@@ -84,13 +84,13 @@ OUTAGE_METRICS: Final = (
         "detect",
         "time to detect",
         "From the fault to the first of five seconds without errors and with half of the rate "
-        "before, until what died comes back.",
+        "before the fault, looked for until what died comes back.",
         _detect,
     ),
     _time(
         "recover",
         "time to 90 %",
-        "From the fault to the first of five seconds with 90 % of the rate before.",
+        "From the fault to the first of five seconds with 90 % of the rate before the fault.",
         _recover,
     ),
     _shown(
@@ -111,15 +111,16 @@ OUTAGE_METRICS: Final = (
         "missed",
         "work missed",
         "s",
-        "What was not done from the fault to the end of the window, in seconds of the rate before.",
+        "Work missed from the fault to the end of the window, in seconds at the rate before the "
+        "fault.",
         lambda one: None if one.outage is None else one.outage.missed_s,
     ),
     _shown(
         "away-p99",
         "p99 while away",
         "ms",
-        "At most so long took 99 % of what succeeded between the fault and the return, from bands "
-        "that are 19 to 25 % wide.",
+        "99 % of what succeeded between the fault and the return took at most this long, from "
+        "bands that are 19 to 25 % wide.",
         lambda one: None if one.outage is None else one.outage.away_p99_ms,
     ),
     _shown(
@@ -135,7 +136,7 @@ OUTAGE_METRICS: Final = (
         "lowest-back",
         "lowest rate after the return",
         "%",
-        "Of five seconds, in % of the rate before.",
+        "Mean of five seconds, in % of the rate before the fault.",
         lambda one: (
             None
             if one.outage is None or one.outage.lowest_back is None

@@ -56,8 +56,10 @@ GOODPUT: Final = Metric(
     unit="op/s",
     suffix="ops_s",
     group="rate",
-    about="Operations that succeeded inside the window, within the time from their intended "
-    "start that the workload’s `overload` sets, divided by its length.",
+    about=(
+        "Operations that succeeded inside the window, and within the time that the workload’s "
+        "`overload` allows from their intended start, divided by the window’s length."
+    ),
     of_overload=True,
     over_repeats=WITH_INTERVAL,
     read=lambda one: None if one.good is None else one.good / one.window_s,
@@ -75,7 +77,7 @@ SHARES: Final = (
     _share_metric(
         "late",
         "late",
-        "Requests that succeeded after the time that counts, in % of those that were due.",
+        "Requests that succeeded too late to count, in % of those that were due.",
         lambda one: _of_offered(one, None if one.good is None else one.tally.count - one.good),
     ),
     _share_metric(

@@ -15,7 +15,7 @@ class Every(Record):
 
     every: Annotated[Seconds, Field(ge=1)]
     kernel: bool = False
-    """Whether kernels alone drop theirs, as in that study, and daemons keep what they cache."""
+    """Whether only kernels drop theirs, as in that study, and daemons keep what they cache."""
 
 
 def every(value: object) -> object:
@@ -31,7 +31,7 @@ def every(value: object) -> object:
 
 CachePolicy = Literal["none", "before-step", "kernel"] | Every
 """Which caches are dropped, and when: never; before each step those of daemons and kernels, or
-`kernel`: those of kernels alone; or Every so often while a step runs.
+`kernel`: only those of kernels; or Every so often while a step runs.
 """
 
 
@@ -43,10 +43,10 @@ def kernel_alone(cache: CachePolicy) -> bool:
 def cache_words(cache: CachePolicy) -> str:
     """The policy in words, such as `dropped before every step`."""
     if isinstance(cache, Every):
-        whose = ", of kernels alone" if cache.kernel else ""
+        whose = ", only of kernels" if cache.kernel else ""
         return f"dropped every {cache.every:g} s while a step runs{whose}"
     return {
         "none": "never dropped",
         "before-step": "dropped before every step, of kernels and daemons",
-        "kernel": "dropped before every step, of kernels alone",
+        "kernel": "dropped before every step, only of kernels",
     }[cache]

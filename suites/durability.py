@@ -33,11 +33,11 @@ class Durability(Record):
     load: Annotated[Seconds, Field(ge=1, le=3600)] = 30.0
     """How long the load runs, over which the cuts are spread."""
     overwrites: Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=0.5)] = 0.1
-    """Share of operations that write to an object that is there."""
+    """Share of operations that overwrite an object."""
     deletes: Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=0.5)] = 0.1
-    """Share of operations that delete an object that is there."""
+    """Share of operations that delete an object."""
     keep: Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=1)] = 0.5
-    """Chance of a block to be kept that the store had not flushed: disks write in any order. Every
+    """Chance that a block is kept that the store had not flushed: disks write in any order. Every
     second cut keeps none.
     """
     control: bool = True
@@ -53,5 +53,5 @@ class Durability(Record):
         if len(set(sizes)) < len(sizes):
             raise ValueError("a size is named twice")
         if not all(64 <= size <= LARGEST_BYTES for size in sizes):
-            raise ValueError("objects have 64 B to 64 MiB: each tells which version it is")
+            raise ValueError("objects need 64 B to 64 MiB: each says which version it is")
         return sizes

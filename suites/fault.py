@@ -50,7 +50,7 @@ class Fault(Record):
     def _sensible(self) -> Fault:
         if sum(one is not None for one in self._ways.values()) != 1:
             raise ValueError(
-                f"say one of {', '.join(self._ways)}: {', '.join(ROLES)}, a host, or for kill also "
+                f"set one of {', '.join(self._ways)}: {', '.join(ROLES)}, a host, or for kill also "
                 "HOST/SERVICE, for fail HOST/DISK"
             )
         disk = self.what == DISK or (self.way == "fail" and "/" in self.what)
@@ -64,7 +64,7 @@ class Fault(Record):
         ):
             raise ValueError(
                 f"{self.way}: {self.what} is a daemon, and its host would answer for it: name "
-                "storage-host or a host, or say `kill`"
+                "storage-host or a host, or use `kill`"
             )
         if self.back is not None and self.back < self.at + 1:
             raise ValueError(f"back: {self.back:g}s is not after the fault at {self.at:g}s")
@@ -101,11 +101,11 @@ def unfit_fault(fault: Fault, runtime_s: float, *, overload: bool, only_deletes:
     """Why a workload cannot have this fault; empty if it can."""
     if fault.last_s + AFTER_S > runtime_s:
         return (
-            f"fault: {fault.words}, but the window ends at {runtime_s:g} s: it must last "
-            f"{AFTER_S:g} s longer at least, or nothing is seen of it"
+            f"fault: {fault.words}, but the window ends at {runtime_s:g} s: it must last at "
+            f"least {AFTER_S:g} s longer to show the effect"
         )
     if overload:
-        return "fault: not together with `overload`: what fails would have two reasons"
+        return "fault: cannot be combined with `overload`: failures would have two causes"
     if only_deletes:
         return "fault: a workload that only deletes ends when no objects are left"
     return ""

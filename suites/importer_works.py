@@ -283,7 +283,7 @@ class _StageReader:
             if equals and key.strip():
                 pairs.append((key.strip(), value.strip()))
             elif part.strip():
-                message = "a part of config that is no key=value is left out, as COSBench does"
+                message = "a part of config that is not key=value is left out, as COSBench does"
                 self.remarks.note(element.at("config"), message)
         return pairs
 

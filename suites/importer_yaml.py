@@ -38,7 +38,7 @@ def text(suite: Mapping[str, object], origin: str, remarks: Sequence[Remark]) ->
     """The complete file: its origin, the remarks, and the suite."""
     lines = [f"Made by `weighbridge import-cosbench` from {_one_line(origin)}."]
     for severity, title in (
-        ("change", "Not in it, so that it measures something else than that file:"),
+        ("change", "Not in it, so it measures something other than that file:"),
         ("note", "Left out, or handled otherwise by every suite:"),
     ):
         same: dict[str, list[int]] = {}

@@ -22,12 +22,12 @@ class Listed(Record):
     """Objects that are only listed: `{names_only: true, deleted: [0%, 25%]}`."""
 
     names_only: bool = False
-    """Whether a store that can put names into its listings without objects gets only these, but for
-    the first of each container, and results say so: Ceph and Swift. Others get objects.
+    """Whether stores that can list names without objects (Ceph and Swift) get only names, except
+    for the first object of each container; results say so. Others get objects.
     """
     deleted: Share | Annotated[tuple[Share, ...], Field(min_length=1)] = 0.0
     """Share of the objects of each container, drawn by the seed, that is deleted before its steps.
-    A list, ascending, stands for one workload each: all on the same objects, one after the other.
+    An ascending list makes a workload of each share, all on the same objects, one after the other.
     """
     of: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")] | None = None
     """The workload whose objects these are: of a list the first. None: they are its own."""
@@ -38,7 +38,7 @@ class Listed(Record):
         if any(abs(100 * one - round(100 * one)) > 1e-9 for one in shares):
             raise ValueError("deleted: shares are in whole per cent, such as 25%")
         if list(shares) != sorted(set(shares)):
-            raise ValueError("deleted: what is deleted does not come back: list shares ascending")
+            raise ValueError("deleted: deleted objects do not come back: list ascending shares")
         return self
 
     @property
@@ -61,10 +61,10 @@ class Listed(Record):
         if others := sorted(set(operations) - LISTINGS):
             raise ValueError(
                 f"listed: {', '.join(others)} would miss objects: only {' and '.join(LISTINGS)} "
-                "may be asked of objects that are only listed"
+                "can be used on objects that are only listed"
             )
         if self.names_only and sizes_bytes != (0, 0):
-            raise ValueError("listed: names alone have no content: say `size: 0B`")
+            raise ValueError("listed: names without objects have no content: set `size: 0B`")
         if per_container - round(self.shares[-1] * per_container) < 1:
             raise ValueError("listed: no object of a container would be left")
         counts = [round(share * per_container) for share in self.shares]
@@ -73,7 +73,7 @@ class Listed(Record):
         ):
             raise ValueError(
                 f"listed: shares of {per_container} objects are {', '.join(map(str, counts))}: "
-                "each must delete more than the one before"
+                "each must delete more than the previous one"
             )
         if self.shares[-1] and listing is not None and (listing.prefix or listing.delimiter):
             raise ValueError(

@@ -28,7 +28,7 @@ def unfit_parts(
     if -(-sizes[1] // multipart.part) > MOST_PARTS:
         return (
             f"an object of {show_bytes(sizes[1])} would have more than {MOST_PARTS} parts, "
-            "which Swift's manifests cannot have: take larger ones"
+            "which Swift's manifests cannot have: use larger parts"
         )
     others = sorted(one for one in asked - {"write-multipart"} if TRAITS[one].makes)
     if "write-multipart" in asked and others:
@@ -39,13 +39,13 @@ def unfit_parts(
     if "read-part" not in asked:
         return ""
     if multipart.at_once > 1 and "write-multipart" not in asked:
-        return "at_once is for write-multipart, which this workload has not: leave it out"
+        return "at_once is for write-multipart, which this workload does not have: leave it out"
     if multipart.manifest == "dynamic":
         return "read-part: the segments of a dynamic large object have no part numbers"
     if sizes[0] <= multipart.part:
         return (
-            f"read-part: an object of {show_bytes(sizes[0])} is one part, which is also what a "
-            "store sends that ignores the number: take larger objects, or smaller parts"
+            f"read-part: an object of {show_bytes(sizes[0])} is one part, so a store that "
+            "ignores the number would send the same: use larger objects, or smaller parts"
         )
     if whole := sorted(_WHOLE_ONLY & asked):
         return (

@@ -101,12 +101,12 @@ class Suite(Record):
     processes: Annotated[int, Field(ge=1, le=64)] = 1
     """Locust worker processes per client host."""
     timeout: Annotated[Seconds, Field(ge=1, le=3600)] = 60.0
-    """When a request is given up, in seconds; histograms resolve latencies up to 1 h."""
+    """After how long a request is given up, in seconds; histograms resolve latencies up to 1 h."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often each step is measured, each time on a fresh deployment; a claim needs 5."""
     cache: CachePolicy = "before-step"
     """Which caches are dropped, on every host and at every level: `before-step`, `kernel`
-    (the kernels' alone), `every 60s`, or `none`.
+    (only the kernels'), `every 60s`, or `none`.
     """
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
     """Requests are drawn from it: the same for every gateway, repeat by repeat."""
@@ -124,7 +124,7 @@ class Suite(Record):
     difference between them is noise. Names of workloads: for these only.
     """
     further: Further | None = None
-    """Blocks after those of `repeats` where a difference is not clear; None: none."""
+    """Further blocks after `repeats` while a difference is not clear; None: none."""
     bounds: Bounds = Bounds()
     layers: tuple[Layer, ...] = ()
     """Layers below and beside the gateways to measure in the same deployments, where present."""
@@ -249,7 +249,7 @@ class Suite(Record):
             raise ValueError(f"two workloads are named {', '.join(twice)}")
         if isinstance(self.control, tuple):
             if not self.control:
-                raise ValueError("control: no workload; say false or leave it out")
+                raise ValueError("control: no workload; set false or leave it out")
             unknown = [name for name in self.control if name not in names]
             if unknown:
                 raise ValueError(f"control: no workload {unknown[0]!r}")
@@ -257,32 +257,32 @@ class Suite(Record):
         alone = [one.name for one in self.workloads if one.listed and one.listed.names_only]
         if alone and self.cleanup != "with-deployment":
             raise ValueError(
-                f"names_only of {', '.join(alone)}: names without objects are not deleted one by "
-                "one; say `cleanup: with-deployment`"
+                f"names_only of {', '.join(alone)}: names without objects are not deleted one "
+                "by one; set `cleanup: with-deployment`"
             )
         only_listed = [one.name for one in self.workloads if one.listed is not None]
         if only_listed and self.users == "sdk":
             raise ValueError(
-                f"listed of {', '.join(only_listed)}: SDK users do not know what was deleted; say "
-                "`users: engine`, or leave `listed` out"
+                f"listed of {', '.join(only_listed)}: SDK users do not know what was deleted; "
+                "set `users: engine`, or leave `listed` out"
             )
         made = [one.name for one in self.workloads if one.connections != "keep-alive"]
         if made and self.users == "sdk":
             raise ValueError(
-                f"connections of {', '.join(made)}: SDKs decide about theirs themselves; say "
-                "`users: engine`, or leave `connections` out"
+                f"connections of {', '.join(made)}: SDKs manage their own; set `users: engine`, "
+                "or leave `connections` out"
             )
         stated = [one.name for one in self.workloads if one.objects.compressible is not None]
         if stated and self.users == "sdk":
             raise ValueError(
-                f"compressible of {', '.join(stated)}: only the engine makes such content; say "
+                f"compressible of {', '.join(stated)}: only the engine makes such content; set "
                 "`users: engine`, or leave `compressible` out"
             )
         encrypted = [one.name for one in self.workloads if one.encrypted != PLAIN]
         if encrypted and self.users == "sdk":
             raise ValueError(
-                f"encryption of {', '.join(encrypted)}: only the engine asks for it; say `users: "
-                "engine`, or leave `encryption` out"
+                f"encryption of {', '.join(encrypted)}: only the engine asks for it; set "
+                "`users: engine`, or leave `encryption` out"
             )
         engine = self.users == "engine"
         own = [
@@ -294,33 +294,33 @@ class Suite(Record):
             raise ValueError(
                 f"signing of {', '.join(own)}: {SDK_DEFAULT} is for `users: sdk`"
                 if engine
-                else f"signing of {', '.join(own)}: SDKs sign in their own way; say {SDK_DEFAULT}, "
-                "leave it out, or say `users: engine`"
+                else f"signing of {', '.join(own)}: SDKs sign in their own way; set {SDK_DEFAULT}, "
+                "leave it out, or set `users: engine`"
             )
         only_engine = sorted(
             {name for one in self.workloads for name in one.operations} - PLAIN_OPERATIONS
         )
         if only_engine and self.users == "sdk":
             raise ValueError(
-                f"SDK users do not send {', '.join(only_engine)}: say `users: engine`, or leave "
+                f"SDK users do not send {', '.join(only_engine)}: set `users: engine`, or leave "
                 "them out"
             )
         faulted = [one for one in self.workloads if one.fault is not None]
         names_of = ", ".join(one.name for one in faulted)
         if faulted and self.users == "sdk":
             raise ValueError(
-                f"fault of {names_of}: only the engine knows how long its workers wait; say "
+                f"fault of {names_of}: only the engine measures how long its workers wait; set "
                 "`users: engine`, or leave `fault` out"
             )
         if any(isinstance(one.cache or self.cache, Every) for one in faulted):
             raise ValueError(
-                f"fault of {names_of}: hosts that are gone have no caches to drop: say `cache: "
+                f"fault of {names_of}: hosts that are gone have no caches to drop: set `cache: "
                 "before-step`, or none"
             )
         versioned = [one.name for one in self.workloads if one.versions is not None]
         if versioned and self.users == "sdk":
             raise ValueError(
-                f"versions of {', '.join(versioned)}: only the engine knows them; say `users: "
+                f"versions of {', '.join(versioned)}: only the engine knows them; set `users: "
                 "engine`, or leave `versions` out"
             )
         return self

@@ -52,7 +52,7 @@ def unfit_versions(
         return "versions: objects that are only listed have none: leave `listed` out"
     if parts := sorted(_NONE & asked):
         return (
-            "versions: uploads in parts leave segments that are no versions, and forms were not "
+            "versions: uploads in parts leave segments that are not versions, and forms were not "
             f"tried with them: leave {', '.join(parts)} out"
         )
     least = LEAST_BYTES if objects.compressible is None else LEAST_COMPRESSIBLE_BYTES

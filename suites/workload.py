@@ -217,13 +217,13 @@ class Workload(Record):
     overload: Overload | None = None
     """The rate may be beyond capacity: `{within: 1s}`; needs `rate_per_s` and one worker count.
 
-    Each worker is a connection with one request outstanding: with the rate times the suite's
-    `timeout` of them no request waits in the client, as with clients that know nothing of each
-    other. None: a rate that was not reached, and failures, make a step invalid.
+    Each worker is a connection with one request outstanding. With as many workers as the rate times
+    the suite's `timeout`, no request waits in the client, as with independent clients. None: a rate
+    that was not reached, and failures, make a step invalid.
     """
     fault: Fault | None = None
     """What dies while load runs, and comes back: `{at: 30s, kill: storage-host, back: 90s}`; see
-    `Fault`. Such a step shows what the fault costs, and its rate is compared with no other. None:
+    `Fault`. Such a step shows what the fault costs, and its rate is not compared with others. None:
     nothing dies.
     """
     verify: Annotated[float, BeforeValidator(_verify), Field(ge=0, le=1)] = VERIFIED_SHARE
@@ -234,22 +234,22 @@ class Workload(Record):
     compare nothing: a share above the default is refused for them.
     """
     cache: CachePolicy | None = None
-    """Which caches are dropped for this workload, such as `none` to read what is cached beside the
-    same reads from disks; None: as the suite says.
+    """Which caches are dropped for this workload, such as `none` to compare reads from caches with
+    the same reads from disks; None: as the suite says.
     """
 
     connections: Connections = "keep-alive"
     """How long a worker keeps its connection: `keep-alive`, `per-request` or `{reconnect_every:
     100}`. A request's latency includes making the connection that it needs, and its TLS handshake.
-    For users of the engine; other drivers are refused what is not `keep-alive`.
+    For users of the engine; other drivers accept only `keep-alive`.
     """
     signing: WorkloadSigning | SeveralSignings = UNSIGNED
     """How S3 requests are signed: `{payload: trailer, checksum: crc64nvme}`; see `Signing`. A list
-    stands for one workload each, named by them (`small-write-signed`).
+    makes a workload of each, named after it (`small-write-signed`).
     """
     encryption: Encryption | SeveralEncryptions = PLAIN
     """How S3 objects are encrypted: `sse-c`, by keys of requests; `sse-s3`, by the store's; `none`:
-    as it does unasked. A list stands for one workload each (`write-sse-c`).
+    as the store does by default. A list makes a workload of each (`write-sse-c`).
     """
 
     range: RangeOptions | None = None
@@ -261,7 +261,7 @@ class Workload(Record):
     listing: ListingOptions | None = None
     """Of `list-all` and `list-versions`: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
     listed: Listed | None = None
-    """Nothing but listings is asked of its objects: `{names_only: true, deleted: [0%, 25%]}`."""
+    """Its objects are only listed: `{names_only: true, deleted: [0%, 25%]}`."""
     delete_many: Annotated[int, Field(ge=1, le=1000)] = 100
     """For `delete-many`, how many objects of a container one request deletes."""
 
@@ -287,7 +287,7 @@ class Workload(Record):
             users = [one for one in operations if one in asked]
             if given is not None and not users:
                 names = " and ".join(operations)
-                raise ValueError(f"`{key}` is for {names}, which this workload has not")
+                raise ValueError(f"`{key}` is for {names}, which this workload does not have")
             if given is None and users and key != "listing":
                 example = "{bytes: 64KiB, at: random}" if key == "range" else "{part: 8MiB}"
                 raise ValueError(f"{users[0]} needs `{key}: {example}`")
@@ -317,7 +317,7 @@ class Workload(Record):
         known = {"read-if-none-match", "read-if-match"} & asked
         if known and not self.objects.has_fixed_sizes:
             raise ValueError(
-                f"{', '.join(sorted(known))}: the MD5 is known of objects of fixed sizes only"
+                f"{', '.join(sorted(known))}: the MD5 is known only for objects of fixed sizes"
             )
         return self
 

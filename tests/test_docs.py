@@ -29,15 +29,34 @@ BANNED = re.compile(
     r"""\b(?: weigh(?:s|ed|ing)? | st(?:an|oo)ds?\ up | standing\ up | t(?:ake[sn]?|ook)\ away
       | told | ledgers?(?!\.csv) | twins? | rigs? | anew | one['’]s\ own | of\ old | saturated\ at
       | whole(?!\ (?:per\ cent|(?:milli)?seconds|number|bytes|[km]i?b\b|ms|cpus|cores))
+      | in\ vain | otherwise\ than | nowhere\ but | so\ long\ took | so\ many\ per\ cent
       )\b | \d\ (?:ms\ |s\ )?against\ \d""",
     re.VERBOSE | re.IGNORECASE,
 )
 """Words for which these texts have others; "whole" is an integer's."""
+TRANSLATED = re.compile(
+    r"""\b(?: this\ suite['’]s\ to | all\ the\ same(?=[:;,.`)]|$) | any\ more(?=[:;,.)]|$)
+      | but\ for | whoever | somebody\ else | something\ else\ than | does\ not\ let\ in
+      | (?:for|after|most|takes?)\ so\ long | has\ not(?=\ (?:the|an?)\b|[:;,.)]|$)
+      | is\ no\ (?:plain|line|number|listing|key|name|JSON|XML)\b | are\ no\ (?:runs|versions)\b
+      )| \bsay\ `""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Phrases that read like a translation: texts of the code have others for them."""
+MADE_OF_CODE = ("reference.md", "verbs.md", "layouts.md")
 NAMES = re.compile(r"`[^`\n]*`|<code>.*?</code>")
 
 
 def parsed(page: Path) -> list[Token]:
     return MARKDOWN.parse(page.read_text(encoding="utf-8"))
+
+
+def said_by(page: Path) -> str:
+    """A page's text without what it has as code."""
+    return "\n".join(
+        " ".join(one.content for one in block.children or [] if one.type == "text")
+        for block in parsed(page)
+    )
 
 
 def links(page: Path) -> Iterator[str]:
@@ -123,14 +142,15 @@ def test_every_suite_that_ships_is_on_its_page() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_say_things_in_the_words_of_the_glossary(page: Path) -> None:
     """Names in code are those of the code; pages made of the help and of records show theirs."""
-    said = "\n".join(
-        " ".join(one.content for one in block.children or [] if one.type == "text")
-        for block in parsed(page)
-    )
-    assert [found[0] for found in BANNED.finditer(said)] == []
+    assert [found[0] for found in BANNED.finditer(said_by(page))] == []
 
 
 def test_what_the_command_prints_and_reports_say_is_in_the_words_of_the_glossary() -> None:
     texts = list(texts_of_code())
     assert len(texts) > 5000
     assert [(where, text) for where, text in texts if BANNED.search(NAMES.sub("", text))] == []
+
+
+def test_no_text_of_the_code_reads_like_a_translation() -> None:
+    texts = [*texts_of_code(), *((name, said_by(DOCS / name)) for name in MADE_OF_CODE)]
+    assert [(where, found[0]) for where, text in texts for found in TRANSLATED.finditer(text)] == []

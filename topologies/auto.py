@@ -154,7 +154,7 @@ def _memory_factor(machine: Machine, template: Hardware) -> float:
             f"hardware auto needs a machine with {math.ceil(needed / 2**30 * 10) / 10} GiB of "
             f"memory, for storage hosts of {show_bytes(LEAST_STORE_BYTES)}; this one has "
             f"{machine.memory_bytes / 2**30:.1f} GiB",
-            advice="Give --hardware FILE with hosts that have less, or use a larger machine.",
+            advice="Use --hardware FILE with hosts that have less, or use a larger machine.",
         )
     return factor
 

@@ -55,8 +55,8 @@ class Disk(Record):
     iops: Annotated[int, Field(gt=0, le=10**9)] | None = None
     """Requests a second, each way."""
     model: AnyDiskModel | None = None
-    """How long the lab's disk takes, instead of limits; see `disk_models`. None: as long as this
-    machine's own disk.
+    """A model of how long the lab's disk takes, instead of limits; see `disk_models`. None: as long
+    as this machine's own disk.
     """
 
 
@@ -66,7 +66,7 @@ class Nic(Record):
     rate: BitsPerS | None = None
     """Its rate each way: a limit in the lab; a real host's is only described."""
     delay: Annotated[Seconds, Field(le=10)] = 0.0
-    """How long what it sends takes to its peer, in the lab; a round trip takes both ends'."""
+    """The delay of what it sends, in the lab; a round trip has the delays of both ends."""
 
     @model_validator(mode="before")
     @classmethod
@@ -86,8 +86,8 @@ class HostSpec(Record):
     cpus: Annotated[float, Field(ge=LEAST_CPUS, le=1024)] | None = None
     """A quota of CPU time, in periods of the hardware's `cpu_period`."""
     cpuset: CpuList | None = None
-    """For the lab: CPUs of its own, such as `2-3,5`, on which alone it runs from its start on. No
-    other host may have them; hosts without a list run on all CPUs.
+    """For the lab: its own CPUs, such as `2-3,5`: from its start it runs only on them. No other
+    host may have them; hosts without a list run on all CPUs.
     """
     memory: Annotated[Bytes, Field(ge=64 * 2**20)] | None = None
     """Limit of all its processes and their page cache: `2560MiB`."""
@@ -267,12 +267,12 @@ class Hardware(Record):
             if spec.cpuset is not None and (spec.cpus or 0) > len(spec.own_cpus):
                 yield (
                     ("hosts", name, "cpus"),
-                    f"{spec.cpus:g} CPUs do not fit into the CPUs of its own, {spec.cpuset}",
+                    f"{spec.cpus:g} CPUs do not fit into its own CPUs, {spec.cpuset}",
                 )
             shared = [cpu for cpu in spec.own_cpus if cpu in first]
             if shared:
                 message = f"{first[shared[0]]!r} and {name!r} both have CPU {shared[0]}"
-                yield where, f"{message}: each CPU may be of one host's own"
+                yield where, f"{message}: each CPU can belong to only one host"
             first |= dict.fromkeys(spec.own_cpus, name)
 
     def _duplicate_faults(self) -> Iterator[FileFault]:

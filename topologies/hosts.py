@@ -56,34 +56,34 @@ class Hosts(ABC):
         """Cut the power of hosts: their links go first, so that others hear nothing of it, then
         all that runs on them. What their disks have stays.
 
-        Raises UsageError where hosts are not this suite's to cut, TargetError.
+        Raises UsageError where this suite cannot cut hosts' power, TargetError.
         """
-        raise UsageError("the power of these hosts is not this suite's to cut")
+        raise UsageError("this suite cannot cut the power of these hosts")
 
     def power_on(self, names: Collection[str]) -> None:
         """Start hosts again whose power was cut: connected, on their disks, with none of their
         services. `Host` objects are the same as before. Raises as `power_off` does.
         """
-        raise UsageError("the power of these hosts is not this suite's to cut")
+        raise UsageError("this suite cannot cut the power of these hosts")
 
     def plug(self, names: Collection[str], *, on: bool) -> None:
         """Have the links of hosts down, or up again; what runs on them goes on. Raises as
         `power_off` does.
         """
-        raise UsageError("the links of these hosts are not this suite's to cut")
+        raise UsageError("this suite cannot cut the links of these hosts")
 
     def fail_disk(self, name: str, disk: str, *, on: bool) -> None:
         """Let all I/O to a disk of a host (`/dev/wb0`) fail from now on, or have it answer again
         with all that it had. Raises as `power_off` does.
         """
-        raise UsageError("the disks of these hosts are not this suite's to fail")
+        raise UsageError("this suite cannot fail the disks of these hosts")
 
     def power_cuts(self) -> PowerCuts:
         """Cuts of all hosts but the clients at one instant, where they were started for that.
 
         Raises UsageError.
         """
-        raise UsageError("the power of these hosts is not this suite's to cut")
+        raise UsageError("this suite cannot cut the power of these hosts")
 
     def check(self) -> None:  # noqa: B027 - most kinds of hosts need no such program
         """Raise ServiceFailed if a program that the hosts need, beside their services, has died."""

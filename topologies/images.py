@@ -251,6 +251,6 @@ def _build_lock(image: RootImage, say: Say, store: Path) -> Iterator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"image {image.name}: another process builds it; waiting")
+            say(f"image {image.name}: another process is building it; waiting")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()

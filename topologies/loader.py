@@ -32,6 +32,11 @@ class Planned:
     sizing: tuple[Sized, ...] = ()
     """The gateway's settings that are not the layout's own, but follow the size of its hosts."""
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """The gateway's advice, after the layout's name."""
+        return tuple(f"{self.layout.name}: {text}" for text in self.gateway.advice)
+
 
 def shipped_layouts() -> Mapping[str, Path]:
     """The shipped layouts by name."""

@@ -142,7 +142,7 @@ def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
     repeats = plan.suite.repeats if repeats is None else repeats
     if repeats < REPEATS_FOR_A_CLAIM:
         return (
-            f"n = {repeats}: no difference can be claimed, which takes {REPEATS_FOR_A_CLAIM} "
+            f"n = {repeats}: no difference can be claimed, which needs {REPEATS_FOR_A_CLAIM} "
             "repeats"
         )
     tests = comparisons_of(plan)

@@ -37,14 +37,14 @@ class Verbs(click.Group):
     VERBS: ClassVar[dict[str, str]] = {
         "compare": "Compare layouts side by side with a suite: table, charts and report.",
         "resume": "Continue a run that was interrupted or killed, at the first missing step.",
-        "join": "Be a load client of a run that cannot reach this machine.",
+        "join": "Make load for a run that cannot reach this machine.",
         "runs": "List runs: date, suite, layouts, state and answer.",
         "open": "Open the report of a run in a browser, or print its path.",
         "compare-runs": "Compare two runs: releases, tunings or days; refused if not alike.",
         "history": "Draw the figures of many runs over time, and find where they changed.",
         "study": "Replay a published study: its tables, what changed, its results beside yours.",
         "tune": "Find the settings of a layout that help, and prove that they do.",
-        "capabilities": "Ask stores what clients ask today: what works, is refused, or is wrong.",
+        "capabilities": "Try what clients ask of stores: what works, is refused, or is wrong.",
         "durability": "Cut the power of stores under load: what is left of what they acknowledged.",
         "topologies": "List layouts, releases and parameters.",
         "init": "Write a commented suite, layout or hardware file to edit.",
@@ -191,8 +191,8 @@ def _full(error: OSError) -> int:
         sys.stdout = None
     where = "the output" if error.filename is None else os.fsdecode(error.filename)
     _complain(
-        f"{where}: the disk is full ({error.strerror})\nMake room, or choose another folder. What "
-        "was complete before is kept."
+        f"{where}: the disk is full ({error.strerror})\nMake room, or choose another folder. "
+        "What was complete is kept."
     )
     return EXIT_TARGET
 

@@ -88,6 +88,8 @@ class DoctorDocument(JsonDocument):
     """What this machine, and real hosts, need for the hardware; exit code 2 if anything that is not
     optional is missing.
     """
+    advice: tuple[str, ...] = ()
+    """What is allowed in a layout that was checked, and seldom meant."""
 
 
 class ShippedLayout(Record):

@@ -22,12 +22,12 @@ def refuse_ending_keys(layouts: Iterable[Planned], needed_s: float) -> None:
         left_s = (end_at - datetime.now(UTC)).total_seconds()
         if left_s < needed_s:
             faults.append(
-                f"{one.layout.name}: its keys end in {show_duration(max(0.0, left_s))}, at "
-                f"{end_at:%H:%M:%S} UTC, and the run needs an estimated {show_duration(needed_s)}"
+                f"{one.layout.name}: its keys expire in {show_duration(max(0.0, left_s))}, at "
+                f"{end_at:%H:%M:%S} UTC; the run needs an estimated {show_duration(needed_s)}"
             )
     if faults:
         raise UsageError(
             "\n".join(faults),
-            advice="Ask for a shorter run, or for keys that can be renewed: a profile with "
+            advice="Shorten the run, or use keys that can be renewed: a profile with "
             "`credential_process` or `role_arn`.",
         )

@@ -132,8 +132,8 @@ def _official(test: LocustTest) -> Iterator[str]:
     yield _comment(
         "For the operator locustio/k8s-operator: kubectl apply -f FILE.",
         _EDIT,
-        "This operator gives pods no Secret: whoever may read its LocustTests reads the keys in "
-        "`env`. Use keys of a user made for this test, or the other operator.",
+        "This operator gives pods no Secret: anyone who may read its LocustTests can read the "
+        "keys in `env`. Use keys of a user made for this test, or the other operator.",
     )
     yield _object(_config_map(test))
     keys = dict.fromkeys(KEYS[test.api], REPLACE)

@@ -80,6 +80,8 @@ class PlanOutline(JsonDocument):
     """What follows the size of the hosts."""
     size_remark: str
     """What to know of it; empty: nothing."""
+    advice: tuple[str, ...]
+    """What is allowed in a layout, and seldom meant."""
     workloads: tuple[OutlinedWorkload, ...]
     repeats: PositiveInt
     deployments: PositiveInt
@@ -118,6 +120,9 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
             for one, names in sized.items()
         ),
         size_remark=size_remark(plan.hardware) if sized else "",
+        advice=tuple(
+            text for one in planned if one.layout.name not in plan.twins for text in one.advice
+        ),
         workloads=tuple(
             OutlinedWorkload(
                 name=one.name,
@@ -163,6 +168,8 @@ def print_plan(found: PlanOutline, screen: Console) -> None:
         screen.print(table)
     if found.size_remark:
         print_line(screen, found.size_remark)
+    for text in found.advice:
+        print_line(screen, text)
     right = ("size", "objects", "workers", "warm-up", "window")
     table = new_table("workload", "by", "operations", *right, right=right)
     for load in found.workloads:

@@ -158,7 +158,7 @@ def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
     if name is None:
         raise UsageError(
             f"no hardware that ships is large enough for study {study.name} at scale {scale}",
-            advice="Give --hardware FILE with the hosts that its layouts name: weighbridge "
+            advice="Use --hardware FILE with the hosts that its layouts name: weighbridge "
             "topologies lists them.",
         )
     return hardware_named(name)

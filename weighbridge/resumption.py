@@ -157,7 +157,7 @@ def refuse_changed(
         lines = "\n".join(f"  {one}" for one in refused)
         raise UsageError(
             f"{run.store.folder}: facts that decide results have changed:\n{lines}",
-            advice="Resume it where it began, or make a new run. To resume it all the same: "
+            advice="Resume it where it began, or make a new run. To resume it anyway: "
             f"--despite {','.join(facts)}",
         )
     return found

@@ -62,7 +62,7 @@ def hardware_named(name: str | None) -> Hardware:
         if name not in {None, AUTO, made.name}:
             raise UsageError(
                 f"hardware {name} was made from another machine; this one's is {made.name}",
-                advice=f"Give --hardware {AUTO}, or a file with the same hosts for both machines.",
+                advice=f"Use --hardware {AUTO}, or a file with the same hosts for both machines.",
             )
         return made
     return loader.load_hardware(loader.find(name, shipped, "hardware"))

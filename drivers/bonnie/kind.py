@@ -29,13 +29,14 @@ class BonnieKind(ToolKind):
         found = [*one_by_one(workload, "bonnie++")]
         if api != "cephfs":
             found.append(
-                f"bonnie++ needs a file system, which {api} has not without the kernel’s rbd or nbd"
+                f"bonnie++ needs a file system, which {api} does not have without the kernel’s "
+                "rbd or nbd"
             )
         size = workload.objects.largest_bytes
         if not SMALLEST_BYTES <= size <= LARGEST_BYTES or size & (size - 1):
-            found.append("bonnie++ has blocks of a power of two from 512 B to 1 MiB")
+            found.append("bonnie++ needs blocks of a power of two, from 512 B to 1 MiB")
         elif workload.objects.count * size % 2**20:
-            found.append("bonnie++ has files of whole MiB")
+            found.append("bonnie++ needs files of whole MiB")
         return tuple(found)
 
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:

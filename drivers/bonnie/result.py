@@ -39,16 +39,16 @@ def tally_of(
         raise DriverError(f"bonnie++: {error}: {printable(printed[-300:])!r}") from error
     found = [line for line in lines if line[0] in _FORMATS and len(line) >= _FIELDS]
     if len(found) != 1 or found[0][_NAME] != name:
-        raise DriverError(f"bonnie++: no line of its own in {printable(printed[-300:])!r}")
+        raise DriverError(f"bonnie++: no single result line in {printable(printed[-300:])!r}")
     figure = found[0][_RATE[operation]]
     if figure == TOO_FAST:
         raise DriverError(
-            f"bonnie++: it took less than half a second to {operation} its file, too little for a "
-            "figure",
+            f"bonnie++: it took less than half a second to {operation} its file, too short to "
+            "measure",
             advice="Give the workload more objects.",
         )
     if not _WHOLE.fullmatch(figure) or not int(figure):
-        raise DriverError(f"bonnie++: {printable(figure)!r} is no number of KiB a second")
+        raise DriverError(f"bonnie++: {printable(figure)!r} is not a number of KiB per second")
     count = file_bytes // block_bytes
     seconds = file_bytes / (int(figure) * 1024)
     return Tally(operation=operation, count=count, bytes=count * block_bytes, sum_us=None), seconds

@@ -40,7 +40,7 @@ def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> S
     """
     if target.ca_file is not None:
         raise DriverError(
-            f"{target.url}: COSBench trusts its Java's authorities, and cannot be given "
+            f"{target.url}: COSBench trusts only its Java's authorities, and cannot use "
             f"{target.ca_file}",
             advice="Benchmark it over http, or put the authority into that Java's trust store and "
             "leave `ca_file` out.",
@@ -50,7 +50,9 @@ def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> S
     key = target.key.get_secret_value()
     if target.api == "s3":
         if target.token is not None:
-            raise DriverError("COSBench's S3 client has no session tokens: give keys without one")
+            raise DriverError(
+                "COSBench's S3 client does not support session tokens: use keys without one"
+            )
         style = "true" if target.addressing == "path" else "false"
         own = {
             "accesskey": target.user,
@@ -77,7 +79,7 @@ def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> S
             "timeout": common["timeout"],
         }
         return StorageAccess("swauth", config(own), "swift", config(common), (key,))
-    account.authenticate()
+    account.renew()
     own = {"token": account.token, "storage_url": account.url}
     return StorageAccess("none", "", "swift", config({**own, **common}), (account.token, key))
 

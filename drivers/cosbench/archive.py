@@ -62,7 +62,7 @@ class LocalFolder:
         self._path = Path(path).absolute()
         if not self._path.is_dir():
             raise DriverError(
-                f"{self._path}: there is no such folder where the driver runs",
+                f"{self._path}: no such folder on the driver's host",
                 advice="Give the archive_dir of its controller.conf; note that client hosts of a "
                 "lab have their own /tmp and /run.",
             )

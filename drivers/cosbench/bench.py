@@ -49,8 +49,8 @@ SLOWEST_OBJECT_S: Final = 5.0
 """Time for each worker's object when preparing: COSBench's S3 client takes 2 s for a failed one."""
 
 FIRST_ALONE: Final = (
-    "COSBench's CPU use is the first client's; that of its drivers on other clients is in the use "
-    "of their hosts"
+    "COSBench's CPU use is that of the first client; its drivers on other clients count in the "
+    "use of their hosts"
 )
 
 Send = Callable[[Progress], None]
@@ -259,9 +259,10 @@ class Cosbench:
         found = access(
             self._setup.target, self._account, self._site.auth, self._setup.request_timeout_s
         )
-        if self._account.life_s < lasting_s:
+        left_s = self._account.left_s
+        if left_s < lasting_s:
             raise DriverError(
-                f"{self._account.url}: its tokens last {self._account.life_s:g} s, and COSBench, "
+                f"{self._account.url}: its token lasts another {left_s:.0f} s, and COSBench, "
                 f"which cannot renew them, needs one for {lasting_s:g} s",
                 advice="Shorten the workload, or choose the driver locust, which renews them.",
             )
@@ -305,8 +306,8 @@ class Cosbench:
         left = self._containers.left(workload, count - deleted)
         if not left:
             raise DriverError(
-                f"all {count} objects of {workload.name} were gone before the end, and COSBench "
-                "counts them as deleted again",
+                f"all {count} objects of {workload.name} were deleted before the end, and "
+                "COSBench counts deleting them again",
                 advice="Give the workload more objects, or a shorter runtime.",
             )
         if count - left < deleted:

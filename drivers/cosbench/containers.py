@@ -48,7 +48,7 @@ class CosbenchContainers:
 
         Raises DriverError.
         """
-        self._account.authenticate()
+        self._account.renew()
         for name in self.names(workload):
             self._stop.check()
             self._account.make_bucket(name)
@@ -56,7 +56,7 @@ class CosbenchContainers:
     def left(self, workload: Workload, at_most: int) -> int:
         """The number of prepared objects listed; while more than `at_most`, looks again a while."""
         deadline_s = time.monotonic() + PATIENCE_S
-        self._account.authenticate()
+        self._account.renew()
         while True:
             found = sum(
                 name.startswith(PREPARED)
@@ -74,7 +74,7 @@ class CosbenchContainers:
 
         Returns (deleted, failed) objects.
         """
-        self._account.authenticate()
+        self._account.renew()
         deleted = failed = 0
         with ThreadPoolExecutor(PARALLEL) as pool:
             for bucket in self.names(workload):

@@ -177,7 +177,7 @@ class Controller:
         advice = "Set COSBENCH_USER and COSBENCH_PASSWORD to a user of its conf/cosbench-users.xml."
         if not answer.strip():
             raise DriverError(
-                f"{self.url}: an empty answer, by which COSBench refuses user {user!r}",
+                f"{self.url}: an empty answer: COSBench refuses user {user!r}",
                 advice=advice,
             )
         if answer.startswith(("Please input complete user info", "User info [")):
@@ -190,8 +190,10 @@ class Controller:
         return Unanswered(
             f"{self.url}: {action} was answered with HTTP {status}, not by COSBench's controller: "
             f"{self._shown(_first(answer))}",
-            advice="Give its URL as http://HOST:19088/controller; check that there is no proxy "
-            "before it.",
+            advice=(
+                "Give its URL as http://HOST:19088/controller; check that there is no proxy in "
+                "front of it."
+            ),
         )
 
 

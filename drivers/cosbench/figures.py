@@ -53,7 +53,7 @@ def rows(summary: str) -> tuple[StageFigures, ...]:
     """The rows of a summary. Raises DriverError when it is not one."""
     head, *lines = summary.splitlines() or [""]
     if head != _HEAD:
-        raise DriverError(f"COSBench's summary has not the header of 0.4.2: {head[:200]!r}")
+        raise DriverError(f"COSBench's summary does not have the header of 0.4.2: {head[:200]!r}")
     return tuple(_row(line) for line in lines if line)
 
 

@@ -71,9 +71,11 @@ class CosbenchKind(DriverKind):
             ),
             Caveat(
                 api="swift",
-                text="COSBench’s swift storage checks for 1 ms before every request whether its "
-                "connection is alive, inside the time that it measures: one worker can do no more "
-                "than about 900 requests a second, and much of a fast request is that",
+                text=(
+                    "COSBench’s swift storage checks its connection for 1 ms before every "
+                    "request, and counts that as latency: a worker makes at most about 900 "
+                    "requests a second, and much of a fast request’s time is that check"
+                ),
             ),
             Caveat(
                 fact="rgw_frontends",

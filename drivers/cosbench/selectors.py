@@ -96,7 +96,7 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
     if api not in ("swift", "s3"):
         yield f"COSBench loads gateways over swift or s3, not {api}"
     if workload.objects.compressible is not None:
-        yield "COSBench decides about the content of objects itself: leave out `compressible`"
+        yield "COSBench chooses the content of objects itself: leave out `compressible`"
     if workload.listed is not None:
         yield "COSBench does not delete a share of the objects first: leave out `listed`"
     if unknown := [one for one in asked if one == "head" or one not in PLAIN_OPERATIONS]:
@@ -130,7 +130,7 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
     if workload.rate_per_s is not None:
         yield "COSBench's workers send as fast as they are answered, not at a rate"
     if workload.connections != "keep-alive":
-        yield "COSBench decides about its connections itself: leave `connections` out"
+        yield "COSBench manages its connections itself: leave `connections` out"
     if workload.verify > VERIFIED_SHARE:
         yield "COSBench does not verify what it reads"
     for what, seconds in (("runtime", workload.runtime), ("warmup", workload.warmup)):

@@ -97,7 +97,8 @@ class SshFolder:
             ) from None
         except asyncssh.PermissionDenied as error:
             raise DriverError(
-                f"{self._host}: {error}", advice="Let this user in by a key without a password."
+                f"{self._host}: {error}",
+                advice="Let this user log in with a key, without a password.",
             ) from None
         except TimeoutError:
             raise DriverError(f"{self._host}: no answer over ssh within {timeout_s:g} s") from None

@@ -90,8 +90,8 @@ class Submission:
                 raise DriverError(
                     f"COSBench did not end {number}-{script.name} within {patience_s:.0f} s; it is "
                     f"at stage {seen.stage}",
-                    advice="With a dead COSBench driver a workload stays so for ever: check that "
-                    "they run: " + self._drivers(),
+                    advice="A workload never ends if a COSBench driver died: check that they run: "
+                    + self._drivers(),
                 )
             self._stop.wait(POLL_S)
 
@@ -102,7 +102,7 @@ class Submission:
         seen = self._controller.workload(number)
         if seen is None:
             raise DriverError(
-                f"COSBench's controller does not know {number} any more: it was restarted, and its "
+                f"COSBench's controller no longer knows {number}: it was restarted, and its "
                 "workloads are lost",
                 advice="Run again when it is stable.",
             )

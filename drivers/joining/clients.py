@@ -29,13 +29,22 @@ GONE: Final = 255
 
 
 class JoinedClient:
-    """One client. `send` sends it a message, from any thread; it joined at `address`."""
+    """One client. `send` sends it a message, from any thread; it joined at `address`. `unwritten`
+    is called when a log of its programs cannot be written.
+    """
 
-    def __init__(self, greeting: Greeting, send: Callable[[FromRun], None], address: str) -> None:
+    def __init__(
+        self,
+        greeting: Greeting,
+        send: Callable[[FromRun], None],
+        address: str,
+        unwritten: Callable[[OSError], None],
+    ) -> None:
         self.name = greeting.name
         self.greeting = greeting
         self._send = send
         self._address = address
+        self._unwritten = unwritten
         self._programs: list[JoinedProgram] = []
         self._up = True
 
@@ -58,7 +67,11 @@ class JoinedClient:
         # The way here may be through a port of another machine: it knows the way that it came.
         there = None if address == self._address else address
         program = JoinedProgram(
-            len(self._programs), (there, int(port), int(number)), stderr, self._send
+            len(self._programs),
+            (there, int(port), int(number)),
+            stderr,
+            self._send,
+            self._unwritten,
         )
         self._programs.append(program)
         if not self._up:
@@ -90,11 +103,13 @@ class JoinedProgram:
         master: tuple[str | None, int, int],
         log: Path,
         send: Callable[[FromRun], None],
+        unwritten: Callable[[OSError], None],
     ) -> None:
         self._number = number
         self._master = master
         self._log = log
         self._send = send
+        self._unwritten = unwritten
         self._over = threading.Event()
         self._ending = threading.Lock()
         self._secrets: tuple[str, ...] = ()
@@ -131,9 +146,12 @@ class JoinedProgram:
                 return
             self.returncode = code
             if tail:
-                # A client may repeat what it was given, and a full disk is not its fault.
-                with suppress(OSError):
+                try:
+                    # A client may repeat what it was given.
                     self._log.write_text(escape_controls(redacted(tail, self._secrets)))
+                except OSError as error:
+                    # A full disk here is no client's fault: the run ends for it, by its name.
+                    self._unwritten(OSError(error.errno, error.strerror, str(self._log)))
         self._over.set()
 
     def _start(self, line: bytes) -> None:

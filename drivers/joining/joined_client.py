@@ -124,7 +124,7 @@ class Membership:
             passed_s = time.monotonic() - began_s
             if self._failed_in_a_row >= REFUSALS:
                 raise UsageError(
-                    f"{self._place} refuses this token, or is no run that waits for clients",
+                    f"{self._place} refuses this token, or is not a run that waits for clients",
                     advice="Compare both with what the run printed when it began to wait.",
                 )
             if passed_s >= wait_s:
@@ -160,7 +160,7 @@ class Membership:
             # While this process is not scheduled, no more than a second counts.
             silent_s, looked_s = silent_s + min(now_s - looked_s, 1.0), now_s
             if silent_s > SILENCE_S:
-                raise DriverError(f"the run at {self._place} has said nothing for {SILENCE_S:g} s")
+                raise DriverError(f"the run at {self._place} has been silent for {SILENCE_S:g} s")
             if now_s - beat_s >= BEAT_S:
                 beat_s = now_s
                 self._send(Alive())
@@ -230,7 +230,7 @@ class Membership:
         except ValidationError:
             ours = self._greeting.versions.words
             raise UsageError(
-                f"the run at {self._place} speaks otherwise than this client, which has {ours}",
+                f"the run at {self._place} has other versions than this client, which has {ours}",
                 advice="Install the same versions on both.",
             ) from None
         if isinstance(message, Refusal):

@@ -65,7 +65,8 @@ class JoinPort:
     """A context manager that lets clients join while it is open; at its end they are told so.
 
     `taken` are names of other clients; `say` prints a line, from any thread. Entering raises
-    UsageError.
+    UsageError, leaving it the OSError of a line or log that could not be written: for that no
+    client is given up.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class JoinPort:
         self._token = token
         self._taken = frozenset(taken)
         self._say = say
+        self._unwritten: OSError | None = None
         self._versions = Versions.here()
         self._outbox: queue.SimpleQueue[tuple[bytes, FromRun]] = queue.SimpleQueue()
         self._changed = threading.Condition()
@@ -82,7 +84,7 @@ class JoinPort:
         self._ending = self._closed = False
         self._broken = ""
         self._patience_s = settings.wait_s
-        self._strangers = _Strangers(settings.place, say)
+        self._strangers = _Strangers(settings.place, self._tell)
         self._thread = threading.Thread(target=self._run, name="join", daemon=True)
 
     def __enter__(self) -> Self:
@@ -100,7 +102,7 @@ class JoinPort:
         keys = self._token.keys
         self._router.curve_secretkey, self._router.curve_publickey = keys.secret, keys.public
         self._monitor: zmq.Socket[bytes] = self._router.get_monitor_socket(_FAILED)
-        advice = "Give another: --clients-join ADDRESS:PORT=N, an address of this machine."
+        advice = "Choose another address of this machine: --clients-join ADDRESS:PORT=N."
         try:
             self._router.bind(f"tcp://{self._settings.place}")
             self._settings.check_locusts_port()
@@ -112,24 +114,26 @@ class JoinPort:
             self._close()
             what = (
                 f"worker processes of clients cannot connect to port {self._settings.locusts_port} "
-                f"of {self._settings.address}, the one after that at which clients join: "
+                f"of {self._settings.address}, the port after the one for joining: "
                 f"{error.strerror}"
             )
             raise UsageError(what, advice=advice) from None
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._ending = True
         self._awake()
         self._thread.join()
         self._close()
+        if kind is None and self._unwritten is not None:
+            raise self._unwritten
 
     def gathered(self) -> tuple[JoinedClient, ...]:
         """All clients, by name; waits for them. After a wait in vain there is none until all have
         been there.
 
-        Raises DriverError if some are missing.
+        Raises DriverError if some are missing, OSError as leaving does.
         """
         wanted = self._settings.clients
         deadline_s = time.monotonic() + self._patience_s
@@ -139,7 +143,7 @@ class JoinPort:
                     f"waiting for {self._missing()} of {wanted} clients to join; on each of them, "
                     f"with a copy of {self._settings.token_file}:\n  {self._settings.line}"
                 )
-            while self._missing() and not self._broken:
+            while self._missing() and not self._broken and self._unwritten is None:
                 left_s = deadline_s - time.monotonic()
                 if left_s <= 0:
                     waited_s, self._patience_s = self._patience_s, 0.0
@@ -152,6 +156,8 @@ class JoinPort:
                 self._changed.wait(min(left_s, 0.5))
             if self._broken:
                 raise DriverError(self._broken)
+            if self._unwritten is not None:
+                raise self._unwritten
             self._patience_s = self._settings.wait_s
             found = [one.client for one in self._members.values()]
             return tuple(sorted(found, key=lambda one: one.name))
@@ -174,6 +180,19 @@ class JoinPort:
         os.close(self._wake)
 
     # ---- the thread that has the sockets
+
+    def _tell(self, text: str) -> None:
+        """Print a line. The output may be full, or closed: that ends the run, in its own thread."""
+        try:
+            self._say(text)
+        except OSError as error:
+            self._lacks(error)
+
+    def _lacks(self, error: OSError) -> None:
+        """Remember the first thing that could not be written."""
+        with self._changed:
+            self._unwritten = self._unwritten or error
+            self._changed.notify_all()
 
     def _run(self) -> None:
         try:
@@ -236,14 +255,14 @@ class JoinPort:
         for identity, member in list(self._members.items()):
             member.silent_s += passed_s
             if member.silent_s > LOST_S:
-                self._lose(identity, f"said nothing for {LOST_S:g} s: it is lost")
+                self._lose(identity, f"was silent for {LOST_S:g} s and counts as lost")
 
     def _take(self, identity: bytes, data: bytes) -> None:
         member = self._members.get(identity)
         try:
             message: FromClient = FROM_CLIENT.validate_json(data)
         except ValidationError:
-            what = f"it speaks otherwise than the run, which has {self._versions.words}"
+            what = f"it has other versions than the run, which has {self._versions.words}"
             if member is None:
                 self._refuse(identity, "a client", what)
             else:
@@ -278,13 +297,13 @@ class JoinPort:
             self._outbox.put((identity, message))
             self._awake()
 
-        client = JoinedClient(greeting, send, self._settings.address)
+        client = JoinedClient(greeting, send, self._settings.address, self._lacks)
         with self._changed:
             self._members[identity] = _Member(client)
             there, wanted = len(self._members), self._settings.clients
             self._changed.notify_all()
         self._outbox.put((identity, Welcome(joined=there, expected=wanted)))
-        self._say(f"{client.name} has joined: {there} of {wanted} clients")
+        self._tell(f"{client.name} has joined: {there} of {wanted} clients")
 
     def _refuse(self, identity: bytes, name: str, reason: str) -> None:
         self._outbox.put((identity, Refusal(reason=reason)))
@@ -296,7 +315,7 @@ class JoinPort:
             client.lose()
             self._changed.notify_all()
         if not self._ending:
-            self._say(f"{client.name}, which had joined, {how}")
+            self._tell(f"{client.name}, which had joined, {how}")
 
 
 class _Member:

@@ -166,7 +166,7 @@ def own_name(asked: str | None) -> str:
     if asked is not None:
         if re.fullmatch(NAME, asked) is None:
             raise UsageError(
-                f"--name: {asked!r} is no name of a client",
+                f"--name: {asked!r} is not a valid name of a client",
                 advice="Give up to 31 lower-case letters, digits and hyphens.",
             )
         return asked

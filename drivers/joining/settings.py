@@ -72,12 +72,12 @@ OPTIONS: Final = (
     click.Option(
         ["--token-file"],
         metavar="FILE",
-        help="The token that clients must have to join; a missing file is made.",
+        help="File with the token that clients need to join; made if it is missing.",
     ),
     click.Option(
         ["--join-wait"],
         metavar="TIME",
-        help=f"How long to wait for clients that join (default: {WAIT}).",
+        help=f"How long to wait for clients to join (default: {WAIT}).",
     ),
 )
 
@@ -89,7 +89,8 @@ def join_settings(given: Mapping[str, object]) -> JoinSettings | None:
         for option, value in (("--token-file", token), ("--join-wait", wait)):
             if value is not None:
                 raise UsageError(
-                    f"{option} is for clients that join", advice="Say how many: --clients-join N"
+                    f"{option} is for clients that join",
+                    advice="Set their number: --clients-join N",
                 )
         return None
     faults: list[str] = []
@@ -103,7 +104,7 @@ def join_settings(given: Mapping[str, object]) -> JoinSettings | None:
         faults.append(f"--join-wait: {wait!r} is not a time above 0")
     path = Path(str(token))
     if token is None:
-        faults.append("--clients-join needs --token-file FILE, which clients must have, too")
+        faults.append("--clients-join needs --token-file FILE, of which each client needs a copy")
     elif path.exists():
         try:
             read_token(path)
@@ -138,7 +139,7 @@ def _parsed(text: str) -> tuple[str, int, int]:
     except ValueError:
         raise ValueError(f"{address!r} is not an address") from None
     if one.is_unspecified:
-        raise ValueError("all addresses of this machine are too many: give one")
+        raise ValueError("all addresses of this machine are too many: name one")
     return str(one), port, int(found[3])
 
 

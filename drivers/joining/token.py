@@ -60,10 +60,10 @@ def read_token(path: Path) -> Token:
     except OSError as error:
         raise UsageError(f"the token {path}: {error.strerror}", advice=MAKE_ONE) from None
     except UnicodeDecodeError:
-        raise UsageError(f"the token {path} is no line of ASCII", advice=MAKE_ONE) from None
+        raise UsageError(f"the token {path} is not a line of ASCII", advice=MAKE_ONE) from None
     if not plain:
         raise UsageError(
-            f"the token {path} is no file of up to {LARGEST_BYTES} bytes", advice=MAKE_ONE
+            f"the token {path} is not a file of up to {LARGEST_BYTES} bytes", advice=MAKE_ONE
         )
     if found.st_uid not in (0, os.geteuid()):
         raise UsageError(f"{path} belongs to another user, who knows the token", advice=MAKE_ONE)

@@ -6,27 +6,29 @@ or a given one.
 
 from __future__ import annotations
 
-import http.client
 import json
+import logging
 import math
-import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
-from weighbridge.common import http_body, keystone, plain_xml
-from weighbridge.common.address import bracketed, host_port
+from weighbridge.common import keystone, plain_xml
+from weighbridge.common.address import host_port
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
+from weighbridge.drivers.locust.account_request import AccountRequest, host_header, reach
 from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of
 from weighbridge.drivers.locust.new_keys import by_keystone, by_v1, keys_again
 from weighbridge.drivers.locust.signature import signature
 from weighbridge.drivers.locust.url_parts import UrlParts
-from weighbridge.drivers.protocol import Ring, Setup
+
+log = logging.getLogger(__name__)
 
 Fields = Mapping[str, str] | None
 _OF_ALL: Final = (
@@ -34,6 +36,11 @@ _OF_ALL: Final = (
     *("GetObjectVersion", "ListBucketVersions"),
 )
 """What anonymous requests may do."""
+AUTH_S: Final = 40.0
+"""Longest time for a login at all endpoints together: a driver that is silent for 60 s is given up.
+"""
+REACH_S: Final = 20.0
+"""That for a connection to one of S3's endpoints: a profile may take time for keys as well."""
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """Longer answers are cut off."""
 
@@ -62,8 +69,10 @@ class Account:
         """
         self.secrets = target.secrets
         """Keys, and all tokens so far, none of which a text may repeat."""
-        self.life_s = self._granted_s = math.inf
-        """How long a token is valid when it is new; infinite if nobody says."""
+        self.life_s, self._granted_s = math.inf, time.monotonic()
+        """How long a token is valid when it is new, infinite if nobody says, and when it was."""
+        if target.key_source is not None and target.keys_end_at is not None:
+            self.life_s = (target.keys_end_at - datetime.now(UTC)).total_seconds()
 
     @property
     def token(self) -> str:
@@ -74,6 +83,11 @@ class Account:
     def expires(self) -> bool:
         """Whether the token or the keys are so old that they should be replaced."""
         return time.monotonic() - self._granted_s >= keystone.RENEW_AT * self.life_s
+
+    @property
+    def left_s(self) -> float:
+        """How long they are still valid; infinite if nobody says, at most 0 once refused."""
+        return self.life_s - (time.monotonic() - self._granted_s)
 
     @property
     def host(self) -> str:
@@ -124,38 +138,85 @@ class Account:
         )
 
     def authenticate(self) -> None:
-        """Swift: get the storage URL and a valid token. S3: check that the port is open.
-
-        Of several endpoints the first that answers is used. Raises DriverError when none does.
+        """Swift: get the storage URL and a new token. S3: check that the port is open, and get new
+        keys. Of several endpoints the first that answers is used. Raises DriverError.
         """
+        self._reach()
+        self._log_in()
+
+    def renew(self) -> str:
+        """As `authenticate`, but without a new token or new keys those in hand are kept as long as
+        they are good; returns why there are no new ones, "" if there are. Raises DriverError.
+        """
+        self._reach()
+        try:
+            self._log_in()
+        except DriverError as error:
+            if not self._is_good():
+                raise
+            log.warning("no new token or keys, the old ones are used on: %s", error)
+            return error.message
+        return ""
+
+    def refused(self) -> None:
+        """The token is good no longer, whatever its age."""
+        self._granted_s = -math.inf if math.isfinite(self.life_s) else self._granted_s
+
+    def _is_good(self) -> bool:
+        if not self.renewable or not (self.token or self._target.api == "s3"):
+            return False
+        if math.isfinite(self.life_s):
+            return self.left_s > 0
+        try:
+            # Auth v1 does not say how long a token lasts.
+            return self._target.api == "swift" and self._ask("HEAD", "").status in (200, 204)
+        except DriverError:
+            return False
+
+    def _reach(self) -> None:
+        if self._target.api == "s3":
+            self._first(self._reach_at, REACH_S)
+
+    def _log_in(self) -> None:
+        if self._target.api == "swift":
+            self._first(self._log_in_at, AUTH_S)
+        elif self._target.key_source is not None:
+            self._take(*keys_again(self._target.key_source, self.secrets))
+
+    def _first(self, reach: Callable[[Endpoint, float], None], most_s: float) -> None:
+        """Reach one endpoint, each until a moment that leaves the others some time."""
         faults: list[DriverError] = []
-        for alone in self._target.each():
+        until_s = time.monotonic() + min(self._timeout_s, most_s)
+        each = self._target.each()
+        for number, alone in enumerate(each):
+            now_s = time.monotonic()
             try:
-                self._authenticate(alone)
+                reach(alone, now_s + (until_s - now_s) / (len(each) - number))
             except DriverError as error:
                 faults.append(error)
             else:
                 return
         raise faults[0]
 
-    def _authenticate(self, target: Endpoint) -> None:
-        if target.api == "s3":
-            place = UrlParts.of(target.url)
-            self._reach(place)
-            self._place = place
-            if target.key_source is not None:
-                self._take(*keys_again(target.key_source, self.secrets))
-            return
+    def _reach_at(self, target: Endpoint, until_s: float) -> None:
+        place = UrlParts.of(target.url)
+        reach(place, until_s - time.monotonic())
+        self._place = place
+
+    def _log_in_at(self, target: Endpoint, until_s: float) -> None:
+        def request(
+            place: UrlParts, method: str, path: str, headers: dict[str, str], body: bytes
+        ) -> AccountAnswer:
+            return self._request(place, method, path, headers, body, until_s)
+
         if target.token is not None:
             self._place = UrlParts.of(target.url)
-            self._check_given_token()
+            self._check_given_token(until_s)
             return
         log_in = by_v1 if target.keystone is None else by_keystone
-        granted = log_in(target, self._request)
-        storage, asked = (
-            UrlParts.of(target.storage_url or granted.storage_url),
-            UrlParts.of(target.url),
-        )
+        granted = log_in(target, request)
+        storage = UrlParts.of(target.storage_url or granted.storage_url)
+        asked = UrlParts.of(target.url)
         # Requests go to the endpoints as they are listed: with several, nothing else is meant.
         is_elsewhere = replace(storage, path="") != replace(asked, path="")
         if self._target.others and target.storage_url is None and is_elsewhere:
@@ -171,13 +232,21 @@ class Account:
         self.secrets = tuple(dict.fromkeys((*self.secrets, *keys[1:])))
 
     def check_serves(self) -> None:
-        """Authenticate, and over S3 ask for something. Raises NotServing or another DriverError."""
-        self.authenticate()
-        if self._target.api == "s3" and (answer := self.ask_alone("GET", "/", {})).status >= 500:
+        """Log in, and ask for something. Raises NotServing or another DriverError."""
+        if self._target.api == "s3":
+            self.renew()
+            answer = self.ask_alone("GET", "/", {})
+        elif self._target.keystone is not None:
+            self.renew()
+            answer = self._ask("HEAD", "")
+        else:
+            self.authenticate()
+            return
+        if answer.status >= 500:
             raise NotServing(f"{self.url}: {answer}")
 
-    def _check_given_token(self) -> None:
-        answer = self.ask("HEAD", "")
+    def _check_given_token(self, until_s: float) -> None:
+        answer = self._ask("HEAD", "", until_s=until_s)
         if answer.status >= 500:
             raise NotServing(f"{self.url}: HEAD with the given token: {answer}")
         if answer.status not in (200, 204):
@@ -201,7 +270,7 @@ class Account:
             answer.status not in (200, 201, 202, 204)
             and b"BucketAlreadyOwnedByYou" not in answer.body
         ):
-            raise DriverError(f"{self.url}: bucket {name} cannot be made: {answer}")
+            raise DriverError(f"{self.url}: bucket {name} cannot be created: {answer}")
 
     def let_all(self, name: str) -> None:
         """Let anonymous requests read, write, delete and list a bucket's objects (S3)."""
@@ -291,7 +360,13 @@ class Account:
         return self._ask(method, path, query, body, fields)
 
     def _ask(
-        self, method: str, path: str, query: str, body: bytes, fields: Fields
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        body: bytes = b"",
+        fields: Fields = None,
+        until_s: float = math.inf,
     ) -> AccountAnswer:
         place = self._place
         if self._target.addressing == "virtual":
@@ -301,100 +376,23 @@ class Account:
         if self._target.api == "swift":
             headers = {"X-Auth-Token": self.token}
         else:
-            host = _host_header(place)
+            host = host_header(place)
             now_s = int(time.time())
             headers = signature(self.keys, self._target.region, host, method, path, query, now_s)
         path += f"?{query}" if query else ""
-        return self._request(place, method, path, {**headers, **(fields or {})}, body)
+        return self._request(place, method, path, {**headers, **(fields or {})}, body, until_s)
 
     def _request(
-        self, place: UrlParts, method: str, path: str, headers: dict[str, str], body: bytes = b""
+        self,
+        place: UrlParts,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: bytes = b"",
+        until_s: float = math.inf,
     ) -> AccountAnswer:
-        connection: http.client.HTTPConnection
-        if place.tls:
-            context = self._context or ssl.create_default_context(cafile=self._target.ca_file)
-            connection = http.client.HTTPSConnection(
-                place.host, place.port, timeout=self._timeout_s, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection(place.host, place.port, timeout=self._timeout_s)
-        try:
-            # The Host header must be as it was signed; servers want a length for every PUT, even 0,
-            # and s3api waits for the body of a DELETE of a version that has none.
-            length = {"Content-Length": str(len(body))} if method in ("PUT", "DELETE") else {}
-            fields = {"Host": _host_header(place), **length, **headers}
-            connection.request(method, path or "/", body or None, fields)
-            answer = connection.getresponse()
-            data = http_body.read_limited(answer, LARGEST_ANSWER_BYTES)
-            return AccountAnswer(answer.status, answer.headers, data, self.secrets)
-        except (OSError, http.client.HTTPException) as error:
-            where = f"{host_port(place.host, place.port)}: {method} {path.partition('?')[0] or '/'}"
-            raise _failure(where, error) from error
-        except ValueError:
-            # http.client's message repeats the field that cannot be sent: maybe a key or a token.
-            what = "its path or one of its headers contains what HTTP cannot carry"
-            raise DriverError(
-                f"{host_port(place.host, place.port)}: {method} was not sent: {what}"
-            ) from None
-        finally:
-            connection.close()
-
-    def _reach(self, place: UrlParts) -> None:
-        try:
-            socket.create_connection((place.host, place.port), timeout=self._timeout_s).close()
-        except OSError as error:
-            raise _failure(
-                f"{host_port(place.host, place.port)}: cannot be reached", error
-            ) from error
-
-
-class ObjectServers(Account):
-    """A ring's object servers in place of an account at a gateway: no tokens, and no listings.
-
-    Containers are only part of an object's path: none is made or deleted.
-    """
-
-    def __init__(self, setup: Setup, ring: Ring) -> None:
-        super().__init__(setup.target, setup.request_timeout_s)
-        self._servers = tuple(dict.fromkeys((disk.address, disk.port) for disk in ring.disks))
-
-    def places(self) -> tuple[EnginePlace, ...]:
-        """None: the ring says which servers there are."""
-        return ()
-
-    def authenticate(self) -> None:
-        """Check that every server listens."""
-        for address, port in self._servers:
-            self._reach(UrlParts(address, port, tls=False, path=""))
-
-    def make_bucket(self, name: str) -> None:
-        """Do nothing."""
-
-    def delete_bucket(self, name: str) -> bool:
-        """Do nothing."""
-        return True
-
-    def objects(self, bucket: str) -> Iterator[str]:
-        """None: there are no listings."""
-        return iter(())
-
-    def delete_object(self, bucket: str, name: str) -> None:
-        """Raise DriverError: only the engine knows where an object is."""
-        raise DriverError(f"{bucket}/{name}: only the engine deletes from object servers")
-
-
-def account_at(setup: Setup) -> Account:
-    """The account that is loaded."""
-    if setup.ring is None:
-        return Account(setup.target, setup.request_timeout_s)
-    return ObjectServers(setup, setup.ring)
-
-
-def _host_header(place: UrlParts) -> str:
-    usual = place.port == (443 if place.tls else 80)
-    return bracketed(place.host) if usual else host_port(place.host, place.port)
-
-
-def _failure(what: str, error: Exception) -> DriverError:
-    words = str(getattr(error, "strerror", None) or error) or type(error).__name__
-    return (NotServing if isinstance(error, TimeoutError) else DriverError)(f"{what}: {words}")
+        if place.tls and self._context is None:
+            self._context = ssl.create_default_context(cafile=self._target.ca_file)
+        within_s = min(self._timeout_s, until_s - time.monotonic())
+        request = AccountRequest(place, method, path or "/", headers, body)
+        return request.answer(within_s, self._context, self.secrets, LARGEST_ANSWER_BYTES)

@@ -16,7 +16,7 @@ def _note(one: EndpointTally) -> str:
     failed = (
         f"{one.failed} of {one.count + one.failed} requests to it failed ({one.words})"
         if one.failed
-        else "it was given no request in the window"
+        else "it got no request in the window"
     )
     if one.left_out:
         return (

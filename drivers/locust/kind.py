@@ -108,7 +108,7 @@ class LocustKind(DriverKind):
             return None
         if hidden:
             raise UsageError(
-                "clients that join cannot reach lab hosts, whose network is this machine's alone",
+                "clients that join cannot reach lab hosts, whose network only this machine has",
                 advice="Join runs on gateways that already run (--s3, --swift), or on real hosts.",
             )
         return LocustModule(joining=found)

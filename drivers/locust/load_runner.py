@@ -357,7 +357,7 @@ def _wait(
     while not met():
         check()
         if passed_s > timeout_s:
-            raise _Timeout(f"waited {timeout_s:g} s in vain for {what}{late()}")
+            raise _Timeout(f"gave up after waiting {timeout_s:g} s for {what}{late()}")
         gevent.sleep(0.005)
         now_s = time.monotonic()
         passed_s, at_s = passed_s + min(now_s - at_s, 1.0), now_s

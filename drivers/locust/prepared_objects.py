@@ -17,9 +17,9 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust import temp_urls
-from weighbridge.drivers.locust.account import account_at
 from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
 from weighbridge.drivers.locust.cpu_allowance import allowance
+from weighbridge.drivers.locust.object_servers import account_at
 from weighbridge.drivers.locust.pace import BATCH, Pace
 from weighbridge.drivers.locust.renewal import Renewal
 from weighbridge.drivers.locust.retrying import retried
@@ -58,7 +58,7 @@ class PreparedObjects:
 
     def reach(self) -> None:
         """Raise DriverError when the target cannot be reached or does not let this user in."""
-        self._account.authenticate()
+        self._account.renew()
 
     def await_answer(self, send: Send) -> None:
         """Wait until a target serves again after overload, RECOVERY_S at most: a gateway that
@@ -70,7 +70,10 @@ class PreparedObjects:
                 self._account.check_serves()
             except NotServing as error:
                 if time.monotonic() >= until_s:
-                    late = f"the gateway has not recovered from the step before in {RECOVERY_S:g} s"
+                    late = (
+                        "the gateway did not recover from the previous step within "
+                        f"{RECOVERY_S:g} s"
+                    )
                     raise DriverError(f"{late}: {error.message}") from error
                 send(Progress(phase="prepare", done=0, total=0))
                 gevent.sleep(SEND_S)
@@ -146,7 +149,7 @@ class PreparedObjects:
 
     def make_buckets(self, workload: Workload, send: Send) -> None:
         """Make the buckets of a workload."""
-        self._account.authenticate()
+        self._account.renew()
         sent_s = time.monotonic()
         for number, bucket in enumerate(self._buckets(workload)):
             if time.monotonic() - sent_s > SEND_S:
@@ -184,7 +187,7 @@ class PreparedObjects:
             raise DriverError(
                 f"{workload.name}: the store does not encrypt as asked ({encryption}): {method} of "
                 f"an object without a key gets {got}",
-                advice="Leave `encryption` out, or choose a store that has it.",
+                advice="Leave `encryption` out, or choose a store that supports it.",
             )
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:
@@ -215,7 +218,7 @@ class PreparedObjects:
 
         Returns (deleted, failed) objects.
         """
-        self._account.authenticate()
+        self._account.renew()
         self.forget(workload)
         workload = whole(workload)
         deleted = failed = 0
@@ -259,7 +262,7 @@ class PreparedObjects:
 
         Returns (deleted, failed) objects.
         """
-        self._account.authenticate()
+        self._account.renew()
         keep = frozenset(
             object_name(index)
             for index in range(workload.objects.per_container if workload.needs_objects else 0)

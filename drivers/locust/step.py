@@ -24,6 +24,7 @@ from weighbridge.drivers.locust.worker_process import (
     PROGRESS,
     RELEASE,
     Begin,
+    CutOff,
     Empty,
     End,
 )
@@ -104,8 +105,9 @@ class StepRun:
             with gevent.Timeout(END_S, exception=False):
                 self._end(0.0, hide=True)
             raise
-        cut, renewed, replaced = self._drain()
-        tallies = self._with_cut_off(window.tallies, cut)
+        ended = self._drain()
+        renewed, replaced = ended.renewed, ended.replaced
+        tallies = self._with_cut_off(window.tallies, ended.requests)
         busiest = load.busiest
         if busiest.share(load.window_s) > SATURATED_SHARE:
             where = f" on {busiest.client}" if busiest.client else ""
@@ -116,9 +118,13 @@ class StepRun:
         by_url = temp_urls.are_sent(self._workload, self._setup.api)
         if renewed or (not by_url and any("http-401" in tally.errors for tally in tallies)):
             self._notes.append(self._token_note(renewed))
+        what = "keys" if self._setup.api == "s3" else "tokens"
         if replaced:
-            what = "keys" if self._setup.api == "s3" else "tokens"
             self._notes.append(f"{what} renewed in the step before they expired: {replaced}")
+        if ended.without:
+            self._notes.append(
+                f"no new {what} in the step, the old ones were used: {ended.without}"
+            )
         self._notes += endpoint_notes(window.endpoints)
         measurement = Measurement(
             api=self._setup.api,
@@ -270,12 +276,8 @@ class StepRun:
                 last = f"last error: {progress.last_error}" if progress.last_error else reason
                 raise DriverError(f"all workers ended by themselves; {last}")
 
-    def _drain(self) -> tuple[int, int, int]:
-        """End users and worker groups; outstanding requests may complete.
-
-        Returns how many were cut off, and how often a token was renewed after it was refused, and
-        before it expired.
-        """
+    def _drain(self) -> CutOff:
+        """End users and worker groups; outstanding requests may complete."""
         timeout_s = self._setup.request_timeout_s
         ending = gevent.spawn(self._end, timeout_s)
         began_s = time.monotonic()
@@ -284,23 +286,23 @@ class StepRun:
                 passed_s = time.monotonic() - began_s
                 self._report("drain", min(passed_s, timeout_s), timeout_s, None)
                 ending.join(POLL_S)
-            cut, renewed, replaced = ending.get()
-            return int(cut), int(renewed), int(replaced)
+            return CutOff.model_validate(ending.get())
         finally:
             ending.kill()
 
-    def _end(self, timeout_s: float, *, hide: bool = False) -> tuple[int, int, int]:
+    def _end(self, timeout_s: float, *, hide: bool = False) -> CutOff:
         try:
             self._runner.stop_users(timeout_s)
             ended = self._runner.ask(END, End(timeout_s=timeout_s), timeout_s + self._patience_s)
         except DriverError:
             if hide:
-                return 0, 0, 0
+                return CutOff(requests=0)
             raise
-        return (
-            sum(one.requests for one in ended),
-            sum(one.renewed for one in ended),
-            sum(one.replaced for one in ended),
+        return CutOff(
+            requests=sum(one.requests for one in ended),
+            renewed=sum(one.renewed for one in ended),
+            replaced=sum(one.replaced for one in ended),
+            without="; ".join(dict.fromkeys(one.without for one in ended if one.without)),
         )
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:

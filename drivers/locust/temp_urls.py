@@ -34,8 +34,8 @@ _VALID_S: Final = 600
 _PAUSES_S: Final = (0.0, 0.2, 1.0, 3.0)
 """Before each attempt with a new key of the account: other daemons hear of it later."""
 _ADVICE: Final = (
-    "Leave `signing`, or `write-form`, out, or choose a store that has them: Swift with tempurl in "
-    "its pipeline, or radosgw."
+    "Leave `signing`, or `write-form`, out, or choose a store that supports them: Swift with "
+    "tempurl in its pipeline, or radosgw."
 )
 
 
@@ -146,7 +146,7 @@ def _give_account(account: Account, key: str) -> None:
         raise DriverError(
             f"{account.url}: temporary URLs with a container's key are refused, and the account "
             "has two keys already",
-            advice=f"Take one of them away: POST with X-Remove-{OF_ACCOUNT[0].removeprefix('X-')}.",
+            advice=f"Remove one of them: POST with X-Remove-{OF_ACCOUNT[0].removeprefix('X-')}.",
         )
     _post(account, {free[0]: key})
 

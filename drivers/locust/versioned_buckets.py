@@ -99,8 +99,8 @@ class VersionedBuckets:
         there = sum(len(versions) for by_name in found for versions in by_name.values())
         if alone and there > len(ids):
             raise DriverError(
-                f"{self._account.url}: {there} versions in {self._buckets[0]} and those after it, "
-                f"where {len(ids)} were prepared: a write was repeated",
+                f"{self._account.url}: {there} versions in {self._buckets[0]} and the buckets "
+                f"after it instead of {len(ids)}: a write was repeated",
                 advice="Try again.",
             )
         return ids

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
 
 import gevent
@@ -14,8 +15,9 @@ from pydantic import Field, NonNegativeInt
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.drivers.locust import temp_urls
-from weighbridge.drivers.locust.account import account_at
+from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.cpu_allowance import allowance
+from weighbridge.drivers.locust.object_servers import account_at
 from weighbridge.drivers.locust.renewal import Renewal
 from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
 from weighbridge.drivers.locust.worker_group import (
@@ -62,6 +64,8 @@ class CutOff(Record):
     """How often the token was renewed, since the gateway had forgotten the last one."""
     replaced: NonNegativeInt = 0
     """How often the token was renewed before the last one expired."""
+    without: str = ""
+    """How often there was no new token or key, and why; "" if never."""
 
 
 class Deleted(Record):
@@ -97,10 +101,15 @@ class WorkerProcess:
         self._timeouts_at_close = 0
         self._renewal: Renewal | None = None
 
+    @cached_property
+    def _account(self) -> Account:
+        """Of all steps: its last token may still be good where there is no new one."""
+        return account_at(self.setup)
+
     def begin(self, command: Begin) -> Empty:
         """Create a step's worker group. Its workers are those of Locust's users, once released."""
-        account = account_at(self.setup)
-        account.authenticate()
+        account = self._account
+        fault = account.renew()
         # Of the step: limits are off while a driver starts.
         self._allowance = allowance()
         cpus = self._allowance.cpus / self.setup.processes
@@ -118,7 +127,7 @@ class WorkerProcess:
             self._group = self.sdk
         # The refusal of a temporary URL says nothing about a token.
         by_url = temp_urls.are_sent(command.workload, self.setup.api)
-        self._renewal = None if by_url else Renewal(account, self._group)
+        self._renewal = None if by_url else Renewal(account, self._group, fault)
         return Empty()
 
     def release(self) -> Empty:
@@ -193,10 +202,15 @@ class WorkerProcess:
         begin, group = self._running()
         self._group = self.sdk = None
         self._released.clear()
-        renewed = replaced = 0
-        if self._renewal is not None:
-            self._renewal.end()
-            renewed, replaced = self._renewal.forgotten, self._renewal.expired
+        ended = CutOff(requests=0)
+        if (renewal := self._renewal) is not None:
+            renewal.end()
+            ended = CutOff(
+                requests=0,
+                renewed=renewal.forgotten,
+                replaced=renewal.expired,
+                without=renewal.note,
+            )
         cut = group.stop(command.timeout_s)
         # These timed out after the window had closed: otherwise a gateway that hangs at the end
         # would show no error at all.
@@ -205,15 +219,14 @@ class WorkerProcess:
         makes = any(TRAITS[one].makes for one in begin.workload.operations)
         if makes and not begin.workload.versions:
             self._left_behind.append(group)
-        requests = min(begin.count, cut + late)
-        return CutOff(requests=requests, renewed=renewed, replaced=replaced)
+        return ended.model_copy(update={"requests": min(begin.count, cut + late)})
 
     def delete_written(self) -> Deleted:
         """Delete what groups wrote and did not delete; a group is forgotten even if that fails."""
         self._deleted = Deleted()
-        account = account_at(self.setup)
+        account = self._account
         if self._left_behind and account.renewable:
-            account.authenticate()
+            account.renew()
         while self._left_behind:
             group = self._left_behind.pop()
             if account.renewable:

@@ -236,7 +236,7 @@ def _number(text: str, base: int) -> int:
     text = text.strip()
     allowed = "0123456789abcdefABCDEF"[: 10 if base == 10 else None]
     if not text or len(text) > 16 or any(digit not in allowed for digit in text):
-        raise NoAnswer("a length that is no number")
+        raise NoAnswer("a length that is not a number")
     return int(text, base)
 
 

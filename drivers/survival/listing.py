@@ -97,6 +97,6 @@ def _page(requests: Requests, container: str, after: str) -> tuple[list[str], bo
     except plain_xml.NotPlain as error:
         raise _NoPage(str(error)) from None
     if root.tag.rpartition("}")[2] != "ListBucketResult":
-        raise _NoPage("an answer that is no listing")
+        raise _NoPage("an answer that is not a listing")
     names = [key.text or "" for key in root.iterfind("./{*}Contents/{*}Key")]
     return names, (root.findtext("{*}IsTruncated") or "").strip().lower() == "true"

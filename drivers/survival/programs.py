@@ -96,7 +96,7 @@ class _Followed:
             self._fault = f"it printed more than {MOST_OPERATIONS:,} lines"
         except ValidationError as error:
             fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            self._fault = f"it printed a line that is none of its own ({fault['msg']})"
+            self._fault = f"it printed a line that is not one of its messages ({fault['msg']})"
         except (OSError, ValueError) as error:
             self._fault = f"its output cannot be read: {error}"
         finally:
@@ -178,7 +178,7 @@ class Writing:
             if isinstance(line, Operation):
                 found.append(line)
         if len(found) != line.operations:
-            raise self._program.error(f"{len(found)} of its {line.operations} operations came")
+            raise self._program.error(f"{len(found)} of its {line.operations} operations arrived")
         self._operations = tuple(found)
         return line
 

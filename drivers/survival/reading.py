@@ -120,7 +120,7 @@ class ObjectReads:
             ObjectReader(order, accesses(number), bodies, self._end_s)
             for number in range(max(1, min(order.threads, _BODIES_BYTES // (3 * largest))))
         ]
-        missing = f"not read: the store did not answer for {order.within_s:g} s and longer"
+        missing = f"not read: the store did not answer for {order.within_s:g} s or longer"
         self._never = Sight("unreadable", None, missing)
         self._found: list[Judged | None] = [None] * len(objects)
         self._last: dict[int, Sight] = {}

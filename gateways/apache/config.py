@@ -244,9 +244,9 @@ class ApacheGrammar(FileGrammar):
 
     names: ClassVar[tuple[str, ...]] = ("apache.conf",)
     where: ClassVar[str] = (
-        "Where: lines outside containers at the end of the configuration, where the later line "
-        "wins (but load one MPM in place of the other); lines of a container in the existing one, "
-        "since Apache uses only the first of two virtual hosts of an address. ServerLimit, "
+        "Where: put lines outside containers at the end of the configuration, where the later "
+        "line wins (but load only one MPM). Put lines of a container into the existing one: of "
+        "two virtual hosts of an address Apache uses only the first. ServerLimit, "
         "ThreadLimit and another MPM need a stop and a start, not a reload."
     )
     indent: ClassVar[str] = "  "

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from weighbridge.common.credential import redacted
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.exchange import Wire
+from weighbridge.common.exchange import Wire, in_words
 from weighbridge.common.record import Record
 from weighbridge.gateways.capabilities.capability import (
     Answer,
@@ -109,7 +109,7 @@ class Asker:
         except (Refused, Wrong, Unknown) as other:
             return self._made(other.outcome, other.text, status=other.status, code=other.code)
         except (OSError, http.client.HTTPException) as error:
-            return self._made("unknown", f"no answer: {error!r}")
+            return self._made("unknown", in_words(error))
         except Exception as error:  # noqa: BLE001 - what a store sends may break any parser
             return self._made(
                 "unknown", f"its answer cannot be read: {type(error).__name__}: {error}"

@@ -114,7 +114,7 @@ def reply_of(line: bytes, key: str) -> CapabilityReply:
     try:
         reply = CapabilityReply.model_validate_json(line)
     except ValidationError as error:
-        raise NoReply("the program that asks printed something else than a reply") from error
+        raise NoReply("the program that asks printed something other than a reply") from error
     if reply.key != key:
         raise NoReply("the program that asks replied to another capability")
     return reply

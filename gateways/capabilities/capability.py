@@ -122,7 +122,7 @@ class Capability:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9-]+", self.key):
-            raise ValueError(f"{self.key!r} is no key of a capability")
+            raise ValueError(f"{self.key!r} is not a valid key of a capability")
 
 
 def capability(

@@ -33,4 +33,4 @@ def _fill_share(endpoint: Mapping[str, Any], bucket: str, names: Sequence[str]) 
                 ask(exchange, "PUT", "PUT", f"/{bucket}/{name}", (200, 201))
     except WrongAnswer as wrong:
         status = wrong.answer.status if wrong.answer else None
-        raise Unknown("not asked: the objects to list were not taken", status=status) from None
+        raise Unknown("not asked: the objects to list were not accepted", status=status) from None

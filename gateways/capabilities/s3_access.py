@@ -90,7 +90,7 @@ def object_acl(store: S3Session) -> Answer:
     if (_ALL_USERS, "READ") not in [
         (one.get("Grantee", {}).get("URI"), one.get("Permission")) for one in grants
     ]:
-        raise Wrong("taken, but the grant is not read back", status=200)
+        raise Wrong("accepted, but the grant is not read back", status=200)
     return works(status=200)
 
 
@@ -109,7 +109,7 @@ def bucket_policy(store: S3Session) -> Answer:
     store.ask("put_bucket_policy", Bucket=bucket, Policy=policy)
     found = json.loads(store.ask_back("get_bucket_policy", Bucket=bucket)["Policy"])
     if "s3:GetObject" not in json.dumps(found):
-        raise Wrong("taken, but another policy is read back", status=200)
+        raise Wrong("accepted, but another policy is read back", status=200)
     return _read_by_anyone(store, store.put(b"body", bucket=bucket), b"body", bucket)
 
 
@@ -123,7 +123,7 @@ def cors(store: S3Session) -> Answer:
     store.ask("put_bucket_cors", Bucket=bucket, CORSConfiguration={"CORSRules": [rule]})
     rules = store.ask_back("get_bucket_cors", Bucket=bucket)["CORSRules"]
     if [one.get("AllowedOrigins") for one in rules] != [[_ORIGIN]]:
-        raise Wrong("taken, but other rules are read back", status=200)
+        raise Wrong("accepted, but other rules are read back", status=200)
     asked = {"Origin": _ORIGIN, "Access-Control-Request-Method": "GET"}
     answer = store.send("OPTIONS", key, headers=asked, bucket=bucket, signed=False)
     allowed = answer.headers.get("access-control-allow-origin")
@@ -160,5 +160,5 @@ def _visit(
 def _read_by_anyone(store: S3Session, key: str, body: bytes, bucket: str) -> Answer:
     answer = store.send("GET", key, bucket=bucket, signed=False)
     if answer.status >= 400 or answer.body != body:
-        raise Wrong("taken, but GET without credentials is refused", status=answer.status)
+        raise Wrong("accepted, but GET without credentials is refused", status=answer.status)
     return works(status=answer.status)

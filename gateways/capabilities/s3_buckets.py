@@ -101,7 +101,7 @@ def lifecycle(store: S3Session) -> Answer:
     )
     rules = store.ask_back("get_bucket_lifecycle_configuration", Bucket=bucket)["Rules"]
     if [one.get("Expiration", {}).get("Days") for one in rules] != [3]:
-        raise Wrong("taken, but other rules are read back", status=200)
+        raise Wrong("accepted, but other rules are read back", status=200)
     return works(status=200)
 
 
@@ -113,7 +113,7 @@ def bucket_tags(store: S3Session) -> Answer:
     store.ask("put_bucket_tagging", Bucket=bucket, Tagging={"TagSet": tags})
     found = store.ask_back("get_bucket_tagging", Bucket=bucket)["TagSet"]
     if found != tags:
-        raise Wrong(f"taken, but {found} is read back", status=200)
+        raise Wrong(f"accepted, but {found} is read back", status=200)
     return works(status=200)
 
 
@@ -153,7 +153,7 @@ def sse_c(store: S3Session) -> Answer:
         raise Wrong("refused, but stored", status=answer.status)
     accepted(answer)
     if store.send("GET", key).body == body:
-        raise Wrong("stored plain: it is readable without the key", status=answer.status)
+        raise Wrong("stored unencrypted: it is readable without the key", status=answer.status)
     if store.send("GET", key, headers=_key(os.urandom(32))).body == body:
         raise Wrong("it is readable with another key", status=answer.status)
     if accepted(store.send("GET", key, headers=_key(secret))).body != body:
@@ -175,7 +175,7 @@ def _encrypted(store: S3Session, key: str, bucket: str, status: int) -> Answer:
     head = accepted(store.send("HEAD", key, bucket=bucket))
     found = head.headers.get("x-amz-server-side-encryption")
     if found != "AES256":
-        raise Wrong(f"taken, but HEAD says of encryption: {found or 'nothing'}", status=status)
+        raise Wrong(f"accepted, but HEAD says of encryption: {found or 'nothing'}", status=status)
     return works("as HEAD says; what is on disk is not looked at", status=status)
 
 
@@ -190,7 +190,7 @@ def _versioned(store: S3Session) -> str:
     enabled = {"Status": "Enabled"}
     store.ask("put_bucket_versioning", Bucket=bucket, VersioningConfiguration=enabled)
     if store.ask_back("get_bucket_versioning", Bucket=bucket).get("Status") != "Enabled":
-        raise Wrong("taken, but versioning is not enabled", status=200)
+        raise Wrong("accepted, but versioning is not enabled", status=200)
     return bucket
 
 

@@ -94,7 +94,7 @@ def object_tags(store: S3Session) -> Answer:
     store.ask("put_object_tagging", **at, Tagging={"TagSet": tags})
     found = store.ask_back("get_object_tagging", **at)["TagSet"]
     if sorted(found, key=str) != sorted(tags, key=str):
-        raise Wrong(f"taken, but {found} is read", status=200)
+        raise Wrong(f"accepted, but {found} is read", status=200)
     store.ask("delete_object_tagging", **at)
     if store.ask_back("get_object_tagging", **at)["TagSet"]:
         raise Wrong("tags that were deleted are still there", status=200)

@@ -100,7 +100,7 @@ class S3Session(StoreSession):
         try:
             return self.ask(operation, **parameters)
         except Refused as refused:
-            raise Wrong(f"taken, but {operation} is refused", status=refused.status) from None
+            raise Wrong(f"accepted, but {operation} is refused", status=refused.status) from None
 
     def new_bucket(self, *, versions: bool = False, **parameters: Any) -> str:
         """Make a bucket; with `versions`, all of its versions are deleted when `clean` is called.
@@ -207,4 +207,4 @@ def xml(answer: HttpAnswer) -> Any:
     try:
         return plain_xml.parse(answer.body)
     except ValueError as error:
-        raise Unknown(f"its answer is no XML: {error}", status=answer.status) from None
+        raise Unknown(f"its answer is not XML: {error}", status=answer.status) from None

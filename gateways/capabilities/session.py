@@ -104,9 +104,9 @@ class StoreSession(ABC):
             error = fault(answer)
             if isinstance(error, Unknown):
                 raise error
-            raise Wrong(f"taken, but GET of it is refused with {answer.status}", status=status)
+            raise Wrong(f"accepted, but GET of it is refused with {answer.status}", status=status)
         if found != body:
-            raise Wrong(f"taken, but {how_it_differs(found, body)}", status=status)
+            raise Wrong(f"accepted, but {how_it_differs(found, body)}", status=status)
 
     def stored(self, answer: HttpAnswer, key: str, body: bytes) -> HttpAnswer:
         """The answer to the PUT of a new object, if it was taken and is read back.
@@ -126,7 +126,7 @@ class StoreSession(ABC):
         if answer.status < REFUSES_FROM:
             changed = self.read(key) != before
             how = ", and stored" if before is None else ", and the object changed"
-            raise Wrong(f"{what}: taken{how if changed else ''}", status=answer.status)
+            raise Wrong(f"{what}: accepted{how if changed else ''}", status=answer.status)
         error = fault(answer)
         if isinstance(error, Unknown) or answer.status == HTTPStatus.NOT_IMPLEMENTED:
             raise error
@@ -146,7 +146,7 @@ def preparing() -> Iterator[None]:
         yield
     except (Refused, Wrong) as error:
         said = f"{error.status} {error.code} {error.text}"
-        raise Unknown(f"not asked: what it needs first failed: {said}") from error
+        raise Unknown(f"not asked: a request that it needs first failed: {said}") from error
 
 
 def accepted(answer: HttpAnswer) -> HttpAnswer:
@@ -173,5 +173,5 @@ def how_it_differs(found: bytes | None, body: bytes) -> str:
     if found is None:
         return "there is no such object"
     if len(found) != len(body):
-        return f"{len(found)} bytes are read where {len(body)} were sent"
-    return "other bytes are read than were sent"
+        return f"{len(found)} bytes were read instead of {len(body)}"
+    return "the bytes read are not those that were sent"

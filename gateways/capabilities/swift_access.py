@@ -34,7 +34,7 @@ def anonymous_read(store: SwiftSession) -> Answer:
     key = store.put(b"public", bucket=bucket)
     answer = store.deliver("GET", store.path_of(key, bucket))
     if answer.status >= 400 or answer.body != b"public":
-        raise Wrong("taken, but GET without a token is refused", status=answer.status)
+        raise Wrong("accepted, but GET without a token is refused", status=answer.status)
     return works(status=answer.status)
 
 

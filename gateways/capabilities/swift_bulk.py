@@ -65,7 +65,7 @@ def history_location(store: SwiftSession) -> Answer:
     _write_twice(store, bucket)
     page = accepted(store.send("GET", "", bucket=archive))
     if not page.body.strip():
-        raise Wrong("ignored: the old content is nowhere", status=200)
+        raise Wrong("ignored: the old content is gone", status=200)
     return works(status=page.status)
 
 
@@ -98,7 +98,7 @@ def quota(store: SwiftSession) -> Answer:
     bucket = store.new_bucket({"X-Container-Meta-Quota-Bytes": "10"})
     answer = store.send("PUT", "object-1", "", _FIRST, bucket=bucket)
     if answer.status < 400:
-        raise Wrong("17 bytes are taken where 10 are allowed", status=answer.status)
+        raise Wrong("17 bytes are accepted where 10 are allowed", status=answer.status)
     if answer.status not in (403, 413):
         accepted(answer)
     if store.read("object-1", bucket=bucket) is not None:

@@ -68,7 +68,7 @@ def post_metadata(store: SwiftSession) -> Answer:
     answer = accepted(store.send("POST", key, headers={"X-Object-Meta-Colour": "red"}))
     headers = accepted(store.send("HEAD", key)).headers
     if headers.get("x-object-meta-colour") != "red" or "x-object-meta-old" in headers:
-        raise Wrong("taken, but other metadata is read", status=answer.status)
+        raise Wrong("accepted, but other metadata is read", status=answer.status)
     store.expect(key, OLD, answer.status)
     return works(status=answer.status)
 
@@ -80,7 +80,7 @@ def container_metadata(store: SwiftSession) -> Answer:
     answer = accepted(store.send("POST", "", headers={"X-Container-Meta-Colour": colour}))
     found = accepted(store.send("HEAD", "")).headers.get("x-container-meta-colour")
     if found != colour:
-        raise Wrong(f"taken, but HEAD says {found}", status=answer.status)
+        raise Wrong(f"accepted, but HEAD says {found}", status=answer.status)
     return works(status=answer.status)
 
 
@@ -106,7 +106,7 @@ def delete_after(store: SwiftSession) -> Answer:
     """The object is gone after a second, and HEAD says when."""
     lasting = store.put(OLD, {"X-Delete-After": "86400"})
     if "x-delete-at" not in accepted(store.send("HEAD", lasting)).headers:
-        raise Wrong("taken, but HEAD says no X-Delete-At", status=200)
+        raise Wrong("accepted, but HEAD says no X-Delete-At", status=200)
     key = store.put(OLD, {"X-Delete-After": "1"})
     deadline = time.monotonic() + _GONE_WITHIN_S
     while store.read(key) is not None:
@@ -199,7 +199,7 @@ def info(store: SwiftSession) -> Answer:
     try:
         found = json.loads(answer.body)
     except (ValueError, RecursionError) as error:
-        raise Unknown(f"its answer is no JSON: {error}", status=answer.status) from None
+        raise Unknown(f"its answer is not JSON: {error}", status=answer.status) from None
     if not isinstance(found, dict) or not found:
         raise Wrong("it names nothing", status=answer.status)
     return works(", ".join(sorted(map(str, found))), status=answer.status)

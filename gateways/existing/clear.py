@@ -69,14 +69,14 @@ def clear(
                 versioned = keeps_versions(exchange, api, bucket)
             if time.monotonic() > deadline:
                 what = f"{len(paths)} {'versions' if versioned else 'objects'} in its list"
-                raise WrongAnswer("delete bucket", f"it stays non-empty: {what}", gone)
+                raise WrongAnswer("delete bucket", f"it is still not empty: {what}", gone)
             time.sleep(0 if fresh else _PAUSE_S)
 
 
 def _refuse_others(names: Iterable[str], only: re.Pattern[str] | None, page: HttpAnswer) -> None:
     other = None if only is None else next((one for one in names if not only.fullmatch(one)), None)
     if other is not None:
-        raise WrongAnswer("delete bucket", f"it has an object of somebody else: {other!r}", page)
+        raise WrongAnswer("delete bucket", f"it has someone else's object: {other!r}", page)
 
 
 class _Deleted:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import stat
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +137,16 @@ def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint 
 
 
 def with_new_keys(endpoint: Endpoint) -> Endpoint:
-    """The endpoint, with new keys if its own are temporary. Raises TargetError."""
+    """The endpoint, with new keys if its own are temporary; where there are none, with the old ones
+    until they end. Raises TargetError.
+    """
     if endpoint.key_source is None:
         return endpoint
     try:
         keys = load_again(endpoint.key_source, endpoint.secrets)
     except KeysUnavailable as error:
+        if endpoint.keys_end_at is not None and endpoint.keys_end_at > datetime.now(UTC):
+            return endpoint
         raise TargetError(f"s3 at {endpoint.url}: {error}") from None
     return endpoint.model_copy(update=_fields(keys, endpoint.key_source))
 
@@ -222,7 +227,7 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
         raise UsageError(f"s3: {error}") from error
     except RuntimeError:
         raise UsageError(
-            "s3: the keys of the environment have ended, says $AWS_CREDENTIAL_EXPIRATION"
+            "s3: the keys in the environment have expired ($AWS_CREDENTIAL_EXPIRATION)"
         ) from None
     lacking = [] if profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
     if s3.credentials != "environment":

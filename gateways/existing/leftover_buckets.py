@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -44,37 +45,52 @@ class LeftoverBucket(Record):
     """Some object names in it that no run gives; empty: runs of this suite made all of it."""
 
 
+class EndpointSilent(TargetError):
+    """An endpoint does not answer: another one of the same service may."""
+
+
 def left(endpoint: Endpoint) -> tuple[LeftoverBucket, ...]:
     """All such buckets of an endpoint's account, sorted by name. Raises TargetError."""
-    given = endpoint.model_dump(mode="json")
-    try:
-        # The account's URL has no bucket before the host name.
-        with exchanging({**given, "addressing": "path"}, "") as exchange:
-            buckets = [
-                (name, made)
-                for name, made in _buckets(exchange, endpoint.api)
-                if BUCKET.fullmatch(name)
-            ]
-        found = (_left(endpoint, given, name, made) for name, made in sorted(buckets))
-        return tuple(one for one in found if one is not None)
-    except WrongAnswer as wrong:
-        raise TargetError(wrong.report(endpoint.api, endpoint.url)) from wrong
+    found = (content(endpoint, name, made) for name, made in named(endpoint))
+    return tuple(one for one in found if one is not None)
+
+
+def named(endpoint: Endpoint) -> tuple[tuple[str, datetime], ...]:
+    """All buckets with such a name and when each was created, sorted. Raises TargetError."""
+    # The account's URL has no bucket before the host name.
+    given = {**endpoint.model_dump(mode="json"), "addressing": "path"}
+    with _reported(endpoint), exchanging(given, "") as exchange:
+        return tuple(
+            sorted(one for one in _buckets(exchange, endpoint.api) if BUCKET.fullmatch(one[0]))
+        )
+
+
+def content(endpoint: Endpoint, bucket: str, made: datetime) -> LeftoverBucket | None:
+    """What a bucket has; None where its run has deleted it meanwhile. Raises TargetError."""
+    with _reported(endpoint):
+        return _left(endpoint, endpoint.model_dump(mode="json"), bucket, made)
 
 
 def delete(endpoint: Endpoint, bucket: str) -> int:
     """Delete a bucket and its objects; returns how many there were. Raises TargetError, also where
     an object of somebody else has come since it was judged.
     """
-    try:
+    with _reported(endpoint):
         return clear.clear(endpoint.model_dump(mode="json"), bucket, PATIENCE_S, OBJECT) or 0
+
+
+@contextmanager
+def _reported(endpoint: Endpoint) -> Iterator[None]:
+    try:
+        yield
     except WrongAnswer as wrong:
-        raise TargetError(wrong.report(endpoint.api, endpoint.url)) from wrong
+        fault = EndpointSilent if wrong.answer is None else TargetError
+        raise fault(wrong.report(endpoint.api, endpoint.url)) from wrong
 
 
 def _left(
     endpoint: Endpoint, given: Mapping[str, Any], bucket: str, made: datetime
 ) -> LeftoverBucket | None:
-    """The content of a bucket; None where its run has deleted it meanwhile."""
     count, newest = 0, made
     strange: list[str] = []
     try:

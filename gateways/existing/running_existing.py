@@ -36,11 +36,11 @@ class RunningExisting(RunningGateway):
 
     def settle(self) -> tuple[str, ...]:
         """Its daemons are out of reach."""
-        return ("not settled: deferred work of a gateway that is not this suite's",)
+        return ("not settled: deferred work of a gateway that this suite did not start",)
 
     def drop_caches(self) -> tuple[str, ...]:
         """Its hosts are out of reach."""
-        return ("not dropped: caches of a gateway that is not this suite's",)
+        return ("not dropped: caches of a gateway that this suite did not start",)
 
     def check(self) -> None:
         """Raise TargetError when one of its endpoints does not answer."""
@@ -68,11 +68,16 @@ class Seen:
 
 
 def look(
-    client: Host, endpoints: Sequence[Endpoint], *, within_s: float | None = None
+    client: Host,
+    endpoints: Sequence[Endpoint],
+    *,
+    within_s: float | None = None,
+    any_will_do: bool = False,
 ) -> tuple[Seen, ...]:
     """What each endpoint shows to anyone, in order, several of an API one by one.
 
-    Raises TargetError when one cannot be used: with `drop_dead`, when none of its API can.
+    Raises TargetError when one cannot be used; with `drop_dead` or `any_will_do`, when none of its
+    API can.
     """
     alone = singles(endpoints)
     output = run_with_endpoints(
@@ -86,7 +91,7 @@ def look(
     seen = tuple(Seen(one, json.loads(line)) for one, line in zip(alone, lines, strict=True))
     for one in seen:
         api = one.endpoint.api
-        spared = one.endpoint.spreading.drop_dead and any(
+        spared = (any_will_do or one.endpoint.spreading.drop_dead) and any(
             other.endpoint.api == api and not other.fault for other in seen
         )
         if one.fault and not spared:
@@ -103,7 +108,7 @@ def _answering(
     if all(not endpoint.others for endpoint in endpoints):
         return tuple(endpoints)
     found: dict[str, Endpoint] = {}
-    for one in look(client, endpoints, within_s=within_s):
+    for one in look(client, endpoints, within_s=within_s, any_will_do=True):
         if not one.fault:
             found.setdefault(one.endpoint.api, one.endpoint)
     return tuple(found.values())
@@ -155,9 +160,9 @@ def facts(
     """What is known, in words; most of what decides results is not."""
     found = {
         "gateway": f"{settings.about} (already running; not started by this suite)",
-        "caches": "not dropped, whatever the suite says: they are out of reach",
+        "caches": "not dropped, even if the suite says so: they are out of reach",
         "deferred work": "not settled between steps: it is out of reach",
-        "hosts": "not known: neither their limits nor what else they do",
+        "hosts": "unknown: their limits, and what else runs on them",
     }
     for endpoint in endpoints:
         part = settings.s3 if endpoint.api == "s3" else settings.swift

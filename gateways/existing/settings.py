@@ -211,7 +211,7 @@ class ExistingSettings(Record):
             raise ValueError("give an API: `s3: {url: ...}`, `swift: {auth_url: ...}` or both")
         if self.endpoints is not None and not self.spreads:
             raise ValueError(
-                "endpoints: given, but there is only one: list several URLs, or say `addresses: "
+                "endpoints: given, but there is only one: list several URLs, or set `addresses: "
                 "all` of an API"
             )
         return self

@@ -35,14 +35,14 @@ _OWN_FOLDER: Final = "/var/lib/garage"
 _TB: Final = 10**12
 _OVERWRITES: Final = "Garage ignores If-None-Match of PUT, and overwrites the object"
 _LACKS: Final[Mapping[str, str]] = {
-    "tag": "Garage does not know tags of objects (501 NotImplemented)",
+    "tag": "Garage does not support tags of objects (501 NotImplemented)",
     "versions": "Garage keeps no versions (501 NotImplemented)",
     "write-if-none-match": _OVERWRITES,
     "rewrite-if-none-match": _OVERWRITES,
 }
 _S3_LACKS: Final[Mapping[S3Way, str]] = {
-    "sse-s3": "Garage does not know SSE-S3: it answers 200, and HEAD says nothing of it",
-    "anonymous requests": "Garage takes no request without a signature (403)",
+    "sse-s3": "Garage does not support SSE-S3: it answers 200, but HEAD shows no encryption",
+    "anonymous requests": "Garage refuses requests without a signature (403)",
 }
 
 
@@ -239,7 +239,7 @@ admin_token = "{token}"
             "replicas": f"{copies}, each on another host, {settings.consistency_mode}",
             "acknowledgement": f"a write is acknowledged when {needed} of {copies} nodes have it: "
             f"its data {synced[settings.data_fsync]}, its name and objects of less than 3 KiB "
-            f"{synced[settings.metadata_fsync]}; that the last transaction of names is done is "
+            f"{synced[settings.metadata_fsync]}; the end of the last transaction of names is "
             "not synced",
             "blocks": f"{settings.block_size} bytes each, compression {settings.compression_level}",
         }

@@ -82,8 +82,8 @@ class CephBringUp:
         files.write(self.hosts)
         trust(self.all_hosts, self.certificates)
         self.say(f"creating the mon on {', '.join(self.cluster.place.mon)} and {len(osds)} OSDs")
-        if len(self.roster.mons) % 2 == 0:
-            self.say(f"{len(self.roster.mons)} mons survive no more deaths than one less would")
+        for text in self.cluster.place.advice:
+            self.say(text)
         makers: list[Callable[[], None]] = [
             partial(self._make_osds, name) for name in self.cluster.place.osd
         ]

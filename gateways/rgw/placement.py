@@ -28,8 +28,8 @@ class RgwPlacement(FrontedPlacement):
     mon: Annotated[
         tuple[str, ...], BeforeValidator(_listed), Field(min_length=1, max_length=len(MON_IDS))
     ]
-    """One host or several, each with a mon and a mgr. More than half of the mons must be up: take
-    an odd number, since one more alone survives no more deaths.
+    """One host or several, each with a mon and a mgr. More than half of the mons must be up: use an
+    odd number, since one more tolerates no more failures.
     """
     osd: Annotated[tuple[str, ...], Field(min_length=1)]
     """The hosts with OSDs, one for each disk."""
@@ -50,6 +50,13 @@ class RgwPlacement(FrontedPlacement):
                 "`settings: {radosgw: {daemons: 2}}`"
             )
         return self
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What is allowed, and seldom meant."""
+        if len(self.mon) % 2:
+            return ()
+        return (f"{len(self.mon)} mons tolerate no more failures than one fewer would",)
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ _NO_TRAILERS: Final[Mapping[S3Way, str]] = {
 _BEFORE_17: Final[Mapping[S3Way, str]] = {
     **_NO_TRAILERS,
     "sse-s3": (
-        "radosgw before 17 does not know SSE-S3: it answers 200, and HEAD says nothing of it"
+        "radosgw before 17 does not support SSE-S3: it answers 200, but HEAD shows no encryption"
     ),
 }
 

@@ -41,8 +41,8 @@ from weighbridge.gateways.sizing import Sized, Sizes
 
 _VAULT: Final = "rgw_crypt_sse_s3_vault_addr"
 _NO_VAULT: Final = (
-    "SSE-S3 of radosgw takes its keys from a HashiCorp Vault or OpenBao only (else 400 "
-    "InvalidRequest), which this suite does not set up: name your own in the layout's options "
+    "radosgw takes SSE-S3 keys only from a HashiCorp Vault or OpenBao (else 400 "
+    "InvalidRequest), and this suite sets up neither: name yours in the layout's options "
     f"({_VAULT} and others, see docs/keeping.md)"
 )
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
@@ -147,6 +147,11 @@ class Rgw(Gateway):
         return release.s3_lacks_operations
 
     @property
+    def advice(self) -> tuple[str, ...]:
+        """See Gateway."""
+        return self.place.advice
+
+    @property
     def takes_names(self) -> bool:
         """If its release counts them: see `CephRelease.counts_anew`."""
         return release_of(self.release).counts_anew
@@ -159,7 +164,7 @@ class Rgw(Gateway):
     def cannot_restart(self) -> str:
         """See Gateway."""
         if self.settings.osd.objectstore == "memstore":
-            return "MemStore keeps objects in memory alone: nothing of them survives a power cut"
+            return "MemStore keeps objects only in memory: none survives a power cut"
         return ""
 
     def spreads(self) -> bool:

@@ -34,7 +34,7 @@ from weighbridge.gateways.verify import OperationCheck
 _KEPT = {
     "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the "
     "kernel's caches, which are dropped",
-    "memstore": "not dropped: MemStore's objects, which are nowhere but in memory",
+    "memstore": "not dropped: MemStore's objects, which are only in memory",
 }
 
 

@@ -153,8 +153,8 @@ class FilestoreSettings(Record):
     filesystem: Literal["xfs", "btrfs", "ext4"] = "xfs"
     """File system of each disk. On ext4, object names of more than about 200 bytes are refused."""
     journal: Literal["shared", "own"] = "shared"
-    """`own`: the last disk of each host, which may be a faster one, has all journals, also if
-    `disks` leaves others before it unused; `shared`: each disk has its OSD's.
+    """`own`: the last disk of each host, which may be a faster one, has all journals, even if
+    `disks` leaves ones before it unused; `shared`: each disk has its OSD's.
     """
     journal_size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
     """Size of each OSD's journal."""
@@ -261,7 +261,7 @@ class EcSettings(Record):
     plugin: Literal["jerasure", "isa"] = "jerasure"
     """Ceph's library for the code, with its default technique (reed_sol_van)."""
     stripe_unit: Annotated[Bytes, Field(ge=4096, le=4 * 2**20)] = 4096
-    """Bytes of a stripe in each fragment: an object is padded to `k` times so many."""
+    """Bytes of a stripe in each fragment: an object is padded to `k` times that many."""
 
     @model_validator(mode="after")
     def _aligned(self) -> EcSettings:
@@ -289,7 +289,7 @@ class PoolSettings(Record):
     """Copies that must be available for a pool to serve requests; Ceph's own choice with `ec`."""
     ec: EcSettings | None = None
     """Erasure coding of the object data pool, such as `{k: 2, m: 1}`; None: copies. Index and other
-    pools have copies always.
+    pools always have copies.
     """
     failure_domain: Literal["host", "osd"] = "host"
     """What no two copies or fragments share."""

@@ -91,11 +91,11 @@ def operations_lacked(settings: SwiftSettings) -> dict[str, str]:
     found: dict[str, str] = {}
     if not settings.formpost:
         found["write-form"] = (
-            "formpost is not in the pipeline (401): in `settings` of the layout, say "
-            "`formpost: true`"
+            "formpost is not in the pipeline (401): in `settings` of the layout, set `formpost: "
+            "true`"
         )
     if "slo" not in words(settings):
-        found["read-part"] = "there is no slo in its pipeline, which makes objects of segments"
+        found["read-part"] = "slo, which makes objects of segments, is not in its pipeline"
     return found
 
 

@@ -34,19 +34,19 @@ class SwiftRelease(KnownRelease):
 
 
 _ALL: Final[Mapping[S3Way, str]] = {
-    "anonymous requests": "s3api without ACLs takes no request without a signature (400)",
-    "sse-c": "s3api answers 200 to SSE-C and stores objects plain, readable without the key",
-    "sse-s3": "s3api does not know SSE-S3 (501)",
+    "anonymous requests": "s3api without ACLs refuses requests without a signature (400)",
+    "sse-c": "s3api answers 200 to SSE-C, but stores objects unencrypted, readable without the key",
+    "sse-s3": "s3api does not support SSE-S3 (501)",
 }
 _NO_CHUNKS: Final[Mapping[S3Way, str]] = {
     **_ALL,
-    "signed chunks": "this s3api does not know signed chunks (501)",
-    "trailers": "this s3api does not know checksums in trailers (501)",
+    "signed chunks": "this s3api does not support signed chunks (501)",
+    "trailers": "this s3api does not support checksums in trailers (501)",
 }
 
 _NO_TAGS: Final = {
-    "tag": "s3api has no tags of objects (501)",
-    "write-form": "s3api takes no forms (412, or 400 by formpost)",
+    "tag": "s3api does not support tags of objects (501)",
+    "write-form": "s3api does not support forms (412, or 400 by formpost)",
 }
 _NO_CONDITIONS: Final = {
     **_NO_TAGS,
@@ -59,7 +59,7 @@ _NO_CONDITIONS: Final = {
 # Both came with 2.34.
 _NO_PARTS: Final = {
     **_NO_CONDITIONS,
-    "read-part": "this s3api does not know partNumber of a GET (405)",
+    "read-part": "this s3api does not support partNumber of a GET (405)",
 }
 _IGNORES_PARTS: Final = {
     "read-part": "this Swift ignores part-number, and sends the complete object",

@@ -131,7 +131,7 @@ class ObjectSettings(StorageSettings):
     """The object server."""
 
     servers_per_port: Annotated[int, Field(ge=0)] = 0
-    """0: all disks share one port and its workers. More: a port for each disk, each with so many
+    """0: all disks share one port and its workers. More: a port for each disk, each with this many
     processes and no workers.
     """
     tpool_threads: Count | None = None
@@ -147,7 +147,9 @@ class ObjectSettings(StorageSettings):
     network_chunk_size: Chunk = 65536
     """Bytes read from the network at once."""
     mb_per_sync: Annotated[int, Field(ge=0)] = 512
-    """Sync an object after every so many MiB while it is written; always synced at its end."""
+    """MiB of an object after which it is synced while it is written; it is always synced at its
+    end.
+    """
 
 
 class EcSettings(Record):
@@ -188,8 +190,8 @@ class SwiftSettings(FrontedSettings):
     s3api: bool = False
     """Serve the S3 API too, by the middleware s3api (and slo, which its multipart uploads need)."""
     replicas: Count = 3
-    """Copies of each object, account and container, each on another host; with `ec`, of accounts
-    and containers alone.
+    """Copies of each object, account and container, each on another host; with `ec`, only of
+    accounts and containers.
     """
     ec: EcSettings | None = None
     """Erasure coding of objects, such as `{k: 2, m: 1}`, by the storage policy of every new

@@ -48,8 +48,8 @@ OWN_PATIENCE: Final = {
 ship wait longer, since hosts at their limit are slow and not dead.
 """
 _NO_VERSIONS: Final = (
-    "its proxies ignore X-Versions-Enabled, and s3api answers 501; say `settings: {versions: "
-    "true}` in the layout"
+    "its proxies ignore X-Versions-Enabled, and s3api answers 501; set `settings: "
+    "{versions: true}` in the layout"
 )
 
 
@@ -86,7 +86,8 @@ class Swift(Gateway):
             raise ValueError("formpost needs the standard pipeline, whose tempurl has its key")
         if settings.versions and settings.pipeline != "standard":
             raise Unfit(
-                f"versions need versioned_writes and symlink, which {settings.pipeline} has not",
+                f"versions need versioned_writes and symlink, which {settings.pipeline} does "
+                "not have",
                 ("settings", "versions"),
             )
         if len(place.storage) < settings.replicas:

@@ -110,5 +110,5 @@ class Versitygw(FileGateway[VersitygwPlacement, VersitygwSettings]):
             "daemons": f"one on {self.place.server}, on its first disk",
             "replicas": "1: it copies nothing",
             "acknowledgement": "a write is acknowledged when it is in the page cache of its host; "
-            "nothing is synced, at no size, and there is no option for it",
+            "nothing is ever synced, at any size, and there is no option for it",
         }

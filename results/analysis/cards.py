@@ -69,7 +69,7 @@ def _words(finding: Finding) -> CardWords:
         detail = f"95 % interval {show_ratio(ratio.low)} to {show_ratio(ratio.high)}, {detail}"
     text = f"{finding.faster} over {finding.slower}"
     if finding.verdict == "provisional":
-        did = f" did {figure} what {finding.slower} did"
+        did = f" had {figure} the throughput of {finding.slower}"
         found = f" vs {finding.slower}: no difference found" if ratio.open else did
         text = f"provisional: {finding.faster}{found}"
         detail = f"{detail}: {_short(doubts_in_brief(finding.doubts))}"

@@ -182,7 +182,7 @@ class LayoutDurability(Record):
         if not control.made:
             return "there was no control"
         if not control.served:
-            return "the control did not serve again, so that nothing of it was read"
+            return "the control did not serve again, so nothing of it was read"
         return "" if control.seen_to_lose else "the control lost nothing"
 
     @property
@@ -249,7 +249,7 @@ class LayoutDurability(Record):
                 f"{self.share_words} lose something (95 %)."
             )
         seen = f" In {counted(store.made, 'cut')}: {each}, {of}." if store.served else ""
-        return f"{self.layout}: cannot tell what a power cut takes, since {self.why}.{seen}"
+        return f"{self.layout}: cannot tell what a power cut destroys, since {self.why}.{seen}"
 
     @property
     def share_words(self) -> str:

@@ -50,7 +50,7 @@ def _own(host: PlannedHost) -> float | None:
 
 
 def unequal_shares(plan: ResolvedPlan) -> tuple[str, ...]:
-    """A sentence where layouts do not use as much: `Layouts do not have as much CPU or as many
+    """A sentence where layouts do not use as much: `Layouts do not have the same CPU or number of
     hosts: rgw-beast and swift have 1.5 CPUs of 4 hosts; versitygw has 0.3 CPUs of 1 host.`
     """
     layouts: dict[str, list[str]] = {}
@@ -64,7 +64,7 @@ def unequal_shares(plan: ResolvedPlan) -> tuple[str, ...]:
         for words, names in layouts.items()
     ]
     words = (
-        f"Layouts do not have as much CPU or as many hosts: {'; '.join(each)}. What they serve "
-        "differs for that reason, too."
+        f"Layouts do not have the same CPU or number of hosts: {'; '.join(each)}. "
+        "Their results differ for that reason, too."
     )
     return (words,)

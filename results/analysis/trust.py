@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.outages import OutageRow, Outages
 from weighbridge.results.analysis.sameness import compare, host_doubts
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import percent
@@ -33,6 +34,8 @@ class TrustSign(Record):
     """The section of the report that says more."""
 
 
+_OUTAGES: Final = "outages"
+"""The section about what died."""
 _WATCHED: Final = "lab"
 """Kind of hosts of whose machine all CPU time is recorded."""
 
@@ -64,6 +67,35 @@ def trust(
     )
 
 
+def outage_trust(
+    hardware_kind: str,
+    layouts: Sequence[str],
+    outages: Outages,
+    attested: Sequence[Attested],
+    *,
+    unequal: bool = False,
+) -> tuple[TrustSign, ...]:
+    """The same of a run in whose every step something died: its rates are judged until then."""
+    broken = outages.rows
+    measured = [one.row for one in broken if one.row.points]
+    if not measured:
+        return ()
+    repeats = _repeats(measured, outages.comparison)
+    signs = (
+        _hosts(attested, layouts, unequal=unequal),
+        _machine(hardware_kind, measured),
+        _steady_before(measured),
+        _driver(measured),
+        repeats.model_copy(update={"section": _OUTAGES}),
+        _failures_before(broken),
+    )
+    # Such a report has no section of bottlenecks.
+    return tuple(
+        one.model_copy(update={"section": _OUTAGES}) if one.section == "limits" else one
+        for one in signs
+    )
+
+
 def _hosts(attested: Sequence[Attested], layouts: Sequence[str], *, unequal: bool) -> TrustSign:
     found = [one for one in compare(attested) if one.apart is not None]
     deployments = len({(one.layout, one.repeat) for one in attested})
@@ -78,7 +110,7 @@ def _hosts(attested: Sequence[Attested], layouts: Sequence[str], *, unequal: boo
         state, words = "bad", "differ"
         detail = f"{beyond} of {counted(len(found), 'figure')} beyond their bound"
     elif beyond or short or doubts:
-        state, words = "doubt", "equal but for some"
+        state, words = "doubt", "equal except for some"
         parts = [f"{beyond} beyond their bound"] * bool(beyond)
         parts += [f"{short} below their promise"] * bool(short)
         detail = f"of {counted(len(found), 'figure')}: {', '.join(parts) or 'some not attested'}"
@@ -122,6 +154,26 @@ def _steady(rows: Sequence[Row]) -> TrustSign:
         words=words,
         detail="results: throughput over each window",
         section="faults",
+    )
+
+
+def _steady_before(rows: Sequence[Row]) -> TrustSign:
+    verdicts = [{point.steady_before for point in row.used} for row in rows]
+    unsteady = sum(False in one for one in verdicts)
+    blind = sum(None in one for one in verdicts)
+    state: SignState
+    if unsteady:
+        state, words = "bad", f"not in {unsteady} of {len(rows)}"
+    elif blind:
+        state, words = "unknown", f"not known in {blind} of {len(rows)}"
+    else:
+        state, words = "good", "yes, until the fault"
+    return TrustSign(
+        title="Steady",
+        state=state,
+        words=words,
+        detail="results: throughput before something died",
+        section=_OUTAGES,
     )
 
 
@@ -170,11 +222,7 @@ def _failures(rows: Sequence[Row]) -> TrustSign:
     out is a doubt.
     """
     spoilt = sum(not row.valid for row in rows)
-    out = sum(
-        not all(point.valid for point in row.points)
-        or any(one.what == "repeats left out" for one in row.doubts)
-        for row in rows
-    )
+    out = _left_out(rows)
     known = [count for row in rows if (count := row.count("errors")) is not None]
     errors = sum(known)
     state: SignState
@@ -193,3 +241,42 @@ def _failures(rows: Sequence[Row]) -> TrustSign:
         detail=f"{errors:,} failed requests" if spoilt or out else "failed requests",
         section="faults",
     )
+
+
+def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
+    """Requests that failed before anything died; those after it are what was to be seen."""
+    rows = [one.row for one in broken]
+    judged = _failures(rows)
+    known = [count for one in broken if (count := _errors_before(one)) is not None]
+    before, after = sum(known), sum(sum(one.errors.values()) for one in broken)
+    state: SignState = judged.state
+    words = judged.words
+    if not any(not row.valid for row in rows) and not _left_out(rows):
+        if len(known) < len(rows):
+            state, words = "unknown", f"not recorded in {len(rows) - len(known)} of {len(rows)}"
+        else:
+            state, words = ("doubt", f"{before:,}") if before else ("good", "none before")
+    return TrustSign(
+        title="Errors",
+        state=state,
+        words=words,
+        detail=f"failed requests before something died; {after:,} after it",
+        section=_OUTAGES,
+    )
+
+
+def _left_out(rows: Sequence[Row]) -> int:
+    """How many rows have repeats that were left out."""
+    return sum(
+        not all(point.valid for point in row.points)
+        or any(one.what == "repeats left out" for one in row.doubts)
+        for row in rows
+    )
+
+
+def _errors_before(one: OutageRow) -> int | None:
+    """Over the repeats that count, in complete seconds; None: not recorded."""
+    if not one.seconds:
+        return None
+    each = sum(second.errors_s for second in one.seconds if second.second + 1 <= one.fault_s)
+    return round(each * len(one.row.used))

@@ -119,7 +119,7 @@ def finding(groups: Sequence[Bars]) -> str:
         if compared > 1
         else "the kind"
     )
-    return f"At {at}, {name} did most in {where} of requests{rest}"
+    return f"At {at}, {name} had the most op/s in {where} of requests{rest}"
 
 
 def bars_csv(groups: Sequence[Bars]) -> str:

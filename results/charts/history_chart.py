@@ -3,7 +3,7 @@ its release, over time.
 
 A line joins comparable runs alone. Provisional figures are hollow, those that are not comparable
 are crosses that no line passes through. A dashed line across is where a change was found, and its
-change is written beside it.
+change is written beside it. A figure far outside its neighbours is called an outlier.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from weighbridge.results.analysis.history.run_series import HistoryPoint, RunSer
 from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.charts.panels import AxisScale, Figure, Label, Mark, Panel, Spot, Trace
 from weighbridge.results.charts.placing import nice_top
-from weighbridge.results.doubt import doubt_brief
 from weighbridge.results.figures import UNKNOWN, counted, show_figure, upper
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, MetricKey
@@ -35,7 +34,8 @@ _REACH: Final = 0.12
 _CAPTION: Final = (
     "A line joins comparable runs: the same suite, settings and hosts. Hollow: provisional. "
     "×: not comparable, at its figure or at the bottom. Across: a change, in brackets if it is "
-    "provisional; dashed beside it: the means before and after."
+    "provisional; dashed beside it: the means before and after. Outlier: far outside its "
+    "neighbours, and no change."
 )
 
 Cell = tuple[str, Kind, int]
@@ -85,7 +85,7 @@ def _finding(changes: Sequence[RunChange], metric: MetricKey, history: History) 
         of_it = [one for one in history.series if one.metric == metric]
         searched = sum(len(one.searched) >= RULE.runs for one in of_it)
         if not searched:
-            return f"No change of {name} can be found yet: it takes {RULE.runs} comparable runs"
+            return f"No change of {name} can be found yet: that needs {RULE.runs} comparable runs"
         among = f"{counted(searched, 'cell')} of {counted(len(history.runs), 'run')}"
         return f"No lasting change of {name} was found in {among}"
     last = max(changes, key=lambda one: (not one.doubts, one.begun, abs(one.ratio - 1)))
@@ -138,6 +138,19 @@ def _panel(
             _points("small point", "sure", points, frame),
             _points("small hollow", "provisional", points, frame),
             Mark(
+                kind="beside",
+                spots=tuple(
+                    Spot(
+                        x=frame.days(point.begun),
+                        y=point.figure.value or 0.0,
+                        tone="ink",
+                        text=point.outlier.partition(";")[0],
+                    )
+                    for one, point in points
+                    if point.outlier
+                ),
+            ),
+            Mark(
                 kind="cross",
                 spots=tuple(
                     _spot(one, point, frame, point.figure.value or y.low)
@@ -156,7 +169,7 @@ def _panel(
                 f"{point.begun:%Y-%m-%d %H:%M}",
                 _shown(point.figure),
                 point.standing,
-                point.why or doubt_brief(point.doubts),
+                point.notes,
             )
             for one, point in points
         ),
@@ -205,7 +218,7 @@ def _spot(one: RunSeries, point: HistoryPoint, frame: _Frame, y: float) -> Spot:
         f"{one.label}, {point.run}, {point.begun:%Y-%m-%d %H:%M}: {_shown(point.figure)} "
         f"{METRICS[one.metric].unit}"
     )
-    about = point.why or doubt_brief(point.doubts)
+    about = point.notes
     return Spot(
         x=frame.days(point.begun),
         y=y,

@@ -261,7 +261,8 @@ def _best(findings: Sequence[Finding]) -> str:
         return "not comparable" if findings else ""
     claimed = all(one.shown for one in known)
     return (
-        f"{known[0].baseline} {'is ahead of all' if claimed else 'did most, but not significantly'}"
+        f"{known[0].baseline} "
+        f"{'is ahead of all' if claimed else 'had the most op/s, but not significantly'}"
     )
 
 

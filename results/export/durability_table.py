@@ -57,13 +57,13 @@ DURABILITY: Final[TableSchema[CutLine]] = TableSchema(
         attribute(
             "control",
             "boolean",
-            "Whether no sync of the store reached a disk: it must lose.",
+            "Whether no sync of the store reached a disk: it must lose objects.",
             "cut.control",
         ),
         attribute("cut", "integer", "Number of the cut, from 1 on.", "cut.number"),
         attribute("at_s", "number", "Load before the cut.", "cut.at_s", "s"),
         attribute("seed", "integer", "What decided about the cut.", "cut.seed"),
-        attribute("keep", "number", "Chance of an unflushed block to be kept.", "cut.keep"),
+        attribute("keep", "number", "Chance that an unflushed block is kept.", "cut.keep"),
         attribute(
             "serves_s",
             "number",
@@ -75,8 +75,8 @@ DURABILITY: Final[TableSchema[CutLine]] = TableSchema(
         _of_objects("api", "text", "How the objects were written."),
         _of_objects("size_bytes", "integer", "Size of an object.", "B"),
         _of_objects("way", "text", "Written at once (plain), or in parts (multipart)."),
-        _of_objects("acknowledged", "integer", "Objects that had to be there."),
-        _of_objects("deleted", "integer", "Objects that had to be gone."),
+        _of_objects("acknowledged", "integer", "Objects that must exist: acknowledged writes."),
+        _of_objects("deleted", "integer", "Objects that must be gone: acknowledged deletions."),
         _of_objects(
             "in_flight",
             "integer",

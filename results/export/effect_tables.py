@@ -167,7 +167,7 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
         _effect(
             "smallest",
             "number",
-            "The smallest ratio above 1 that so many repeats would find 8 times in 10.",
+            "The smallest ratio above 1 that this number of repeats would find 8 times in 10.",
         ),
         _effect(
             "noise",
@@ -237,7 +237,7 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
         _effect(
             "smallest",
             "number",
-            "The smallest ratio above 1 that so many trials would find 8 times in 10.",
+            "The smallest ratio above 1 that this number of trials would find 8 times in 10.",
         ),
         attribute("effect", "text", "The verdict on this objective.", "effect.verdict"),
         _entry("verdict", "text", "The verdict over all objectives."),

@@ -64,7 +64,7 @@ def export(
         more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
         raise UsageError(
             f"{existing[0]}{more}: exists already",
-            advice="Give --force to replace it, or another place with --out.",
+            advice="Use --force to replace it, or choose another place with --out.",
         )
     # The run's folder may come from anyone; any other place is the user's.
     within = data.store.folder if out is None else None
@@ -82,7 +82,7 @@ def single(to: str, made: Produced) -> ExportFile:
     if made.folder or len(made.files) > 1:
         raise UsageError(
             f"{to} makes {len(made.files)} files: they cannot go to standard output",
-            advice="Give a folder with --out.",
+            advice="Name a folder with --out.",
         )
     return made.files[0]
 

@@ -19,7 +19,7 @@ class ExportFile(Record):
 class Produced(Record):
     """What a format made of a run.
 
-    `remarks` are sentences about what could not be exported.
+    `remarks` are sentences about what could not be exported, and about how the rest was.
     """
 
     files: tuple[ExportFile, ...]

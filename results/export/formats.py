@@ -72,8 +72,12 @@ def _hgrm(data: RunData, _tables: Sequence[str]) -> Produced:
 
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
     from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and needed only here
+    from weighbridge.results.slides.typeface import shown_here  # noqa: PLC0415 - as above
 
-    return Produced(files=(ExportFile(name="slides.pptx", content=deck(data.store)),))
+    return Produced(
+        files=(ExportFile(name="slides.pptx", content=deck(data.store)),),
+        remarks=(f"the slides are {shown_here()}",),
+    )
 
 
 def _paper(data: RunData, name: str) -> PaperTable:

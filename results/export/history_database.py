@@ -36,8 +36,7 @@ _KEPT: Final = (
     "CREATE TABLE IF NOT EXISTS kept (run VARCHAR PRIMARY KEY, state VARCHAR, document VARCHAR)"
 )
 _ADVICE: Final = (
-    "Move it away to begin a new one: run folders have all that it keeps, except of runs that are "
-    "gone."
+    "Move it away to start a new one: run folders have all that it keeps, except of deleted runs."
 )
 
 
@@ -89,7 +88,7 @@ def _make_kept(connection: DuckDBPyConnection, path: Path) -> None:
         expected = _tables(plain)
     connection.execute(_KEPT)
     if not set(expected) <= set(_tables(connection)):
-        raise UsageError(f"{path}: its table of kept runs was made by others", advice=_ADVICE)
+        raise UsageError(f"{path}: another program made its table of kept runs", advice=_ADVICE)
 
 
 def _tables(connection: DuckDBPyConnection) -> list[tuple[str, ...]]:
@@ -151,7 +150,7 @@ def _keep(connection: DuckDBPyConnection, folder: Path, run: str, version: str) 
         return kept
     found = read_compared_run(folder)
     if found.is_tuning:
-        raise UsageError(f"{folder}: is a tuning, whose trials are no runs of a suite")
+        raise UsageError(f"{folder}: is a tuning, whose trials are not runs of a suite")
     begun(found)
     brief = found.brief
     connection.execute(

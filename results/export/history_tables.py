@@ -81,6 +81,12 @@ FIGURES: Final[TableSchema[FigureLine]] = TableSchema(
             lambda one: tuple(doubt_text(doubt) for doubt in one.point.doubts),
         ),
         attribute("why", "text", "Why it is not comparable.", "point.why"),
+        attribute(
+            "outlier",
+            "text",
+            "That it is far outside those of its neighbours, and no change; empty: it is not.",
+            "point.outlier",
+        ),
     ),
 )
 CHANGES: Final[TableSchema[RunChange]] = TableSchema(

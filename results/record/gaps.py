@@ -77,7 +77,7 @@ def _by_budget(store: RunStore) -> bool:
 def _torn(store: RunStore) -> Iterator[str]:
     for name in ("steps.jsonl", "events.jsonl", "attestation.jsonl", TRIALS):
         if torn(store.folder / name):
-            yield f"{name}: the last line is torn and was ignored"
+            yield f"{name}: the last line is incomplete and was ignored"
 
 
 def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:

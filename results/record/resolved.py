@@ -34,6 +34,8 @@ class PlannedLayout(_Part):
     """The settings of each service, as the layout gives them."""
     by_size: dict[str, int] = Field(default_factory=dict)
     """Others by dotted key, which follow the size of its hosts; `ResolvedPlan` fills them in."""
+    sizes: tuple[str, ...] = ()
+    """Keys of those that are sizes in bytes; filled in with them."""
 
 
 class SettingBySize(_Part):
@@ -42,6 +44,8 @@ class SettingBySize(_Part):
     key: Annotated[str, Field(max_length=200)]
     """Its dotted key."""
     value: int
+    size: bool = False
+    """Whether it is a size in bytes."""
 
 
 class PlannedDisk(_Part):
@@ -150,9 +154,15 @@ class ResolvedPlan(_Part):
                 )
         if not self.by_size:
             return self
-        sizes = {name: {one.key: one.value for one in own} for name, own in self.by_size.items()}
         layouts = [
-            one.model_copy(update={"by_size": sizes.get(one.name, {})}) for one in self.layouts
+            one.model_copy(
+                update={
+                    "by_size": {each.key: each.value for each in own},
+                    "sizes": tuple(each.key for each in own if each.size),
+                }
+            )
+            for one in self.layouts
+            for own in (self.by_size.get(one.name, ()),)
         ]
         return self.model_copy(update={"layouts": tuple(layouts)})
 

@@ -98,7 +98,7 @@ def _check_files(folder: Path) -> None:
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}") from error
     if odd is not None:
-        advice = "Whoever made the folder put it there; take it out to go on with the run."
+        advice = "This suite did not make it; remove it to continue the run."
         raise UsageError(
             f"{folder / odd.name}: is {odd.otherwise}; a run is written to plain files",
             advice=advice,

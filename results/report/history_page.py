@@ -7,6 +7,7 @@ from typing import Final
 
 from weighbridge.results.analysis.history.change_points import RULE
 from weighbridge.results.analysis.history.history import History, RunChange, break_words
+from weighbridge.results.analysis.history.outlying import OUTLIER_RULE
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.figures import show_figure, show_p
 from weighbridge.results.metrics import METRICS
@@ -52,6 +53,7 @@ def history_page(
         gone=gone,
         left_out=left_out,
         rule=RULE,
+        outlier_rule=OUTLIER_RULE,
     )
 
 

@@ -30,7 +30,7 @@ from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.trust import trust
+from weighbridge.results.analysis.trust import TrustSign, outage_trust, trust
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.charts.resource_strips import resource_finding, strips
 from weighbridge.results.figures import UNKNOWN
@@ -180,10 +180,7 @@ def report(
         overload=[text for kind in overload for text in kind.sentences],
         found_head=RATE_HEAD,
         found_lines=() if found is None else rate_lines(found),
-        signs=trust(
-            *(plan.hardware.kind, plan.measured, own, attested, comparison),
-            unequal=bool(unequal_shares(plan)),
-        ),
+        signs=_signs(plan, own, attested, comparison, outages),
         glance=glance(rows, comparison, reasons, tuple(plan.twins)),
         anchor_of=anchor_of,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
@@ -231,6 +228,19 @@ def report(
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,
     )
+
+
+def _signs(
+    plan: ResolvedPlan,
+    rows: Sequence[Row],
+    attested: Sequence[Attested],
+    comparison: Comparison | None,
+    outages: Outages,
+) -> tuple[TrustSign, ...]:
+    kind, unequal = plan.hardware.kind, bool(unequal_shares(plan))
+    if outages.kinds and not rows:
+        return outage_trust(kind, plan.measured, outages, attested, unequal=unequal)
+    return trust(kind, plan.measured, rows, attested, comparison, unequal=unequal)
 
 
 def _headline(

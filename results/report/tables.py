@@ -123,7 +123,7 @@ _COLUMNS: Final = (
 POWER_CUTS: Final = TableColumn(
     title="Power cuts",
     about="What power cuts did to objects of this layout, or what it has on disk when it "
-    "acknowledges a write, beside all that it writes. It changes no figure and no rank.",
+    "acknowledges a write, in every line of writes. It changes no figure and no rank.",
 )
 
 

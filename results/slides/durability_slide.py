@@ -36,8 +36,10 @@ def durability_slides(found: Sequence[LayoutDurability], look: Look) -> tuple[Sl
             title=_title(tried),
             lead="All hosts of a store lose power at one instant, under load",
             grid=SlideTable(widths=(0.22, 0.17, 0.16, 0.15, 0.15, 0.15), lines=tuple(lines)),
-            foot="Acknowledged: objects, each counted once at every cut. The control has syncs "
-            f"that keep nothing, and must lose.{more}",
+            foot=(
+                "Acknowledged: objects, each counted once at every cut. The control has syncs "
+                f"that keep nothing, and must lose writes.{more}"
+            ),
             notes=tuple(one.sentence for one in tried),
         ),
     )
@@ -50,8 +52,8 @@ def _title(found: Sequence[LayoutDurability]) -> str:
         return "; ".join(lost)
     unknown = [one.layout for one in found if one.judgement == "cannot-tell"]
     if unknown:
-        return f"What a power cut takes of {', '.join(unknown)} is not known"
-    return "No power cut took an acknowledged write"
+        return f"What a power cut destroys of {', '.join(unknown)} is not known"
+    return "No power cut lost an acknowledged write"
 
 
 def _line(one: LayoutDurability, look: Look) -> tuple[TableCell, ...]:

@@ -1,26 +1,19 @@
 """Measures text and tables before they are drawn, and picks the largest font size that fits.
 
-Slides are 16:9, 13.333 by 7.5 inches, in points of 1/72 inch. Decks are set in Arial, which every
-machine that shows slides has (or Liberation Sans, of the same widths). Texts are measured in Inter,
-which is shipped and 2 to 8 % wider: what fits here fits there.
+Slides are 16:9, 13.333 by 7.5 inches, in points of 1/72 inch. `typeface` has the widths of texts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from importlib import resources
 from typing import Final
 
-from PIL import ImageFont
-
 from weighbridge.results.slides.slide import SlideTable, TableCell
+from weighbridge.results.slides.typeface import width_pt
 
 LINE = 1.2
 """Height of a line, relative to its font size."""
-_UNITS = 200
-"""Widths are measured at this size and scaled, so that they grow evenly."""
 _BREAKS = re.compile(r"[^ ]+?(?:-(?=[^ ])|(?= )|$)| +")
 _UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)")
 
@@ -28,23 +21,6 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)")
 def bound(text: str) -> str:
     """The same text with figures and their units kept on one line."""
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
-
-
-def width_pt(text: str, size_pt: float, *, bold: bool = False) -> float:
-    """The width of one line of text, in points."""
-    return _units(text, bold) * size_pt / _UNITS
-
-
-@lru_cache(maxsize=8192)
-def _units(text: str, bold: bool) -> float:
-    return float(_font(bold).getlength(text))
-
-
-@lru_cache(maxsize=2)
-def _font(bold: bool) -> ImageFont.FreeTypeFont:
-    name = "Inter-Bold.otf" if bold else "Inter-Regular.otf"
-    with resources.as_file(resources.files("weighbridge.results").joinpath("fonts", name)) as path:
-        return ImageFont.truetype(str(path), _UNITS)
 
 
 def wrapped(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> list[str]:
@@ -105,6 +81,11 @@ SMALLEST_PT: Final = 14
 SIDE_PT: Final = 7.0
 EDGE_PT: Final = 3.0
 """Margins of a cell: left and right, above and below."""
+_WIDER: Final = 1.15
+_WIDER_BOLD: Final = 1.25
+"""How much wider texts of cells may become in another font, as in DejaVu Sans: a shape then sets
+its text smaller, but a table grows.
+"""
 _SIZES: Final = (22, 20, 18, 16, 15, 14)
 
 
@@ -136,7 +117,8 @@ def lines_pt(grid: SlideTable, room_pt: float, size_pt: float) -> tuple[float, .
 
 
 def _cell_pt(cell: TableCell, room_pt: float, size_pt: float) -> float:
-    return height_pt(bound(cell.text), room_pt - 2 * SIDE_PT, size_pt, bold=cell.bold) + 2 * EDGE_PT
+    room = (room_pt - 2 * SIDE_PT) / (_WIDER_BOLD if cell.bold else _WIDER)
+    return height_pt(bound(cell.text), room, size_pt, bold=cell.bold) + 2 * EDGE_PT
 
 
 def size_for(grid: SlideTable, room_pt: float, height_room_pt: float) -> int | None:

@@ -97,8 +97,8 @@ def _title(
     if len(known) > 1:
         return f"{text}, {least.layout} {_rate(least)}"
     if len(within) > 2:
-        return f"{text}, the others not even their least load"
-    return f"{text}, the other not even its least load" if len(within) == 2 else text
+        return f"{text}, the others not even their lowest load"
+    return f"{text}, the other not even its lowest load" if len(within) == 2 else text
 
 
 def _not_rankable(group: RequestGroup) -> set[str]:

@@ -23,10 +23,10 @@ from pptx.util import Pt
 
 from weighbridge.results.charts.chart_theme import Look, Style, mark_colour, styles
 from weighbridge.results.charts.panels import AxisScale
-from weighbridge.results.slides.fitting import width_pt
 from weighbridge.results.slides.label_sides import with_sides
 from weighbridge.results.slides.paint import bare, rgb, xml
 from weighbridge.results.slides.slide import BarChart, SeriesChart
+from weighbridge.results.slides.typeface import width_pt
 
 _MARKERS: Final = {
     "circle": XL_MARKER_STYLE.CIRCLE,

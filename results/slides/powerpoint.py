@@ -1,7 +1,7 @@
 """A deck as PPTX, 16:9, with native charts and tables that can be edited on their slides.
 
 All text is measured before it is placed (`results.slides.fitting`), so nothing overflows or
-overlaps.
+overlaps in the font that it is fitted for, which the notes of the last slide name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pptx.enum.shapes import MSO_SHAPE
-from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
+from pptx.enum.text import MSO_ANCHOR, MSO_AUTO_SIZE, PP_ALIGN
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
@@ -35,13 +35,13 @@ from weighbridge.results.slides.fitting import (
     bound,
     height_pt,
     largest,
-    width_pt,
 )
 from weighbridge.results.slides.native_chart import GLYPHS, add_chart
 from weighbridge.results.slides.native_table import add_table
 from weighbridge.results.slides.paint import rgb, xml
 from weighbridge.results.slides.slide import Deck, Series, SeriesChart, Slide, SlideCard
 from weighbridge.results.slides.template import blank
+from weighbridge.results.slides.typeface import FITTED, MONOSPACED, width_pt
 
 _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a ZIP file can have."""
@@ -89,7 +89,6 @@ _CARD_SIZES: Final = (
 """Font sizes of a card's figure and of its text."""
 _BAND_PT: Final = 6.0
 _CODE_SIZES: Final = (20, 18, 16, 14)
-_MONOSPACED: Final = "Courier New"
 
 
 def powerpoint(deck: Deck) -> bytes:
@@ -100,7 +99,9 @@ def powerpoint(deck: Deck) -> bytes:
         slide = presentation.slides.add_slide(presentation.slide_layouts[0])
         _SlideFiller(slide, deck.look).fill(one)
         _footer(slide, deck, number)
-        slide.notes_slide.notes_text_frame.text = "\n".join(one.notes)
+        last = number == len(deck.slides)
+        notes = (*one.notes, FITTED) if last else one.notes
+        slide.notes_slide.notes_text_frame.text = "\n".join(notes)
     out = io.BytesIO()
     presentation.save(out)
     return with_times(out.getvalue(), deck.dated)
@@ -160,6 +161,7 @@ class _SlideFiller:
             Pt(height),
         )
         title.text_frame.text = text
+        title.text_frame.auto_size = MSO_AUTO_SIZE.TEXT_TO_FIT_SHAPE
         title.text_frame.paragraphs[0].runs[0].font.size = Pt(size)
         self._at_pt += height + (GAP_PT / 2 if one.lead and not one.opening else GAP_PT)
 
@@ -246,7 +248,7 @@ class _SlideFiller:
         paragraph.alignment = PP_ALIGN.LEFT
         run = paragraph.add_run()
         run.text = text
-        run.font.size, run.font.name = Pt(size), _MONOSPACED
+        run.font.size, run.font.name = Pt(size), MONOSPACED
         run.font.color.rgb = rgb(self._look.ink)
         self._at_pt += height + 2 * GAP_PT
 
@@ -381,9 +383,12 @@ def _plate(slide: Any, box: tuple[float, float, float, float], colour: str) -> A
 
 
 def _bare(shape: Any, margin_pt: float = 0.0) -> Any:
-    """The shape's text frame, set to wrap, to keep its size, and to these margins."""
+    """The shape's text frame, set to wrap, to these margins, and to smaller text where a wider font
+    or an edit makes it too long.
+    """
     frame = shape.text_frame
     frame.word_wrap = True
+    frame.auto_size = MSO_AUTO_SIZE.TEXT_TO_FIT_SHAPE
     frame.margin_left = frame.margin_right = Pt(margin_pt)
     frame.margin_top = frame.margin_bottom = Pt(margin_pt / 2)
     return frame

@@ -19,8 +19,8 @@ from weighbridge.results.charts.chart_theme import DARK, LIGHT
 from weighbridge.results.slides.fitting import HEIGHT_PT, LEFT_PT, ROOM_PT, TOP_PT, WIDTH_PT
 from weighbridge.results.slides.paint import MAIN, bare, serialized, xml
 from weighbridge.results.slides.slide import Deck
+from weighbridge.results.slides.typeface import TYPEFACE
 
-TYPEFACE: Final = "Arial"
 _AUTHOR: Final = "Weighbridge"
 _TITLE_ONLY: Final = "Title Only"
 _ACCENTS: Final = 6

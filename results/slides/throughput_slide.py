@@ -135,7 +135,7 @@ def _relation(pair: Finding, about: str) -> str:
         interval = f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
     text = f"{show_ratio(ratio.value)}{interval} {pair.slower}’s {about}"
     if provisional:
-        return f"Provisional: {pair.faster} did {text}"
+        return f"Provisional: {pair.faster} served {text}"
     return f"{pair.faster} serves {text}{'' if pair.shown else ', not significant,'}"
 
 

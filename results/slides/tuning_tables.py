@@ -152,7 +152,7 @@ def without_effect_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
     short = short_names([one.name for one in none])
     lines = [_without_line(one, short[one.name], look) for one in none]
     foot = (
-        "Would be found: the smallest effect that so many trials find 8 times in 10. A smaller "
+        "Would be found: the smallest effect that this many trials find 8 times in 10. A smaller "
         "one may exist."
     )
     notes = tuple(f"{effect.text}." for entry in none for effect in entry.effects)

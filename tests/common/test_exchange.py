@@ -72,7 +72,7 @@ def test_keystone_may_close_a_connection_after_each_answer(
     endpoint = {**ENDPOINT, "url": "http://k/v3", "keystone": {"username": "u", "project_id": "p"}}
     with pytest.raises(WrongAnswer) as error, exchanging(endpoint, "b"):
         pass
-    assert error.value.what.startswith("Keystone does not let in the user 'u'")
+    assert error.value.what.startswith("Keystone refuses the user 'u'")
 
 
 def test_a_given_token_is_not_renewed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,7 @@ def test_a_catalogue_without_a_fitting_storage_url_is_refused_with_what_it_has(
 
 def test_a_wrong_password_and_an_unknown_project_are_told_apart() -> None:
     no = HttpAnswer(401, {}, b'{"error": {"code": 401}}')
-    assert "does not let in the user 'demo'" in refused(USER, no, no)
+    assert "refuses the user 'demo'" in refused(USER, no, no)
     projects = HttpAnswer(200, {}, b'{"projects": [{"name": "other"}, {"name": "third"}]}')
     told = refused(USER, no, token(), projects)
     assert "the password of the user 'demo' is right" in told

@@ -69,7 +69,7 @@ def test_a_daemon_that_died_with_its_host_is_reported_so(tmp_path: Path) -> None
     with pytest.raises(ServiceFailed) as gone:
         daemon.check(daemons)
     what = (
-        "died with its host, on which nothing runs any more; so did container-server and "
+        "died with its host, where nothing is running; so did container-server and "
         "object-server on store-2"
     )
     assert gone.value.what == what

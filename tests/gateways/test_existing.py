@@ -19,7 +19,7 @@ from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
 from weighbridge.gateways.endpoint_program import run_with_endpoints
-from weighbridge.gateways.existing import credentials
+from weighbridge.gateways.existing import credentials, running_existing
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import RunningGateway
@@ -131,6 +131,17 @@ def test_clearing_deletes_the_named_buckets_and_no_other(
     assert containers(null) == ["wb-1-small-01"]
     assert running.clear(["wb-1-small-01"])
     assert running.clear(["wb-1-small-01"]) == ()
+
+
+@pytest.mark.usefixtures("environment")
+def test_clearing_uses_the_next_endpoint_where_one_is_dead(
+    null: tuple[str, int], client: ThisHost
+) -> None:
+    fill(null, "wb-1-small-0", 1)
+    (known,) = credentials.endpoints(settings(null, swift=False), os.environ)
+    two = known.model_copy(update={"url": "http://127.0.0.1:9", "others": (known.url,)})
+    assert running_existing.clear(client, (two,), ["wb-1-small-0"])
+    assert "wb-1-small-0" not in containers(null)
 
 
 @pytest.mark.usefixtures("environment")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from aws_profiles import by_program, by_role, files, given
+from dripping import dripping
 from weighbridge.common import temporary_keys
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError, UsageError
@@ -82,6 +84,7 @@ def test_a_program_that_fails_is_an_error_that_says_so(tmp_path: Path) -> None:
         endpoint_of(files(tmp_path))
     assert "planted" not in error.value.message
     endpoint = endpoint_of(by_program(tmp_path, 3600))
+    endpoint = endpoint.model_copy(update={"keys_end_at": datetime.now(UTC)})
     (tmp_path / "keys.py").write_text("raise SystemExit('log in first')")
     with pytest.raises(TargetError, match="log in first"):
         credentials.with_new_keys(endpoint)
@@ -91,10 +94,32 @@ def test_a_program_that_fails_is_an_error_that_says_so(tmp_path: Path) -> None:
         credentials.with_new_keys(endpoint)
 
 
+def test_keys_that_are_still_good_are_kept_where_there_are_no_new_ones(tmp_path: Path) -> None:
+    endpoint = endpoint_of(by_program(tmp_path, 3600))
+    (tmp_path / "keys.py").write_text("raise SystemExit('log in first')")
+    assert credentials.with_new_keys(endpoint) is endpoint
+
+
+def test_a_token_service_that_drips_is_given_up_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(temporary_keys, "GIVEN_WITHIN_S", 1.0)
+    with dripping() as port, by_role(tmp_path) as (environment, asked):
+        config = tmp_path / "config"
+        url = f"http://127.0.0.1:{port}"
+        config.write_text(re.sub(r"http://127\.0\.0\.1:\d+", url, config.read_text()))
+        with pytest.raises(
+            UsageError,
+            match=rf"{url}/ was asked for keys: no complete answer within 1 s",
+        ):
+            endpoint_of(environment)
+    assert not asked
+
+
 def test_a_program_that_hangs_is_ended_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(temporary_keys, "PROGRAM_S", 0.2)
+    monkeypatch.setattr(temporary_keys, "GIVEN_WITHIN_S", 0.2)
     (tmp_path / "config").write_text("[profile lab]\ncredential_process = sleep 100\n")
     with pytest.raises(UsageError, match=r"took longer than 0\.2 s"):
         endpoint_of(files(tmp_path))
@@ -109,7 +134,7 @@ def test_the_environment_may_say_when_its_keys_end(tmp_path: Path) -> None:
     assert endpoint.keys_end_at == end
     assert endpoint.key_source is None
     ended = {**ending, "AWS_CREDENTIAL_EXPIRATION": "2026-01-02T03:04:05+00:00"}
-    with pytest.raises(UsageError, match="the keys of the environment have ended"):
+    with pytest.raises(UsageError, match="the keys in the environment have expired"):
         endpoint_of(ended, "environment")
 
 
@@ -130,3 +155,28 @@ def test_keys_are_got_again_when_most_of_their_life_is_over(
     assert renewed.now().access == "A2"
     now_s += 100
     assert renewed.now().access == "A3"
+
+
+def test_keys_of_a_source_that_fails_are_used_until_their_end_and_asked_for_not_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = endpoint_of(by_program(tmp_path, 3600)).key_source
+    assert source is not None
+    now_s, asked = 1000.0, 0
+
+    def fails(*_: object) -> Keys:
+        nonlocal asked
+        asked += 1
+        raise temporary_keys.KeysUnavailable("log in first")
+
+    monkeypatch.setattr(temporary_keys, "load_again", fails)
+    monkeypatch.setattr(temporary_keys.time, "monotonic", lambda: now_s)
+    end = datetime.now(UTC) + timedelta(seconds=100)
+    renewed = RenewedKeys(source, Keys("A", "S", "T", end))
+    for passed_s in (81, 1, 28, 2):
+        now_s += passed_s
+        assert renewed.now().access == "A"
+    assert asked == 2
+    ended = RenewedKeys(source, Keys("A", "S", "T", datetime.now(UTC) - timedelta(seconds=1)))
+    with pytest.raises(temporary_keys.KeysUnavailable, match="log in first"):
+        ended.now()

@@ -242,7 +242,7 @@ def test_that_nothing_can_be_told_is_said_wherever_a_figure_would_be(tmp_path: P
     assert words in made.report.read_text()
     assert all("rgw-beast cannot tell" in card for card in _cards(made))
     own = slide(talk(evidence(store)), "power-cuts")
-    assert own.title == "What a power cut takes of rgw-beast is not known"
+    assert own.title == "What a power cut destroys of rgw-beast is not known"
     assert "not run" in text_of(own)
 
 
@@ -253,7 +253,7 @@ def test_if_nothing_was_lost_the_slide_says_so_and_nothing_is_marked_as_lost(
     for cut in (*kept_cuts("rgw-beast"), *kept_cuts("swift")):
         record_cut(store.folder, cut)
     assert slide(talk(evidence(store)), "power-cuts").title == (
-        "No power cut took an acknowledged write"
+        "No power cut lost an acknowledged write"
     )
     made = derive(store.folder, pictures=False)
     assert "lost acknowledged" not in headline(made.findings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,17 @@ def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:
     assert [trace.x[0] for trace in line.traces] == [0.5, 35.5], "no line through dead seconds"
     assert figure.csv.startswith("layout,fault_s,back_s,second,ops_s")
     assert (derived.folder / "outages.csv").read_text().count("\n") == 3
+
+
+def test_the_report_says_what_its_figures_rest_on_and_every_sign_leads_somewhere(
+    run: RunStore,
+) -> None:
+    page = derive(run.folder, pictures=False).report.read_text()
+    assert 'class="trust"' in page
+    signs = page.partition('class="trust"')[2].partition("</ul>")[0]
+    links = re.findall(r'href="#([a-z-]+)"', signs)
+    assert len(links) == 6
+    assert all(f'id="{one}"' in page for one in links), links
 
 
 def test_the_export_has_medians_with_their_range(run: RunStore) -> None:

@@ -41,11 +41,11 @@ def test_a_fault_says_what_how_and_when() -> None:
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ({"at": "30s"}, "say one of kill, silence, unplug, fail"),
+        ({"at": "30s"}, "set one of kill, silence, unplug, fail"),
         ({"at": "30s", "fail": "store-3"}, "`fail` is for disks"),
         ({"at": "30s", "fail": "storage-host"}, "`fail` is for disks"),
         ({"at": "30s", "kill": "storage-disk"}, "kill: storage-disk: `fail` is for disks"),
-        ({"at": "30s", "kill": "store-3", "silence": "store-3"}, "say one of"),
+        ({"at": "30s", "kill": "store-3", "silence": "store-3"}, "set one of"),
         ({"at": "30s", "silence": "store-3/osd.2"}, "is a daemon, and its host would answer"),
         ({"at": "30s", "unplug": "store-3/osd.2"}, "unplug: store-3/osd.2 is a daemon"),
         ({"at": "30s", "silence": "gateway-daemon"}, "is a daemon, and its host would answer"),
@@ -64,7 +64,7 @@ def test_a_fault_that_cannot_be_seen_is_refused(fault: object, why: str) -> None
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"rate_per_s": 100, "overload": {"within": "1s"}}, "not together with `overload`"),
+        ({"rate_per_s": 100, "overload": {"within": "1s"}}, "cannot be combined with `overload`"),
         ({"operations": {"delete": 1}}, "only deletes ends when no objects are left"),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_fault_needs_a_load_that_goes_on(more: dict[str, object], why: str) ->
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"users": "sdk"}, "only the engine knows how long its workers wait"),
+        ({"users": "sdk"}, "only the engine measures how long its workers wait"),
         ({"cache": "every 10s"}, "hosts that are gone have no caches to drop"),
     ],
 )

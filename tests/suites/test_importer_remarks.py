@@ -217,7 +217,7 @@ LEFT_OUT: Mapping[str, tuple[str, str]] = {
     "words": ("unheard", "text within <workflow> is left out"),
     "no pair": (
         workstage(READ.replace('config="', 'config="abc;')),
-        "a part of config that is no key=value",
+        "a part of config that is not key=value",
     ),
 }
 

@@ -73,13 +73,13 @@ def test_a_larger_share_deletes_what_a_smaller_one_did_and_more() -> None:
     [
         ("{list-all: 1}", "{list-all: 1, read: 1}", "read would miss objects"),
         ("{list-all: 1}", "{list: 1, delete-many: 1}", "delete-many would miss objects"),
-        ("size: 0B", "size: 4KiB", "say `size: 0B`"),
-        (SHARES, "deleted: [25%, 0%]", "list shares ascending"),
-        (SHARES, "deleted: [25%, 25%]", "list shares ascending"),
+        ("size: 0B", "size: 4KiB", "set `size: 0B`"),
+        (SHARES, "deleted: [25%, 0%]", "list ascending shares"),
+        (SHARES, "deleted: [25%, 25%]", "list ascending shares"),
         (SHARES, "deleted: 12.5%", "whole per cent"),
         (SHARES, "deleted: 91%", "0.9"),
         (SHARES, "deleted: []", "listed.deleted"),
-        ("cleanup: with-deployment\n", "", "say `cleanup: with-deployment`"),
+        ("cleanup: with-deployment\n", "", "set `cleanup: with-deployment`"),
         ("about: a", "about: a\nusers: sdk", "SDK users"),
         ("runtime: 20s", "runtime: 20s\n    listing: {prefix: object-00}", "leave `prefix`"),
         ("list-all\n", f"{'l' * 40}\n", "longer than 40 characters"),
@@ -102,7 +102,7 @@ def test_an_object_of_each_container_must_be_left() -> None:
 @pytest.mark.parametrize("share", ["deleted: 10%", "deleted: [0%, 10%]", "deleted: [50%, 55%]"])
 def test_each_share_deletes_more_objects_than_the_one_before(share: str) -> None:
     few = GOOD.replace("per_container: 200", "per_container: 4").replace(SHARES, share)
-    with pytest.raises(DocumentError, match="each must delete more than the one before"):
+    with pytest.raises(DocumentError, match="each must delete more than the previous one"):
         suite_of(few)
 
 

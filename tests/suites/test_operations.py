@@ -64,7 +64,7 @@ MULTIPART = {"multipart": {"part": "8MiB"}}
         (
             ["read-if-match"],
             {"objects": {"size": {"uniform": ["1KB", "2KB"]}}},
-            "the MD5 is known of objects of fixed sizes only",
+            "the MD5 is known only for objects of fixed sizes",
         ),
         (["write-part"], {}, "write-part is counted beside write-multipart"),
         (["read-range"], {"range": {"bytes": 0}}, "1"),

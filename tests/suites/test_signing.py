@@ -80,7 +80,7 @@ def test_sdk_users_sign_as_their_sdk_does() -> None:
         "sdk-without-checksums",
         "sdk-default",
     ]
-    with pytest.raises(DocumentError, match="SDKs sign in their own way; say sdk-default"):
+    with pytest.raises(DocumentError, match="SDKs sign in their own way; set sdk-default"):
         suite_of(f"{sdk}    signing: {{payload: signed}}\n")
 
 

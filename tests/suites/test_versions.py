@@ -37,7 +37,7 @@ def workload(**changed: Any) -> dict[str, Any]:
         ({"objects": {"size": "2047B", "compressible": "50%"}}, "at least 2048 bytes"),
         (
             {"operations": {"write-multipart": 1}, "multipart": {"part": "8MiB"}},
-            "segments that are no versions",
+            "segments that are not versions",
         ),
         ({"operations": {"list": 1}, "listed": {}}, "objects that are only listed have none"),
         (
@@ -77,7 +77,7 @@ def test_only_the_engine_keeps_versions() -> None:
     assert kinds.unfit("locust", some, "swift") == ()
     assert kinds.unfit("locust", some, "object-server") == ("object servers have no versions",)
     faults = kinds.unfit("cosbench", some, "s3")
-    assert "COSBench knows no versions: leave `versions` out" in faults
+    assert "COSBench does not support versions: leave `versions` out" in faults
     given = {"name": "s", "about": "a", "users": "sdk"}
     with pytest.raises(ValidationError, match="versions of some: only the engine knows them"):
         Suite.model_validate({**given, "workloads": [workload(operations={"read": 1})]})

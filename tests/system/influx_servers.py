@@ -35,6 +35,7 @@ wal-dir = "{folder}/wal"
 bind-address = "127.0.0.1:{port}"
 auth-enabled = true
 log-enabled = false
+{more}
 [monitor]
 store-enabled = false
 """
@@ -143,20 +144,24 @@ def victoria(folder: Path) -> Iterator[str]:
 
 
 class Influx:
-    """InfluxDB 1.6 with a user and the database `weighbridge`.
+    """InfluxDB 1.6, or another `program` of version 1 with Flux, with a user and the database
+    `weighbridge`.
 
-    `url` is that of the translator before it.
+    `url` is that of the translator before it, `direct` its own.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, program: str | None) -> None:
         port, rpc, front = free_ports(3)
-        self._direct = f"http://127.0.0.1:{port}"
+        self.direct = f"http://127.0.0.1:{port}"
         self.url = f"http://127.0.0.1:{front}"
-        (folder / "influx.conf").write_text(INFLUX.format(folder=folder, port=port, rpc=rpc))
+        more = "" if program is None else "flux-enabled = true"
+        (folder / "influx.conf").write_text(
+            INFLUX.format(folder=folder, port=port, rpc=rpc, more=more)
+        )
         (folder / "translator.cfg").write_text(TRANSLATOR.format(port=front, behind=port))
         self.database = Daemon(
-            ("influxd", "-config", str(folder / "influx.conf")),
-            f"{self._direct}/ping",
+            (program or "influxd", "-config", str(folder / "influx.conf")),
+            f"{self.direct}/ping",
             folder / "influxd.log",
         )
         haproxy = (
@@ -172,10 +177,14 @@ class Influx:
         asked = urlencode({"db": database, "q": text, "epoch": "ms"}).encode()
         basic = base64.b64encode(TOKEN.encode()).decode()
         (found,) = json.loads(
-            get(f"{self._direct}/query", {"Authorization": f"Basic {basic}"}, asked)
+            get(f"{self.direct}/query", {"Authorization": f"Basic {basic}"}, asked)
         )["results"]
         assert "error" not in found, found
         return list(found.get("series", []))
+
+    def listed(self, query: str) -> list[str]:
+        """The values that a query for a variable lists."""
+        return [str(value[1]) for series in self.query(query) for value in series["values"]]
 
     def points(
         self, database: str = "weighbridge"
@@ -195,9 +204,9 @@ class Influx:
 
 
 @contextmanager
-def influx(folder: Path) -> Iterator[Influx]:
-    """InfluxDB 1.6 behind its translator."""
-    made = Influx(folder)
+def influx(folder: Path, program: str | None = None) -> Iterator[Influx]:
+    """InfluxDB 1.6, or another `program`, behind its translator."""
+    made = Influx(folder, program)
     try:
         made.database.start()
         made.translator.start()
@@ -205,7 +214,7 @@ def influx(folder: Path) -> Iterator[Influx]:
         first = urlencode(
             {"q": f"CREATE USER \"{USER}\" WITH PASSWORD '{PASSWORD}' WITH ALL PRIVILEGES"}
         ).encode()
-        get(f"{made._direct}/query", data=first)
+        get(f"{made.direct}/query", data=first)
         made.query("CREATE DATABASE weighbridge")
         yield made
     finally:

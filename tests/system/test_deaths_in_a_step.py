@@ -43,7 +43,7 @@ DEATHS: Mapping[str, Mapping[str, Death]] = {
         # two of three replicas are left, and clients see no failure at all: nothing but the look
         # behind the step tells
         "host": Death(
-            take_host("store-2"), "on store-2 died with its host, on which nothing runs any more"
+            take_host("store-2"), "on store-2 died with its host, where nothing is running"
         ),
     },
     "rgw-haproxy": {

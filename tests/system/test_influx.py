@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 import pytest
 
 from fake_run import WORKLOADS, StepFaults, fake_run
+from grafana_boards import BOARDS, asked_for, choices, filled, targets
+from influx_points import Points, lines_of, read, shown
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.results.influx.cursor import Cursor
@@ -28,9 +30,7 @@ from influx_servers import TOKEN, Influx, get, influx, victoria
 
 pytestmark = pytest.mark.system
 
-BOARD = Path(__file__).parents[2] / "docs" / "grafana" / "weighbridge.json"
 LONG = tuple(one.model_copy(update={"workers": (4, 16), "runtime": 12.0}) for one in WORKLOADS[:2])
-Points = dict[tuple[str, frozenset[tuple[str, str]], int], dict[str, float]]
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +66,9 @@ def metrics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def points_of(store: RunStore) -> Points:
-    """The points of a run, read from its lines, which have nothing to escape."""
-    made, found = RunPoints(store), {}
-    for line in [*made.run(), *(line for step in store.steps() for line in made.step(step))]:
-        head, fields, at = line.split(" ")
-        name, *tags = head.split(",")
-        values = {
-            key: float(value.removesuffix("i"))
-            for key, _, value in (one.partition("=") for one in fields.split(","))
-        }
-        pairs = frozenset((key, value) for key, _, value in (one.partition("=") for one in tags))
-        found[name, pairs, int(at)] = values
-    return found
+    """The points of a run, read from its lines."""
+    made = RunPoints(store)
+    return read([*made.run(), *(line for step in store.steps() for line in made.step(step))])
 
 
 def server(url: str, token: str = TOKEN) -> InfluxServer:
@@ -221,22 +212,25 @@ def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(
     )
 
 
-def test_every_query_of_the_dashboard_is_answered_with_what_was_sent(
+def test_every_panel_of_the_dashboard_shows_what_was_sent(
     store: RunStore, database: Influx
 ) -> None:
-    send_run(store, server(database.url))
-    made = RunPoints(store)
     with server(database.url).connect() as connection:
-        connection.write(
-            list(made.live(store.steps()[0].key, "measure", (120.0, 1e6), 0, 1415102401000))
-        )
-    board = json.loads(BOARD.read_text())
-    queries = [target["query"] for panel in board["panels"] for target in panel["targets"]]
-    queries += [one["target"]["query"] for one in board["annotations"]["list"]]
-    queries += [one["query"] for one in board["templating"]["list"] if one["name"] != "source"]
-    for query in queries:
-        # As Grafana does it where all of a variable is chosen.
-        asked = re.sub(r"\$(suite|run|layout|workload|workers|operation)\b", ".*", query).replace(
-            "$timeFilter", "time > 0"
-        )
-        assert database.query(asked), query
+        connection.write(lines_of(store))
+    points = read(lines_of(store))
+    chosen = choices("influxql", database.listed)
+    for _, target in targets("influxql"):
+        name, field, valid = asked_for(target)
+        found = {
+            (frozenset((tag, value) for tag, value in series["tags"].items() if value), at): value
+            for series in database.query(filled(target["query"], chosen))
+            for at, value in series["values"]
+        }
+        assert found == shown(points, name, field, valid=valid), target["query"]
+        assert found
+    (annotation,) = BOARDS["influxql"]["annotations"]["list"]
+    (runs,) = database.query(filled(annotation["target"]["query"], chosen))
+    assert runs["columns"] == ["time", "layouts", "run", "suite"]
+    assert [value[2:] for value in runs["values"]] == [
+        [store.manifest.run_id, store.manifest.suite]
+    ]

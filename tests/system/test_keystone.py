@@ -145,9 +145,9 @@ def test_refusals_say_what_is_wrong_and_what_there_is(site: Site) -> None:
         {"OS_USERNAME": "nobody"},
     )
     assert works == 404
-    assert password.startswith("Keystone does not let in the user 'demo'")
+    assert password.startswith("Keystone refuses the user 'demo'")
     for one, name in ((project, "unknown"), (role, OTHER)):
         assert f"the password of the user 'demo' is right, but there is no project '{name}'" in one
         assert one.endswith("projects of this user: 'lab'")
     assert region == "its catalogue has no object-store in the region 'two', but in 'one'"
-    assert user.startswith("Keystone does not let in the user 'nobody'")
+    assert user.startswith("Keystone refuses the user 'nobody'")

@@ -1,28 +1,34 @@
 """A talk as LibreOffice shows it: every slide a page, none of them blank, every word of every title
-on it.
+on it, and every text inside its shape, in the font that it is fitted for and in another.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
+import json
+import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
+from PIL import ImageFont
 
 from fake_run import WORKLOADS, StepFaults, fake_run
+from fake_tuning import fake_tuning
 from weighbridge.results.charts.chart_theme import DARK
+from weighbridge.results.slides import typeface
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk
 
+sys.path.insert(0, str(Path(__file__).parent))
+from slide_boxes import fonts, show, squeezed, strays, tool, unshrunk, words
+
 pytestmark = pytest.mark.system
 
 FIVE = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift")
 SHORT = tuple(workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS)
-DEADLINE_S = 300
+LIBERATION = Path("/usr/share/fonts/truetype/liberation")
 
 
 @pytest.fixture(scope="module")
@@ -37,40 +43,34 @@ def deck(tmp_path_factory: pytest.TempPathFactory) -> Deck:
 
 
 @pytest.fixture(scope="module")
-def pages(deck: Deck, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the talk as PDF and as a picture a page."""
-    folder = tmp_path_factory.mktemp("shown")
-    (folder / "talk.pptx").write_bytes(powerpoint(deck))
-    tool(
-        "soffice",
-        f"-env:UserInstallation=file://{folder}/profile",
-        "--headless",
-        "--convert-to",
-        "pdf",
-        "talk.pptx",
-        folder=folder,
-    )
-    tool("pdftoppm", "-r", "40", "-png", "talk.pdf", "page", folder=folder)
-    return folder
+def decks(deck: Deck, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The talk, and that of a tuning, which is mostly tables."""
+    tuning = talk(evidence(fake_tuning(tmp_path_factory.mktemp("tunings"))))
+    return {"talk": powerpoint(deck), "tuning": powerpoint(tuning)}
 
 
-def tool(name: str, *arguments: str, folder: Path) -> str:
-    path = shutil.which(name)
-    if path is None:
-        pytest.fail(f"{name} is needed: `make setup` installs it")
-    done = subprocess.run(
-        [path, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=DEADLINE_S,
-    )
-    return done.stdout
+@pytest.fixture(scope="module")
+def pdfs(decks: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both as PDFs, in the font of Arial's widths, with texts at the sizes that were chosen."""
+    plain = {name: unshrunk(deck) for name, deck in decks.items()}
+    return show(tmp_path_factory.mktemp("shown"), plain)
 
 
-def test_each_slide_is_a_page_and_none_is_blank(deck: Deck, pages: Path) -> None:
-    pictures = sorted(pages.glob("page-*.png"))
+@pytest.fixture(scope="module")
+def replaced(decks: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both as PDFs where no font has Arial's widths."""
+    return show(tmp_path_factory.mktemp("replaced"), decks, liberation=False)
+
+
+@pytest.fixture(scope="module")
+def shown(pdfs: dict[str, Path]) -> Path:
+    """The talk."""
+    return pdfs["talk"]
+
+
+def test_each_slide_is_a_page_and_none_is_blank(deck: Deck, shown: Path) -> None:
+    tool("pdftoppm", "-r", "40", "-png", shown.name, "page", folder=shown.parent)
+    pictures = sorted(shown.parent.glob("page-*.png"))
     assert len(pictures) == len(deck.slides)
     for path in pictures:
         colours = shades(path)
@@ -90,21 +90,15 @@ def shades(path: Path) -> dict[object, int]:
         }
 
 
-def test_every_word_of_titles_leads_and_tables_is_on_its_page(deck: Deck, pages: Path) -> None:
+def text_of(pdf: Path, number: int) -> str:
+    """The text of a page, without any space."""
+    pages = ("-f", str(number), "-l", str(number))
+    return squeezed(tool("pdftotext", *pages, "-layout", pdf.name, "-", folder=pdf.parent))
+
+
+def test_every_word_of_titles_leads_and_tables_is_on_its_page(deck: Deck, shown: Path) -> None:
     for number, one in enumerate(deck.slides, start=1):
-        shown = squeezed(
-            tool(
-                "pdftotext",
-                "-f",
-                str(number),
-                "-l",
-                str(number),
-                "-layout",
-                "talk.pdf",
-                "-",
-                folder=pages,
-            )
-        )
+        found = text_of(shown, number)
         cells = [
             cell.text for line in (one.grid.lines if one.grid is not None else ()) for cell in line
         ]
@@ -112,35 +106,52 @@ def test_every_word_of_titles_leads_and_tables_is_on_its_page(deck: Deck, pages:
             for word in text.split():
                 # A word of a narrow column breaks over lines: its parts are on the page.
                 parts = word.split("-") if "-" in word else [word]
-                assert all(squeezed(part) in shown for part in parts), (one.key, word)
+                assert all(squeezed(part) in found for part in parts), (one.key, word)
 
 
-def squeezed(text: str) -> str:
-    return re.sub(r"\s+", "", text)
-
-
-def test_charts_show_their_series_and_their_axes(deck: Deck, pages: Path) -> None:
+def test_charts_show_their_series_and_their_axes(deck: Deck, shown: Path) -> None:
     for number, one in enumerate(deck.slides, start=1):
         if one.chart is not None:
-            shown = squeezed(
-                tool(
-                    "pdftotext", "-f", str(number), "-l", str(number), "talk.pdf", "-", folder=pages
-                )
-            )
-            assert all(name in shown for name in FIVE), one.key
-            assert "op/s" in shown
+            found = text_of(shown, number)
+            assert all(name in found for name in FIVE), one.key
+            assert "op/s" in found
 
 
-def test_no_text_is_below_the_end_of_a_slide(pages: Path) -> None:
-    boxes = tool("pdftotext", "-bbox", "talk.pdf", "-", folder=pages)
-    heights = {
-        float(height) for height in re.findall(r'<page width="[\d.]+" height="([\d.]+)"', boxes)
-    }
-    assert heights == {540.0}
-    found = [
-        (float(right), float(low))
-        for right, low in re.findall(r'xMax="([\d.]+)" yMax="([\d.]+)"', boxes)
-    ]
-    assert len(found) > 200
-    assert max(right for right, _ in found) <= 960
-    assert max(low for _, low in found) <= 540
+@pytest.mark.parametrize("name", ["talk", "tuning"])
+def test_every_text_is_inside_its_shape_in_the_font_that_it_is_fitted_for(
+    name: str, decks: dict[str, bytes], pdfs: dict[str, Path]
+) -> None:
+    assert "LiberationSans" in fonts(pdfs[name])
+    assert len([word for page in words(pdfs[name]) for word in page]) > 200
+    assert strays(decks[name], pdfs[name]) == []
+
+
+@pytest.mark.parametrize("name", ["talk", "tuning"])
+def test_every_text_is_inside_its_shape_in_a_wider_font_that_replaces_it(
+    name: str, decks: dict[str, bytes], replaced: dict[str, Path]
+) -> None:
+    assert "LiberationSans" not in fonts(replaced[name])
+    assert "DejaVuSans" in fonts(replaced[name])
+    assert strays(decks[name], replaced[name]) == []
+
+
+@pytest.mark.parametrize("name", ["Regular", "Bold"])
+def test_letters_are_as_wide_as_in_the_real_font(name: str) -> None:
+    em = 2048
+    font = ImageFont.truetype(
+        str(LIBERATION / f"LiberationSans-{name}.ttf"), em, layout_engine=ImageFont.Layout.BASIC
+    )
+    path = resources.files("weighbridge.results").joinpath("fonts", "arial-widths.json")
+    groups = json.loads(path.read_text(encoding="utf-8"))[name.lower()]
+    letters = {letter: int(width) for width, group in groups.items() for letter in group}
+    assert len(letters) > 400
+    assert {letter: font.getlength(letter) for letter in letters} == letters
+
+
+def test_no_text_is_measured_narrower_than_it_is(deck: Deck) -> None:
+    texts = [text for one in deck.slides for text in (one.title, one.lead, one.foot, *one.lines)]
+    for bold in (False, True):
+        path = LIBERATION / f"LiberationSans-{'Bold' if bold else 'Regular'}.ttf"
+        font = ImageFont.truetype(str(path), 1000)
+        for text in ("11 REQUESTS: 1.1", *texts):
+            assert typeface.width_pt(text, 1000, bold=bold) >= font.getlength(text) - 1, text

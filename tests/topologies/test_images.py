@@ -175,7 +175,7 @@ def test_of_two_processes_that_want_an_image_one_builds_and_the_other_waits(
     for thread in threads:
         thread.join(20)
     assert len(builds.read_text().splitlines()) == 1
-    assert any("another process builds it; waiting" in line for line in messages)
+    assert any("another process is building it; waiting" in line for line in messages)
 
 
 def test_a_build_without_mmdebstrap_is_refused(

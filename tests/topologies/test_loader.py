@@ -209,8 +209,11 @@ def test_quotas_have_a_short_period_by_default(tmp_path: Path) -> None:
     [
         ("{a: {cpuset: ''}}", "'' is not a list of CPUs such as 2-3,5"),
         ("{a: {cpuset: 3-2}}", "'3-2' is not a range of CPUs"),
-        ("{a: {cpuset: 0-1}, b: {cpuset: '1,2'}}", "'a' and 'b' both have CPU 1: each CPU may be"),
-        ("{a: {cpuset: 0, cpus: 1.5}}", "1.5 CPUs do not fit into the CPUs of its own, 0"),
+        (
+            "{a: {cpuset: 0-1}, b: {cpuset: '1,2'}}",
+            "'a' and 'b' both have CPU 1: each CPU",
+        ),
+        ("{a: {cpuset: 0, cpus: 1.5}}", "1.5 CPUs do not fit into its own CPUs, 0"),
     ],
 )
 def test_cpus_that_hosts_cannot_have_for_their_own_are_refused(

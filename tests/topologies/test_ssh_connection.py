@@ -267,7 +267,7 @@ def test_what_is_no_jump_host_is_refused(jump: str) -> None:
 def test_a_user_who_is_refused_is_named(server: Server, loop: EventLoop, tmp_path: Path) -> None:
     other = asyncssh.generate_private_key("ssh-ed25519")
     other.write_private_key(str(tmp_path / "other"))
-    with pytest.raises(MissingPrerequisite, match="refuses to let root in"):
+    with pytest.raises(MissingPrerequisite, match="refuses the login of root"):
         connect(loop, tmp_path, server.port, key=str(tmp_path / "other")).open()
 
 
@@ -340,7 +340,7 @@ def test_a_program_that_runs_when_its_host_is_given_back_ends(
     assert (program.wait(SOON_S), program.poll(), program.returncode) == (255, 255, 255)
     # Which comes first: that its connection is closed, or that the loop is.
     assert re.fullmatch(
-        r"store-1 .*(the connection broke off.*|its host was given back while it ran)\n",
+        r"store-1 .*(the connection broke off.*|its host was released while it ran)\n",
         stderr.read_text(),
     )
     program.stdout.close()

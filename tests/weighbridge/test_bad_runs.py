@@ -128,7 +128,7 @@ def test_an_unfinished_run_is_read_as_far_as_it_is_and_every_verb_says_so(
     )
     assert (ended, out) == (0, "layout,measured\nrgw-beast,true\n")
     assert gap in err
-    assert "steps.jsonl: the last line is torn and was ignored" in err
+    assert "steps.jsonl: the last line is incomplete and was ignored" in err
     ended, out, err = run_cli("export", folder, "--to", "json", "--out", "-")
     summary = {line["layout"]: line for line in json.loads(out)["tables"]["summary"]}
     assert (ended, summary["swift"]["throughput_ops_s"], summary["swift"]["notes"]) == (

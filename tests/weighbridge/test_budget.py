@@ -84,7 +84,7 @@ def test_windows_keep_their_length_if_shortening_them_allows_no_claim(
     longer = show_duration(REPORTING_S + 5 * repeat_s(run))
     assert (
         sentences(found, 600, ASSUME)[-1]
-        == f"n = 3: no difference can be claimed, which takes 5 repeats: about {longer}"
+        == f"n = 3: no difference can be claimed, which needs 5 repeats: about {longer}"
     )
 
 

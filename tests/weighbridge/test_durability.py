@@ -161,7 +161,7 @@ def test_a_run_whose_store_does_not_start_for_its_cuts_says_so_and_is_no_success
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--hardware", "ssh-example"), "not this suite's to cut"),
+        (("--hardware", "ssh-example"), "this suite cannot cut"),
         (("--api", "s4"), "there is no API s4"),
         (("--cuts", "0"), "0 is not in the range"),
     ],

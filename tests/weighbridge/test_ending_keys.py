@@ -45,7 +45,7 @@ def test_a_run_that_outlives_its_keys_is_refused_with_the_time_that_is_left(
     refuse_ending_keys([layout], 1700)
     with pytest.raises(UsageError) as error:
         refuse_ending_keys([layout], 7200)
-    assert error.value.message.startswith("mine: its keys end in 30:00")
+    assert error.value.message.startswith("mine: its keys expire in 30:00")
     assert "the run needs an estimated 2:00:00" in error.value.message
     assert "credential_process" in (error.value.advice or "")
 

@@ -17,7 +17,9 @@ from swiftclient.client import Connection
 
 from tests.weighbridge import command_line
 from tls_proxy import authority, terminated
+from weighbridge.cli import clean as clean_verb
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import TargetError
 from weighbridge.gateways.existing import leftover_buckets
 from weighbridge.results.record.store import RunStore
 
@@ -298,6 +300,49 @@ def test_clean_asks_several_endpoints_and_goes_on_where_one_does_not_answer(
     # The null target says of Swift's objects that they are of this moment.
     assert found[0].endswith("auth/v1.0: 0 buckets with 0 objects can be deleted, 1 kept")
     assert found[1].endswith(": 1 buckets with 1 objects can be deleted, 0 kept")
+
+
+def test_clean_goes_on_with_the_next_endpoint_of_a_service_whose_first_is_dead(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with null_target() as place:
+        left_by(place, bucket="wb-0123abcd-small-0")
+        url = f'["http://127.0.0.1:9", "http://{place[0]}:{place[1]}"]'
+        file = tmp_path / "two.yaml"
+        file.write_text(
+            "name: two\nabout: Two endpoints\ngateway: existing\nrelease: any\nplace: {}\n"
+            f"settings:\n  s3: {{url: {url}, credentials: environment}}\n"
+        )
+        argv = [sys.executable, "-m", "weighbridge", "clean", str(file)]
+        argv += ["--delete", "--older-than", "1ms"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "http://127.0.0.1:9: no answer" in done.stdout
+        assert f"going on with s3 http://127.0.0.1:{place[1]}" in done.stdout
+        assert containers(place) == []
+
+
+def test_clean_names_what_it_could_not_sweep_and_sweeps_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(here: Endpoint, bucket: str) -> int:
+        if bucket.endswith("small-0"):
+            raise TargetError("s3 DELETE: 403")
+        return leftover_buckets_delete(here, bucket)
+
+    leftover_buckets_delete = leftover_buckets.delete
+    monkeypatch.setattr(leftover_buckets, "delete", refused)
+    said: list[str] = []
+    with null_target() as place:
+        for number in (0, 1):
+            left_by(place, bucket=f"wb-0123abcd-small-{number}")
+        known = Endpoint(
+            api="s3", url=f"http://{place[0]}:{place[1]}", user="weigh:er", key=SecretStr(KEY)
+        )
+        with pytest.raises(TargetError, match="403: not swept: wb-0123abcd-small-0"):
+            clean_verb._clean(known, datetime.now(UTC), said.append, deleting=True)
+        assert list(containers(place)) == ["wb-0123abcd-small-0"]
+    assert "1 buckets with 1 objects deleted, 0 kept" in said[-1]
 
 
 def test_clean_needs_a_gateway_to_ask() -> None:

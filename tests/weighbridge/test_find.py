@@ -161,7 +161,7 @@ def test_a_killed_search_is_resumed_by_the_command_and_nothing_is_measured_twice
     assert run_cli("report", "--no-charts", folder)[0] in (0, 4)
     found = RunData(folder).found
     assert found is not None
-    assert "the search is not over" in found.sentences[0]
+    assert "the search is not finished" in found.sentences[0]
     code, out, _ = run_cli("resume", "--no-charts", folder)
     assert code == 0
     assert (folder / "steps.jsonl").read_bytes().startswith(before)

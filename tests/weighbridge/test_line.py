@@ -160,7 +160,7 @@ def test_a_dry_run_says_how_long_it_takes_and_what_it_can_claim_and_needs_no_key
         "S3 at https://b.example",
         "write-8mb",
         "1 repeat on this-machine: 2 visits, 16 steps, about 1",
-        "n = 1: no difference can be claimed, which takes 5 repeats",
+        "n = 1: no difference can be claimed, which needs 5 repeats",
     ):
         assert words in done.stdout
     assert list(nobody.folder.iterdir()) == []

@@ -368,6 +368,6 @@ def test_swifts_key_is_sent_to_no_host_that_only_the_page_names(
         other = f"http://127.0.0.1:{elsewhere.getsockname()[1]}"
         with page(tmp_path, "-f", str(SHIPPED), "-H", target.url, "--api", "swift") as shown:
             shown.post("/swarm", {"user_count": "1", "spawn_rate": "1", "host": other})
-            shown.until(lambda _: "only where this process was asked to" in shown.get("/logs"))
+            shown.until(lambda _: "only to the URL that this process was" in shown.get("/logs"))
         with pytest.raises(TimeoutError):
             elsewhere.accept()

@@ -232,7 +232,7 @@ def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(
         daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=record(*HOSTS, "store-9")
     )
     assert lines == [
-        "  dead: all of it on store-2, which has nothing of it any more",
+        "  dead: all of it on store-2, where nothing of it is left",
         CHANGED,
         "  not known: what is running on store-9 (no host of hardware real)",
     ]

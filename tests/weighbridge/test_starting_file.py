@@ -62,6 +62,6 @@ def test_every_key_of_a_suite_and_of_hosts_is_there_with_what_it_is_for() -> Non
     for text, model in ((suite, Suite), (suite, Workload), (hardware, HostSpec)):
         for key in model.model_fields:
             assert re.search(rf"(?m)^ *(?:- )?(?:# )?{key}:", text), key
-    assert "# When a request is given up, in seconds; histograms resolve latencies" in suite
+    assert "# After how long a request is given up, in seconds; histograms resolve" in suite
     assert "# timeout: 60.0" in suite
-    assert "For the lab: CPUs of its own, such as `2-3,5`" in hardware
+    assert "For the lab: its own CPUs, such as `2-3,5`" in hardware

@@ -325,7 +325,7 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
         (["ornl-2031"], "did you mean 'ornl-2013'"),
         ([], "the NAME of a study is missing"),
         (["ornl-2013", "--scale", "fall"], "fall"),
-        (["swift-vs-rgw-read-2014", "--scale", "full"], "Give --hardware FILE"),
+        (["swift-vs-rgw-read-2014", "--scale", "full"], "Use --hardware FILE"),
         (["ornl-2013", "--hardware", "lab-cp"], "did you mean 'lab-cpu'"),
     ],
 )

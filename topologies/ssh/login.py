@@ -118,7 +118,7 @@ class Login:
             raise self._unknown_key() from error
         except asyncssh.PermissionDenied as error:
             raise MissingPrerequisite(
-                f"{self.where}: refuses to let {self.user} in: {error.reason}",
+                f"{self.where}: refuses the login of {self.user}: {error.reason}",
                 advice=f"add your public key to {self.user}'s authorized_keys there, or choose "
                 "another key (ssh: key)",
             ) from error

@@ -74,7 +74,7 @@ class RemoteProgram:
         except TargetError as error:
             self._log_reason(error.message)
         except CancelledError:
-            self._log_reason(f"{self._connection.where}: its host was given back while it ran")
+            self._log_reason(f"{self._connection.where}: its host was released while it ran")
         return LOST
 
     def _log_reason(self, why: str) -> None:

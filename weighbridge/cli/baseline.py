@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print baseline.json instead of the table.")
 def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
     """Measure the hosts of HARDWARE (a file, the name of one that ships, or auto: made from this
-    machine, the default), alone and at once.
+    machine, the default), one by one and all at once.
     """
     import secrets
     import time

@@ -30,15 +30,18 @@ if TYPE_CHECKING:
     callback=listed,
     shell_complete=complete.words("s3", "swift"),
     metavar="A,B",
-    help="Ask these APIs alone: s3, swift.",
+    help="Try only these APIs: s3, swift.",
 )
 @click.option(
-    "--only", callback=listed, metavar="A,B", help="Ask these capabilities alone, by key or group."
+    "--only",
+    callback=listed,
+    metavar="A,B",
+    help="Try only these, by key or group.",
 )
 @click.option(
     "--dangerous",
     is_flag=True,
-    help="Ask a gateway that already runs also what is known to end some gateways.",
+    help="On a gateway that already runs, also try what is known to end some gateways.",
 )
 @click.option(
     "--out",
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
     help="Write capabilities.json, capabilities.csv and the logs to this folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print capabilities.json, not the table.")
-@click.option("--list", "listing", is_flag=True, help="List what is asked; start nothing.")
+@click.option("--list", "listing", is_flag=True, help="List what is tried; start nothing.")
 def command(
     layouts: tuple[str, ...],
     hardware: str | None,
@@ -57,8 +60,8 @@ def command(
     as_json: bool,
     listing: bool,
 ) -> int:
-    """Ask each LAYOUT (as `up` names them) once all that S3 and Swift clients ask today: what
-    works, what is refused, and what is wrong though accepted.
+    """Try once on each LAYOUT (as `up` names them) all that S3 and Swift clients ask of stores
+    today: what works, what is refused, and what is accepted but wrong.
     """
     import shutil
     import tempfile

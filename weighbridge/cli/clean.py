@@ -1,7 +1,7 @@
 """`weighbridge clean LAYOUT...`: buckets that killed runs left on gateways that run without us.
 
 Raises UsageError if the suite itself starts a layout's gateway; TargetError, after all others were
-looked at, if requests to a gateway fail.
+looked at, if something could not be looked at or deleted.
 """
 
 from __future__ import annotations
@@ -105,31 +105,53 @@ def _gateways(layouts: tuple[str, ...], line: EndpointLine) -> list[Existing]:
 def _clean(
     endpoint: Endpoint, youngest: datetime, say: Callable[[str], None], *, deleting: bool
 ) -> None:
-    """List the buckets of one endpoint, or delete them, and say how many. Raises TargetError."""
+    """List the buckets of one account, or delete them, and say how many.
+
+    Raises TargetError with all that could not be looked at or deleted.
+    """
     from datetime import UTC
 
-    from weighbridge.gateways.existing import leftover_buckets
+    from weighbridge.common.errors import TargetError
+    from weighbridge.gateways.existing.leftover_buckets import EndpointSilent
+    from weighbridge.gateways.existing.sweep import Sweep
 
-    there = f"{endpoint.api} {endpoint.url}"
+    sweep = Sweep(endpoint, say)
+    try:
+        names = sweep.named()
+    except TargetError as error:
+        raise TargetError(f"{error.message}: nothing was swept there") from error
     buckets = objects = kept = 0
-    for one in leftover_buckets.left(endpoint):
-        reason, count = _kept(one, youngest), one.objects
+    faults: list[str] = []
+    for number, (name, made) in enumerate(names):
+        try:
+            one = sweep.content(name, made)
+            if one is None:
+                continue
+            reason, count = _kept(one, youngest), one.objects
+            if not reason and deleting:
+                count = sweep.delete(name)
+        except EndpointSilent as error:
+            rest = ", ".join(each for each, _ in names[number:])
+            faults.append(f"{error.message}: not swept: {rest}")
+            break
+        except TargetError as error:
+            faults.append(f"{error.message}: not swept: {name}")
+            continue
+        verdict = reason or "holds only what runs of this suite made: --delete deletes it"
         if reason:
-            kept, verdict = kept + 1, reason
-        elif deleting:
-            count = leftover_buckets.delete(endpoint, one.bucket)
-            verdict = f"deleted, with {count} objects"
+            kept += 1
         else:
-            verdict = "holds only what runs of this suite made: --delete deletes it"
-        if not reason:
             buckets, objects = buckets + 1, objects + count
+            verdict = f"deleted, with {count} objects" if deleting else verdict
         newest = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        say(f"{there} {one.bucket}: {one.objects} objects, the newest from {newest}: {verdict}")
-    if not buckets and not kept:
-        say(f"{there}: no run has left a bucket there")
-        return
-    what = "deleted" if deleting else "can be deleted"
-    say(f"{there}: {buckets} buckets with {objects} objects {what}, {kept} kept")
+        say(f"{sweep.there} {name}: {one.objects} objects, the newest from {newest}: {verdict}")
+    if not (buckets or kept or faults):
+        say(f"{sweep.there}: no run has left a bucket there")
+    else:
+        what = "deleted" if deleting else "can be deleted"
+        say(f"{sweep.there}: {buckets} buckets with {objects} objects {what}, {kept} kept")
+    if faults:
+        raise TargetError("\n".join(faults))
 
 
 def _kept(one: LeftoverBucket, youngest: datetime) -> str:
@@ -138,5 +160,5 @@ def _kept(one: LeftoverBucket, youngest: datetime) -> str:
         names = ", ".join(map(repr, one.strange))
         return f"kept: it holds something that this suite did not make ({names})"
     if one.newest > youngest:
-        return "kept: it is so young that a run may still be using it (--older-than)"
+        return "kept: so recent that a run may still be using it (--older-than)"
     return ""

@@ -125,8 +125,10 @@ if TYPE_CHECKING:
 @click.option(
     "--capabilities",
     is_flag=True,
-    help="Ask each layout after its last step all that `weighbridge capabilities` asks, and show "
-    "the answers in the report.",
+    help=(
+        "After its last step, try on each layout all that `weighbridge capabilities` tries, "
+        "and show the answers in the report."
+    ),
 )
 @influx
 @ui
@@ -181,8 +183,10 @@ def command(
     if budget is not None and repeats is not None:
         raise UsageError(
             "--budget and --repeats both set how often everything is measured",
-            advice="Give one of them: --budget finds out how many repeats fit, and --repeats "
-            "takes as long as it takes.",
+            advice=(
+                "Use one of them: --budget finds out how many repeats fit, --repeats sets their "
+                "number."
+            ),
         )
     chosen = selection.select(suite, split(layouts or ""), hardware, line=line, overrides=overrides)
     changed = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from weighbridge.cli.options import RUN_FOLDER, as_json, named, split
+from weighbridge.cli.options import RUN_FOLDER, as_json, fail_on, named, split
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.deco
     "--despite",
     metavar="FACT,...",
     callback=named,
-    help="Guard facts in which the runs may differ all the same; `all`: any of them.",
+    help="Guard facts in which the runs may differ anyway; `all`: any of them.",
 )
 @click.option(
     "--history",
@@ -52,11 +52,7 @@ def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.deco
     help="An earlier run of the same thing as A; name two or more: B must differ from A by more "
     "than such runs differ from each other.",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["regression"]),
-    help="Exit with 1 if B is worse than A anywhere, for use in CI; needs two --history.",
-)
+@fail_on("B is worse than A anywhere (needs two --history)")
 @click.option(
     "--leads",
     is_flag=True,
@@ -109,7 +105,7 @@ def command(
     from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.results_output import print_document
-    from weighbridge.screen.comparison_outcome import print_comparison
+    from weighbridge.screen.comparison_outcome import print_comparison, print_verdict
     from weighbridge.screen.terminal import console, print_line
 
     _refuse_targets(
@@ -120,7 +116,7 @@ def command(
     before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
     if leads:
         if layouts or history or fail_on or html or markdown or junit:
-            raise UsageError("--leads goes with --despite and --out alone")
+            raise UsageError("--leads can only be combined with --despite and --out")
         return _show_leads(before, after, facts, out, as_json=as_json)
     pairs = match(before, after, list(split(layouts)))
     guarded = guard(before, after, pairs, facts)
@@ -143,10 +139,7 @@ def command(
         fail_on_regression=fail_on is not None,
         gone=absent,
     )
-    if verdict.answer:
-        print_line(screen, verdict.answer, "bold")
-    for text in verdict.details:
-        print_line(screen, f"  {text}")
+    print_verdict(verdict, screen)
     summary = RunsSummary(
         a=before,
         b=after,

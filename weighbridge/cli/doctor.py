@@ -110,15 +110,21 @@ def check_real_hosts(
     names = ", ".join(one.layout.name for one in planned) or "no layout that ships"
     verdict = f"{lacking} of {len(everything)} missing" if lacking else f"{hosts.name} is ready"
     print_line(screen, f"\n{verdict}; checked for {names}")
+    advice = tuple(text for one in planned for text in one.advice)
+    for text in advice:
+        print_line(screen, text)
     code = EXIT_USAGE if lacking else EXIT_FINE
     if as_json:
         seen = [(one.host, one.requirements, False) for one in there]
-        _print_document(hosts, code, [("", here, False), *seen])
+        _print_document(hosts, code, [("", here, False), *seen], advice)
     return code
 
 
 def _print_document(
-    hosts: Hardware, code: int, seen: Iterable[tuple[str, Iterable[HostRequirement], bool]]
+    hosts: Hardware,
+    code: int,
+    seen: Iterable[tuple[str, Iterable[HostRequirement], bool]],
+    advice: tuple[str, ...] = (),
 ) -> None:
     """Print what was seen as JSON: hosts, what they need, and whether that is optional."""
     from weighbridge.documents import DoctorDocument, RequirementSeen
@@ -136,7 +142,11 @@ def _print_document(
         for host, some, optional in seen
         for one in some
     )
-    print_document(DoctorDocument(exit_code=code, hardware=hosts.name, requirements=requirements))
+    print_document(
+        DoctorDocument(
+            exit_code=code, hardware=hosts.name, requirements=requirements, advice=advice
+        )
+    )
 
 
 def _print(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--all",
     "everything",
     is_flag=True,
-    help="All deployments, and whatever killed runs left; on real hosts the suite's files, too.",
+    help="All deployments, and all that killed runs left; on real hosts the suite's files, too.",
 )
 @click.option(
     "--hardware",
@@ -131,7 +131,7 @@ def spared(found: ClaimedDeployment) -> str:
         return f"{claimed.deployment} was left alone: {claimed.by} is using it on {hosts}"
     return (
         f"{claimed.deployment} was left alone: it was made on another machine ({claimed.by}) on "
-        f"{hosts} at {claimed.since}, and its run may still be going. If it is not: "
+        f"{hosts} at {claimed.since}, and its run may still be active. If it is not: "
         f"weighbridge down {claimed.deployment} --hardware FILE"
     )
 

@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="Folder for durability.jsonl and logs; one that has some of it, made with the same "
-    "settings, is completed.",
+    help=(
+        "Folder for durability.jsonl and logs; an incomplete one with the same settings is "
+        "completed."
+    ),
 )
 @as_json
 def command(

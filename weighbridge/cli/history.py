@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from weighbridge.cli.options import as_json, named, pictures, shown, split
-from weighbridge.common.errors import UsageError
+from weighbridge.cli.options import as_json, fail_on, named, pictures, shown, split
+from weighbridge.common.errors import EXIT_FINE, UsageError
 
 RUNS = Path("runs")
 """Where runs are looked for if none is named."""
@@ -21,7 +21,7 @@ RUNS = Path("runs")
     "--despite",
     metavar="FACT,...",
     callback=named,
-    help="Guard facts in which comparable runs may differ all the same; `all`: any of them.",
+    help="Guard facts in which comparable runs may differ anyway; `all`: any of them.",
 )
 @shown(
     "--out",
@@ -30,22 +30,33 @@ RUNS = Path("runs")
     help="Folder for the page, the tables, the charts, and the database that keeps the figures.",
 )
 @pictures
+@fail_on("the latest run is worse than those before it anywhere")
 @as_json
 def command(
-    runs: tuple[Path, ...], despite: str | None, out: Path, pictures: bool, as_json: bool
-) -> None:
+    runs: tuple[Path, ...],
+    despite: str | None,
+    out: Path,
+    fail_on: str | None,
+    *,
+    pictures: bool,
+    as_json: bool,
+) -> int:
     """Draw the figures of many runs over time, and find where they changed.
 
-    RUNS are run folders, or folders of runs (default: runs). What is judged of each run is kept in
-    a DuckDB database, so that a run is read once, and not forgotten when its folder is deleted.
-    Changes are found by Apache Otava in throughput and p90 of each cell, among comparable runs:
-    those that `compare-runs --history` would take. Needs the extra `history`.
+    RUNS are run folders, or folders of runs (default: runs). The judged figures of each run are
+    kept in a DuckDB database, so a run is read only once, and is still known when its folder is
+    deleted. Changes are found by Apache Otava in throughput and p90 of each cell, among comparable
+    runs: those that `compare-runs --history` would take. Exits with 0; with --fail-on regression 1
+    if the latest run is at a level that a change for the worse began, 4 if its throughput or p90
+    could not be judged somewhere. Needs the extra `history`.
     """
     from weighbridge.common.extras import need
     from weighbridge.documents import HistoryDocument
     from weighbridge.results.analysis.across_runs.guard import refuse_unknown
+    from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
     from weighbridge.results.analysis.history.change_points import OTAVA
     from weighbridge.results.analysis.history.history import history_of
+    from weighbridge.results.analysis.history.latest import latest_verdict
     from weighbridge.results.charts.history_chart import history_charts
     from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.export.csv_format import csv_file
@@ -61,6 +72,7 @@ def command(
     from weighbridge.results.report.history_page import history_page
     from weighbridge.results_output import draw, print_document
     from weighbridge.run_list import run_folders
+    from weighbridge.screen.comparison_outcome import print_verdict
     from weighbridge.screen.history_outcome import print_history
     from weighbridge.screen.terminal import console, print_line
 
@@ -89,12 +101,16 @@ def command(
         print_line(screen, str(out / one.name))
     if pictures:
         draw(figures, out / "charts", partial(print_line, screen))
+    verdict = RunsVerdict(exit_code=EXIT_FINE) if fail_on is None else latest_verdict(history)
+    print_verdict(verdict, screen)
     if as_json:
         print_document(
             HistoryDocument(
+                exit_code=verdict.exit_code,
                 answer=history.headline,
                 history=history,
                 gone=kept.gone,
                 left_out=kept.left_out,
             )
         )
+    return verdict.exit_code

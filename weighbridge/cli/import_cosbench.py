@@ -21,7 +21,7 @@ import click
 @click.option(
     "--partial",
     is_flag=True,
-    help="Make a suite even if it measures something else than the file.",
+    help="Make a suite even if it measures something other than the file.",
 )
 @click.option(
     "--size",
@@ -38,8 +38,8 @@ def command(
 ) -> None:
     """Convert a COSBench workload file to a suite, so that Locust can replay it.
 
-    What the suite lacks of the file is named with its line, on stderr and in the suite. If the
-    suite would measure something else, none is made, except with --partial.
+    Parts of the file that are not in the suite are named with their lines, on stderr and in the
+    suite. If the suite would measure something else, it is made only with --partial.
     """
     from weighbridge.common.errors import UsageError
     from weighbridge.common.quantities import parse_bytes, parse_seconds

@@ -46,7 +46,7 @@ def command(
     from weighbridge.results.record.writing import make_folder, write_atomically
 
     if file is not None and file.exists() and not force:
-        raise UsageError(f"{file}: exists already", advice="Give --force to replace it.")
+        raise UsageError(f"{file}: exists already", advice="Use --force to replace it.")
     if kind == "kubernetes":
         from weighbridge.kubernetes_file import kubernetes_file
 

@@ -24,7 +24,7 @@ from weighbridge.cli.options import seconds, shown
 @click.option(
     "--name",
     metavar="NAME",
-    help="What the run calls this client (default: made from this machine's name).",
+    help="Name of this client in the run (default: made from this machine's name).",
 )
 @shown(
     "--wait",
@@ -36,7 +36,7 @@ from weighbridge.cli.options import seconds, shown
 )
 def command(place: str, token_file: Path, name: str | None, wait_s: float) -> int:
     """Make load for a run that waits for clients (`weighbridge compare --clients-join`), until it
-    ends. The run prints the line to enter here.
+    ends. The run prints the command to enter here.
     """
     from weighbridge.common.errors import EXIT_FINE
     from weighbridge.conductor.interruption import interruptible

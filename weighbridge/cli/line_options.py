@@ -28,9 +28,9 @@ _ENDPOINTS = (
         ["--swift"],
         metavar="NAME=URL",
         multiple=True,
-        help="The same for Swift; its auth v1 URL, with $ST_USER and $ST_KEY (or $ST_USER_NAME and "
-        "$ST_KEY_NAME), Keystone's, which ends in /v3, with the variables of an openrc file, or "
-        "with $OS_AUTH_TOKEN alone its storage URL.",
+        help="The same for Swift: its auth v1 URL, with $ST_USER and $ST_KEY (or $ST_USER_NAME and "
+        "$ST_KEY_NAME); Keystone's, which ends in /v3, with the variables of an openrc file; or "
+        "its storage URL, with only $OS_AUTH_TOKEN.",
     ),
     click.Option(
         ["--profile", "profiles"],

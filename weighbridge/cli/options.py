@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,20 @@ shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
 
 
+def fail_on(what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """`--fail-on`, for verbs that can say that something is worse: `what` says when it is."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(["regression"]),
+        help=f"Exit with 1 if {what}, for use in CI; with 4 if that could not be judged.",
+    )
+
+
 def named(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """Callback of an option that takes names: refuse a value without any."""
     if value is not None and not value.replace(",", "").strip():
         raise click.BadParameter(
-            "it names nothing; leave the option out for its default", param=parameter
+            "it is empty; leave the option out for its default", param=parameter
         )
     return value
 
@@ -126,7 +136,7 @@ as_json = click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print the results as one JSON document (docs/json.md), and all else to stderr.",
+    help="Print the results as one JSON document (docs/json.md), and everything else to stderr.",
 )
 
 influx = click.option(
@@ -140,8 +150,10 @@ influx = click.option(
 ui = click.option(
     "--ui",
     is_flag=True,
-    help="Serve the report as it fills in, with progress, events and a button that stops the run, "
-    "at an address of this machine alone, which is printed.",
+    help=(
+        "Serve the report as it fills in, with progress, events and a button that stops the "
+        "run. The address is printed; it works on this machine only."
+    ),
 )
 
 hardware = click.option(

@@ -19,7 +19,7 @@ def command(layout: str, host: str | None, hardware: str | None) -> None:
     """Print every configuration file of LAYOUT as its hosts would get it; starts nothing.
 
     A file that is the same on several hosts is printed once. Settings that follow the size of the
-    hosts are on stderr, each with how.
+    hosts are on stderr, each with its rule.
     """
     from weighbridge import selection
     from weighbridge.common.document import did_you_mean

@@ -61,7 +61,7 @@ def command(
 ) -> int:
     """Continue the run in the folder RUN at the first step that is missing, on the same machine.
 
-    No step that was measured is measured again; one that could not be measured is tried again.
+    Measured steps are not repeated; steps that could not be measured are tried again.
     """
     from weighbridge.cli import tune
     from weighbridge.cli.compare import exit_code

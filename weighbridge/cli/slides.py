@@ -36,6 +36,7 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
     from weighbridge.results.slides.markdown import write_markdown
     from weighbridge.results.slides.powerpoint import powerpoint
     from weighbridge.results.slides.talk import talk
+    from weighbridge.results.slides.typeface import shown_here
 
     store = RunStore.open(run)
     path = store.derived / "slides.pptx" if out is None else out
@@ -53,6 +54,6 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
         )
     deck = talk(evidence(store), DARK if dark else LIGHT)
     write_atomically(path, powerpoint(deck))
-    click.echo(f"{path}: {len(deck.slides)} slides")
+    click.echo(f"{path}: {len(deck.slides)} slides, {shown_here()}")
     if markdown is not None:
         click.echo(f"{write_markdown(deck, markdown)[0]}")

@@ -59,8 +59,10 @@ if TYPE_CHECKING:
     "--despite",
     metavar="A,B",
     callback=named,
-    help="Replay it although these hosts lack this of the study's: the report says so. What they "
-    "lack is named when a run is refused.",
+    help=(
+        "Replay it although the hosts lack these needs of the study; the report says so. A "
+        "refusal names them."
+    ),
 )
 @shown(
     "--attest/--no-attest",

@@ -70,9 +70,9 @@ def unfit(planned: Planned, hardware: Hardware, wanted: Durability) -> str:
     """Why the power of a layout cannot be cut; empty if it can."""
     name = planned.layout.name
     if planned.gateway.already_runs:
-        return f"{name}: the power of a gateway that already runs is not this suite's to cut"
+        return f"{name}: this suite cannot cut the power of a gateway that already runs"
     if not hardware.of.cuts_power:
-        return f"{name}: a machine's power is not this suite's to cut: choose lab hosts"
+        return f"{name}: this suite cannot cut a machine's power: choose lab hosts"
     if why := planned.gateway.cannot_restart():
         return f"{name}: {why}"
     if wanted.api is not None and not set(wanted.api) & set(planned.gateway.apis()):
@@ -177,7 +177,7 @@ class DurabilityPass:
         first_s = FIRST_CUT * self._load_s
         moments = sorted(self._random.uniform(first_s, self._load_s) for _ in range(self._count))
         self._say(
-            f"{self._name}: writing for {self._load_s:g} s, {self._count} moments of which are "
+            f"{self._name}: writing for {self._load_s:g} s, with {self._count} moments for "
             "power cuts"
         )
         with writing(deployment.client, order, self._log) as writer:

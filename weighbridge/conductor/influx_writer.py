@@ -292,7 +292,7 @@ class InfluxWriter:
         elif not self._stopped:
             self._report(
                 f"{error}\npoints are kept in {self._store.folder} and sent at the end, if it "
-                "takes them then"
+                "accepts them then"
             )
         self._stopped = self._stopped or not error.batch
         self._why = error.message

@@ -78,11 +78,11 @@ def faults_left_out(
 def _unfit(fault: Fault, one: Planned, hardware: Hardware) -> str:
     """Why a fault cannot be made on a layout; empty if it can."""
     if one.gateway.already_runs or hardware.of.for_running_gateways:
-        return "it already runs, and its daemons are not this suite's to kill"
+        return "it already runs, and this suite does not kill its daemons"
     if fault.way != "kill" and not hardware.of.cuts_power:
         return (
-            f"power and links of the hosts of {hardware.name!r} are not this suite's to cut, as "
-            "only a lab's are: say `kill`"
+            f"this suite cuts power and links only of lab hosts, not of {hardware.name!r}: use "
+            "`kill`"
         )
     try:
         found = targets_of(fault, one.gateway, hardware)
@@ -356,6 +356,6 @@ class OutageMaker:
                 said = now
                 self._say(f"waiting until the store is complete: {words}")
             if now - began > WHOLE_WITHIN_S:
-                what = f"left the store incomplete for {WHOLE_WITHIN_S:g} s: {words}"
+                what = f"did not complete the store within {WHOLE_WITHIN_S:g} s: {words}"
                 self.left = self._daemons[0].failed(what)
                 return

@@ -295,7 +295,7 @@ def make_plan(
         )
     durability.refuse_unfit(suite.durability, planned, hardware)
     unverified = [
-        f"{driver} cannot be given the CA of {one.layout.name}, so that it cannot verify its TLS"
+        f"{driver} cannot use the CA of {one.layout.name}, so it cannot verify its TLS"
         for one in planned
         if one.gateway.own_ca
         for driver in suite.drivers
@@ -303,7 +303,7 @@ def make_plan(
     ]
     if unverified:
         raise UsageError(
-            "\n".join(unverified), advice="Choose --driver locust, or those layouts without TLS."
+            "\n".join(unverified), advice="Use --driver locust, or those layouts without TLS."
         )
     own = {one.layout.name: _without(suite, lone.get(one.layout.name, {})) for one in planned}
     passes = {

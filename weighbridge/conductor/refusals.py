@@ -45,7 +45,7 @@ def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
         raise UsageError(
             f"{', '.join(packed)} compresses objects, and those of {', '.join(unsaid)} repeat "
             f"themselves after {REPEATED_AFTER_BYTES:,} bytes",
-            advice="Say in the suite how well they compress, as in `objects: {compressible: 50%}`.",
+            advice="Set in the suite how well they compress, as in `objects: {compressible: 50%}`.",
         )
 
 

@@ -31,8 +31,10 @@ def add_options(parser: Any) -> None:
     """Add what is no secret to Locust's options."""
     parser.add_argument(
         "--bucket-prefix",
-        help="Buckets are PREFIX-WORKLOAD-NUMBER; by default PREFIX is new in each run. All that "
-        "is in them is deleted in the end.",
+        help=(
+            "Buckets are PREFIX-WORKLOAD-NUMBER; by default PREFIX is new in each run. All that "
+            "is in them is deleted at the end."
+        ),
         include_in_web_ui=False,
     )
     parser.add_argument(

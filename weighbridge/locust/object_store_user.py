@@ -109,8 +109,8 @@ class ObjectStoreUser(User):
         # The key is sent as it is. Locust's page and its master may name any host.
         if url not in {*cls.auth_urls, os.environ.get("ST_AUTH")}:
             raise UsageError(
-                f"{cls.__name__}: Swift's key is sent only where this process was asked to at its "
-                "start",
+                f"{cls.__name__}: Swift's key is sent only to the URL that this process was "
+                "started with",
                 advice="Set $ST_AUTH to the auth URL, or give it as `-H` or as the class's `host`.",
             )
         access = SwiftAccess(auth_url=url, ca_file=cls.ca_file)

@@ -10,12 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
-from weighbridge.results.analysis.across_runs.guard import Guarded
-from weighbridge.results.analysis.across_runs.runs_summary import drift_words
+from weighbridge.results.analysis.across_runs.guard import NOT_RECORDED, Guarded
+from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict, drift_words
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.sentence import verdict_words
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
 from weighbridge.screen.outcome import noise_words
@@ -69,20 +69,28 @@ def print_comparison(
     print_line(console, drift_words(earlier), "dim")
 
 
+def print_verdict(verdict: RunsVerdict, console: Console) -> None:
+    """Print what a verb ends with, if that is not 0."""
+    if verdict.answer:
+        print_line(console, verdict.answer, "bold")
+    for text in verdict.details:
+        print_line(console, f"  {text}")
+
+
 def _differences(guarded: Guarded) -> Table:
     table = new_table("of", "what", "A", "B", title="What differs between the runs")
     for fact, group in groupby(guarded.differs, key=lambda one: one.fact):
         found = list(group)
-        lone = [one for one in found if UNKNOWN in (one.a, one.b)]
+        lone = [one for one in found if one.kind == "not recorded"]
         # Two kinds of gateway have few settings in common: the report of each run lists its own.
         for one in [one for one in found if one not in lone] if len(lone) > _LONE else found:
             table.add_row(*(escape(_cut(text)) for text in (one.fact, one.of, one.a, one.b)))
         if len(lone) > _LONE:
             only_a, only_b = (
-                sum(one.b == UNKNOWN for one in lone),
-                sum(one.a == UNKNOWN for one in lone),
+                sum(one.b == NOT_RECORDED for one in lone),
+                sum(one.a == NOT_RECORDED for one in lone),
             )
-            table.add_row(escape(fact), "settings that only one has", str(only_a), str(only_b))
+            table.add_row(escape(fact), "recorded of one alone", str(only_a), str(only_b))
     return table
 
 

@@ -90,7 +90,7 @@ def dead_there(
         return [_nothing(" --hardware FILE")]
     lines = [_dead(one.service, one.host, f"{one.host}:{one.log}") for one in dead]
     lines += [
-        f"  dead: all of it on {name}, which has nothing of it any more"
+        f"  dead: all of it on {name}, where nothing of it is left"
         for name in others
         if name in hardware.hosts
     ]

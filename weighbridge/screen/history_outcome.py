@@ -12,7 +12,6 @@ from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.history.history import History, RunChange, break_words
 from weighbridge.results.analysis.history.run_series import HistoryPoint, RunSeries
 from weighbridge.results.analysis.kinds import Kind
-from weighbridge.results.doubt import doubt_brief
 from weighbridge.results.figures import UNKNOWN, counted, show_figure
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.percent import show_percent
@@ -32,6 +31,8 @@ def print_history(
         print_line(console, f"• {one.text}.")
         if one.differs_words:
             print_line(console, f"  Changed with it: {one.differs_words}.", "dim")
+    for text in history.outlier_words:
+        print_line(console, f"• {text}.", "dim")
     if history.despite:
         print_line(console, history.despite_words, "yellow")
     for text in break_words(history.breaks):
@@ -105,4 +106,4 @@ def _change(change: RunChange | None) -> str:
 
 
 def _in_doubt(point: HistoryPoint) -> str:
-    return f"not comparable: {point.why}" if point.why else doubt_brief(point.doubts)
+    return f"not comparable: {point.why}" if point.why else point.notes

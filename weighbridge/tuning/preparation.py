@@ -149,9 +149,7 @@ def prepare(
     except UsageError as error:
         raise DocumentError([*faults, document.fault_at(("layout",), error.message)]) from error
     if baseline.gateway.already_runs:
-        message = (
-            f"{baseline.layout.name} already runs, so that its settings cannot be changed here"
-        )
+        message = f"{baseline.layout.name} already runs, so its settings cannot be changed here"
         faults.append(document.fault_at(("layout",), message))
     if faults or suite is None:
         # Report faults of the parameters as well.
@@ -302,7 +300,8 @@ def prepare_again(
     now = found.run()
     if (now.arms, now.scopes) != (run.arms, run.scopes):
         raise UsageError(
-            f"{store.folder}: this version makes other settings of this tuning than it began with",
+            f"{store.folder}: this version makes other settings of this tuning than the run "
+            "began with",
             advice="It began with weighbridge "
             f"{store.manifest.weighbridge_version or 'unknown'}: resume it with that version.",
         )

@@ -220,7 +220,7 @@ def sentences(prepared: PreparedTuning, course: Course) -> tuple[str, ...]:
             "(--confirm).",
         )
     if trials < course.least:
-        judged = f"not every setting will be judged, which takes {tuning.trials.least} trials"
+        judged = f"not every setting will be judged, which needs {tuning.trials.least} trials"
         found.append(f"a budget of {budget} is enough for about {trials} trials: {judged}")
     return tuple(found)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, Literal, get_args
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.document import did_you_mean
@@ -21,16 +21,23 @@ from weighbridge.results.analysis.across_runs.guard_facts import (
     GUARD_FACTS,
     Facts,
     all_facts,
+    computed_names,
     planned,
 )
-from weighbridge.results.figures import UNKNOWN
 
 ALL: Final = "all"
 NOT_KNOWN: Final = "not known"
+NOT_RECORDED: Final = "not recorded"
+
+
+DifferenceKind = Literal["differs", "computed", "not recorded"]
+"""`computed`: one run has the setting from its layout's file, the other one from the size of the
+hosts, as the sizing rule has it. `not recorded`: of one run.
+"""
 
 
 class Difference(Record):
-    """One thing in which two runs differ."""
+    """One thing in which two runs differ, or that is recorded of one alone."""
 
     fact: str
     """The guard fact, or the kind of setting."""
@@ -38,6 +45,7 @@ class Difference(Record):
     """Its host, layout or setting; empty if it is of the run."""
     a: str
     b: str
+    kind: DifferenceKind = "differs"
 
     @property
     def text(self) -> str:
@@ -110,18 +118,43 @@ def refuse_unknown(despite: Sequence[str]) -> None:
 def planned_differences(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]
 ) -> tuple[Difference, ...]:
-    """How the plans of layouts of A and B differ: release, places and settings."""
+    """How the plans of layouts of A and B differ: release, places and settings.
+
+    A run of before the sizing rule does not record what its layouts left open: that is no
+    difference.
+    """
     return tuple(
-        chain.from_iterable(
-            differences(
-                one if one == other else f"{one} → {other}",
-                planned(a, one),
-                planned(b, other),
-                missing=UNKNOWN,
-            )
-            for one, other in pairs
+        difference
+        for one, other in pairs
+        for difference in _settings_of(a, b, one, other, planned(a, one), planned(b, other))
+        if not (
+            difference.kind == "not recorded"
+            and difference.of in computed_names(a, one) | computed_names(b, other)
         )
     )
+
+
+def _settings_of(
+    a: ComparedRun, b: ComparedRun, one: str, other: str, of_a: Facts, of_b: Facts
+) -> list[Difference]:
+    """In what the settings of a layout of A and one of B differ; what matters most comes first."""
+    computed = computed_names(a, one) ^ computed_names(b, other)
+    apart = [
+        found.model_copy(update={"kind": "computed"})
+        if found.kind == "differs" and found.of in computed
+        else found
+        for found in differences(
+            one if one == other else f"{one} → {other}", of_a, of_b, missing=NOT_RECORDED
+        )
+    ]
+    return [found for of_kind in by_kind(apart).values() for found in of_kind]
+
+
+def by_kind(found: Sequence[Difference]) -> dict[DifferenceKind, tuple[Difference, ...]]:
+    """Differences of each kind, of which there are some; those that matter most first."""
+    kinds: tuple[DifferenceKind, ...] = get_args(DifferenceKind)
+    each = {kind: tuple(one for one in found if one.kind == kind) for kind in kinds}
+    return {kind: some for kind, some in each.items() if some}
 
 
 def differences_csv(guarded: Guarded) -> str:
@@ -142,7 +175,15 @@ def differences(
     """In what two sets of facts differ; `missing` stands for what one lacks."""
     names = dict.fromkeys((*one, *other))
     return [
-        Difference(fact=fact, of=name, a=one.get(name, missing), b=other.get(name, missing))
+        Difference(
+            fact=fact,
+            of=name,
+            a=one.get(name, missing),
+            b=other.get(name, missing),
+            kind="not recorded"
+            if missing == NOT_RECORDED and (name not in one or name not in other)
+            else "differs",
+        )
         for name in names
         if one.get(name) != other.get(name)
     ]
@@ -159,7 +200,7 @@ _PASSING: Final = ("load before", "hardware", "cpu", "cpus", "memory", "kernel")
 def settings_apart(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]
 ) -> list[Difference]:
-    """Everything else that is known and differs."""
+    """Everything else that differs, or is recorded of one run alone."""
     general = [
         ("weighbridge", a.manifest.weighbridge_version, b.manifest.weighbridge_version),
         ("begun at", a.manifest.created_at, b.manifest.created_at),
@@ -182,13 +223,12 @@ def settings_apart(
         for name, one, other in general
         if one != other
     ]
-    found += differences("machine", _passing(a), _passing(b))
+    found += differences("machine", _passing(a), _passing(b), missing=NOT_RECORDED)
     for one, other in pairs:
-        label = one if one == other else f"{one} → {other}"
         of_a, of_b = (
             {**planned(run, name), **_deployed(run, name)} for run, name in ((a, one), (b, other))
         )
-        found += differences(label, of_a, of_b, missing=UNKNOWN)
+        found += _settings_of(a, b, one, other, of_a, of_b)
     return found
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from weighbridge.common.quantities import show_bytes
+from weighbridge.common.quantities import parse_bytes, show_bytes
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record.resolved import PlannedDisk
 
+_SIZE: Final = re.compile(r"[0-9.]+ ?[kKMGT]i?B")
 Facts = dict[str, str]
 """A run's values of a guard fact, by host or setting; by "" for a fact of the run."""
 
@@ -164,11 +165,38 @@ def all_facts(
 
 
 def planned(run: ComparedRun, name: str) -> Facts:
-    """How a layout of a run was planned: release, places and settings."""
+    """How a layout of a run was planned: release, places and settings, as its file gives them or as
+    they follow the size of its hosts. Sizes in bytes are written alike.
+    """
     layout = run.layouts[name]
     plan = {"release": layout.release} if layout.release else {}
     settings = flat({"place": layout.place, **layout.settings})
-    return plan | {f"{part}.{key}": text for part, key, text in settings}
+    given = {f"{part}.{key}": _alike(text) for part, key, text in settings}
+    computed = {
+        _place(key): show_bytes(value) if key in layout.sizes else str(value)
+        for key, value in layout.by_size.items()
+    }
+    return plan | computed | given
+
+
+def computed_names(run: ComparedRun, name: str) -> frozenset[str]:
+    """Settings of a layout that follow the size of its hosts, by their names in `planned`."""
+    return frozenset(map(_place, run.layouts[name].by_size))
+
+
+def _place(key: str) -> str:
+    return key if "." in key else f"{key}.is"
+
+
+def _alike(text: str) -> str:
+    """A size as `show_bytes` has it, and anything else as it is."""
+    if not _SIZE.fullmatch(text):
+        return text
+    try:
+        count = parse_bytes(text)
+    except ValueError:
+        return text
+    return show_bytes(count) if isinstance(count, int) else text
 
 
 def flat(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -109,7 +109,7 @@ def check_history(
         if name in seen:
             raise UsageError(
                 f"{name} is {seen[name]} and also given as an earlier run",
-                advice="Scatter from run to run takes different runs.",
+                advice="Scatter from run to run needs different runs.",
             )
         seen[name] = "one of the earlier runs"
         lacking = [layout for layout in layouts if layout not in run.layouts]
@@ -222,7 +222,8 @@ def _across(one: Effect, runs: Sequence[float]) -> Effect:
         return one
     if one.tested is None or len(runs) < RUNS:
         words = (
-            f"scatter from run to run takes {RUNS} runs of the same thing to estimate, A included"
+            f"estimating the scatter from run to run needs {RUNS} runs of the same thing, A "
+            "included"
         )
         doubts = (*one.doubts, Doubt(what="runs apart", grade="mild", words=words))
         return one.model_copy(update={"doubts": doubts})

@@ -95,8 +95,10 @@ def runs_verdict(
         again = f": {shlex.join(a.manifest.command)}" if a.manifest.command else "."
         return RunsVerdict(
             exit_code=EXIT_INVALID,
-            answer=f"Whether B is worse cannot be judged: it takes {RUNS} runs of the same thing, "
-            "A among them, to know how far such runs differ.",
+            answer=(
+                f"Whether B is worse cannot be judged: that needs {RUNS} runs of the same "
+                "thing, A included, which show how far such runs differ."
+            ),
             details=(
                 f"Measure the same as A {times} more{again}",
                 "Then name these runs: --history RUN --history RUN",

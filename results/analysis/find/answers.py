@@ -313,15 +313,15 @@ def _reasons_of(
 ) -> Iterator[str]:
     if search is None:
         why = lost.get(key, "it was not measured")
-        yield f"the closed loop before it gave no rate to begin with: {why}"
+        yield f"the closed loop before it gave no rate to start from: {why}"
         return
     blocked = search.blocked
     if search.next_per_s is not None:
         texts = [text for one, text in lost.items() if _is_of(one, key)]
-        yield f"the search is not over: {texts[-1]}" if texts else "the search is not over"
+        yield f"the search is not finished: {texts[-1]}" if texts else "the search is not finished"
     elif blocked is not None:
         rate = show_figure(blocked.rate_per_s)
-        yield f"two steps at {rate} requests/s cannot tell: {blocked.why}"
+        yield f"two steps at {rate} requests/s were inconclusive: {blocked.why}"
     elif search.low is not None and search.high is None:
         yield "no higher rate was tried"
     elif search.low is not None and not search.resolved:

@@ -17,16 +17,24 @@ from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
     ALL,
     Difference,
+    DifferenceKind,
+    by_kind,
     guard,
     refuse_unknown,
     settings_apart,
 )
 from weighbridge.results.analysis.contrast import ALWAYS
+from weighbridge.results.analysis.history.cell_words import in_cells
 from weighbridge.results.analysis.history.change_points import (
     RULE,
     ChangePoint,
     change_points,
     differ,
+)
+from weighbridge.results.analysis.history.run_outliers import (
+    RunOutlier,
+    outlier_words,
+    run_outliers,
 )
 from weighbridge.results.analysis.history.run_series import (
     HistoryPoint,
@@ -131,7 +139,7 @@ class LayoutChange(Record):
         by_metric: dict[MetricKey, list[RunChange]] = {}
         for one in self._told:
             by_metric.setdefault(one.metric, []).append(one)
-        words = "; ".join(_in_cells(metric, mine) for metric, mine in by_metric.items())
+        words = "; ".join(in_cells(metric, mine) for metric, mine in by_metric.items())
         word = "" if self.is_sure else "provisional: "
         return f"{self.label} from {self.run} on ({self.begun:%Y-%m-%d}): {word}{words}"
 
@@ -153,6 +161,8 @@ class History(Record):
     """Where runs of the same layout are no longer comparable with those before."""
     searched: int
     """How many series had runs enough to be searched: cells of throughput and p90."""
+    outliers: tuple[RunOutlier, ...] = ()
+    """Figures of one run far outside those of its neighbours, by time: no changes."""
 
     despite: tuple[str, ...] = ()
     """Guard facts in which comparable runs were allowed to differ; `all`: any of them."""
@@ -166,6 +176,11 @@ class History(Record):
         return f"Runs are compared although they may differ in {facts}."
 
     @property
+    def outlier_words(self) -> tuple[str, ...]:
+        """A sentence for each run and layout that has outliers."""
+        return outlier_words(self.outliers)
+
+    @property
     def headline(self) -> str:
         """The answer in one line."""
         among = f"{counted(self.searched, 'cell')} of {counted(len(self.runs), 'run')}"
@@ -173,7 +188,7 @@ class History(Record):
         if sure:
             return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].brief}."
         if not self.searched:
-            return f"No change can be found yet: it takes {RULE.runs} comparable runs."
+            return f"No change can be found yet: that needs {RULE.runs} comparable runs."
         doubted = f"; {len(self.changes)} provisional" if self.changes else ""
         return f"No lasting change found in {among}{doubted}."
 
@@ -188,7 +203,15 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
     refuse_unknown(despite)
     by_time = sorted(runs, key=lambda run: (begun(run), run.manifest.run_id))
     series, breaks = series_of(by_time, despite)
-    found = [change for one in series if one.metric in ALWAYS for change in _changes(one)]
+    found: list[RunChange] = []
+    outliers: list[RunOutlier] = []
+    for number, one in enumerate(series):
+        if one.metric in ALWAYS:
+            places = change_points([each.figure.value or 0.0 for each in one.searched], one.least)
+            found += [_change(one, one.searched, place) for place in places]
+            apart = run_outliers(one, places)
+            outliers += apart
+            series = (*series[:number], _marked(one, apart), *series[number + 1 :])
     of_run = {run.manifest.run_id: run for run in by_time}
     return History(
         runs=tuple(
@@ -204,15 +227,18 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
         changes=tuple(_by_layout(found, of_run, despite)),
         despite=tuple(despite),
         breaks=breaks,
+        outliers=tuple(sorted(outliers, key=lambda one: (one.begun, one.run))),
         searched=sum(one.metric in ALWAYS and len(one.searched) >= RULE.runs for one in series),
     )
 
 
-def _changes(series: RunSeries) -> Iterable[RunChange]:
-    points = series.searched
-    values = [one.figure.value or 0.0 for one in points]
-    for found in change_points(values, series.least):
-        yield _change(series, points, found)
+def _marked(series: RunSeries, found: Sequence[RunOutlier]) -> RunSeries:
+    """The series, whose figures say that they are outliers."""
+    words = {one.run: one.words for one in found}
+    points = tuple(
+        one.model_copy(update={"outlier": words.get(one.run, "")}) for one in series.points
+    )
+    return series.model_copy(update={"points": points})
 
 
 def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoint) -> RunChange:
@@ -275,22 +301,31 @@ def _by_layout(
         )
 
 
-def _in_cells(metric: MetricKey, changes: Sequence[RunChange]) -> str:
-    """Such as `throughput +10 % in 4 cells (+8 % to +12 %), better`."""
-    ratios = sorted(one.ratio for one in changes)
-    low, middle, high = (show_percent(ratios[at]) for at in (0, len(ratios) // 2, -1))
-    ends = f" ({low} to {high})" if low != high else ""
-    ways = " and ".join(sorted({one.direction for one in changes}))
-    return f"{METRICS[metric].name} {middle} in {counted(len(changes), 'cell')}{ends}, {ways}"
+_OF_KIND: Final[Mapping[DifferenceKind, str]] = {
+    "differs": "",
+    "computed": "in a layout's file and computed from the hosts' size: ",
+    "not recorded": "recorded of one side alone: ",
+}
 
 
 def _words(differs: Sequence[Difference]) -> str:
-    shown = [
-        f"{one.fact}{f' {one.of}' if one.of else ''}: {one.a} before, {one.b} now"
-        for one in differs[:MOST_WORDS]
-    ]
-    more = len(differs) - len(shown)
-    return "; ".join([*shown, *([f"{more} more"] if more else [])])
+    """What differs first; then, each by itself, what only moved to the sizing rule, and what one
+    side does not record.
+    """
+    texts = []
+    for kind, found in by_kind(differs).items():
+        shown = [
+            _named(one) if kind == "not recorded" else f"{_named(one)}: {one.a} before, {one.b} now"
+            for one in found[:MOST_WORDS]
+        ]
+        more = len(found) - len(shown)
+        between = ", " if kind == "not recorded" else "; "
+        texts.append(_OF_KIND[kind] + between.join([*shown, *([f"{more} more"] if more else [])]))
+    return "; ".join(texts)
+
+
+def _named(one: Difference) -> str:
+    return f"{one.fact}{f' {one.of}' if one.of else ''}"
 
 
 def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
@@ -302,8 +337,8 @@ def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
         why = _words(one.differs) or one.hosts or "they differ"
         found.setdefault((one.run, one.suite, why), []).append(one)
     return tuple(
-        f"{listed(_labels(mine))}, {listed(_workloads(mine))} of {suite}: runs from {run} on are "
-        f"not compared with those before: {why}"
+        f"{listed(_labels(mine))}, {listed(_workloads(mine))} of {suite}: runs from {run} on "
+        f"are not compared with earlier ones: {why}"
         for (run, suite, why), mine in found.items()
     )
 

@@ -14,13 +14,18 @@ from typing import Final, Literal
 from weighbridge.common.record import Record
 from weighbridge.common.times import utc
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
-from weighbridge.results.analysis.across_runs.guard import ALL, Difference, differences
+from weighbridge.results.analysis.across_runs.guard import (
+    ALL,
+    Difference,
+    differences,
+    planned_differences,
+)
 from weighbridge.results.analysis.across_runs.guard_facts import Facts, all_facts, planned
 from weighbridge.results.analysis.across_runs.runs_comparison import hosts_apart
 from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.doubt import Doubt, doubt_words, few, graves, touching
+from weighbridge.results.doubt import Doubt, doubt_brief, doubt_words, few, graves, touching
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, MetricKey, compared
 from weighbridge.suites import Api, Bounds, DriverName, Operation
@@ -56,6 +61,16 @@ class HistoryPoint(Record):
     doubts: tuple[Doubt, ...] = ()
     why: str = ""
     """Why it is not comparable; empty otherwise."""
+    outlier: str = ""
+    """That it is far outside those of its neighbours, in words; empty: it is not."""
+
+    @property
+    def notes(self) -> str:
+        """All that is to be known of it, in words; empty: nothing."""
+        if self.why:
+            return self.why
+        # The words of an outlier have its doubts.
+        return self.outlier or doubt_brief(self.doubts)
 
     @property
     def searched(self) -> bool:
@@ -126,17 +141,21 @@ class _Group:
 
     def __init__(self, first: ComparedRun, facts: Mapping[str, Facts]) -> None:
         self.runs = [first]
+        self.plans = [first]
+        """One of each plan of theirs: they may not all record the same settings."""
         self.facts = facts
         self.doubts: dict[str, tuple[Doubt, ...]] = {}
 
     def takes(self, run: ComparedRun, layout: str, facts: Mapping[str, Facts]) -> bool:
         """Whether a run is comparable with those of the group, which it then belongs to."""
-        if facts != self.facts:
+        if facts != self.facts or any(_planned_apart(one, run, layout) for one in self.plans):
             return False
         apart = tuple(one.doubt for one in hosts_apart(self.runs[0], run, [(layout, layout)]))
         if graves(apart):
             return False
         self.runs.append(run)
+        if all(planned(one, layout) != planned(run, layout) for one in self.plans):
+            self.plans.append(run)
         self.doubts[run.manifest.run_id] = apart
         return True
 
@@ -182,18 +201,24 @@ def label_of(layout: str, release: str) -> str:
 def _facts(
     run: ComparedRun, layout: str, workload: str, despite: Sequence[str]
 ) -> dict[str, Facts]:
-    """All that must be equal for figures of a layout and workload to be comparable."""
+    """All that must be equal for figures of a layout and workload to be comparable, beside its
+    plan.
+    """
     guarded = all_facts(run, [workload], {layout: layout})
-    kept = {name: facts for name, facts in guarded.items() if not {name, ALL} & set(despite)}
-    return {PLANNED: planned(run, layout), **kept}
+    return {name: facts for name, facts in guarded.items() if not {name, ALL} & set(despite)}
+
+
+def _planned_apart(one: ComparedRun, other: ComparedRun, layout: str) -> tuple[Difference, ...]:
+    found = planned_differences(one, other, [(layout, layout)])
+    return tuple(each.model_copy(update={"fact": PLANNED}) for each in found)
 
 
 def _break(
     before: _Group, run: ComparedRun, layout: str, workload: str, facts: Mapping[str, Facts]
 ) -> SeriesBreak:
-    differs = tuple(
-        one for name in facts for one in differences(name, before.facts[name], facts[name])
-    )
+    plans = (found for one in before.plans if (found := _planned_apart(one, run, layout)))
+    guarded = (one for name in facts for one in differences(name, before.facts[name], facts[name]))
+    differs = (*next(plans, ()), *guarded)
     apart = graves(one.doubt for one in hosts_apart(before.runs[0], run, [(layout, layout)]))
     return SeriesBreak(
         run=run.manifest.run_id,

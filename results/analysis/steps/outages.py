@@ -16,7 +16,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.record import Record
 from weighbridge.results.outage_figures import BACK, SERVES, SPAN_S, OutageFigures
-from weighbridge.results.record import Second
+from weighbridge.results.record import Measurement, Second
 from weighbridge.results.record.bands import low_us
 from weighbridge.results.record.outage import Outage
 from weighbridge.suites import Fault, Operation
@@ -49,6 +49,15 @@ def times_of(fault: Fault, outage: Outage | None) -> Times:
         return Times(fault_s=fault.at, back_s=fault.back)
     back_s = None if outage.back is None else outage.back.begun_s
     return Times(fault_s=outage.fault.begun_s, back_s=back_s)
+
+
+def before_fault(measurement: Measurement, fault: Fault, outage: Outage | None) -> Measurement:
+    """Its per-second figures as if the window had ended when the fault came; all else is as it
+    was.
+    """
+    fault_s = min(measurement.window_s, max(0.0, times_of(fault, outage).fault_s))
+    seconds = tuple(one for one in measurement.seconds if one.second + 1 <= fault_s)
+    return measurement.model_copy(update={"seconds": seconds, "window_s": fault_s})
 
 
 def series(

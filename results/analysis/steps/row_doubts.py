@@ -61,7 +61,7 @@ def row_doubts(
     dead = [one.dead for one in found if one.dead and one.key.repeat in of]
     if dead:
         names = ", ".join(dict.fromkeys(name for some in dead for name in some))
-        words = f"in {len(dead)} of {len(shown)} repeats {names} was dead, and others had its load"
+        words = f"in {len(dead)} of {len(shown)} repeats {names} was dead, and others took its load"
         yield Doubt(what="endpoint left out", grade="mild", words=words)
     for metric in compared():
         low = sum(point.figure(metric.key).at_least for point in shown)

@@ -17,7 +17,8 @@ Up to this factor the two sides differ by less than a tenth, and `±` describes 
 
 def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
     """A metric of a row as text: its bin if the driver counts in bins; `≥ 2,000` for a lower bound;
-    else with the spread of its repeats, or `87 [61-140]` for one repeat with few samples.
+    else with the spread of its repeats, or `87 [61-140]` or
+    `87 [≥ 61]` for one repeat with few samples.
 
     `spread`: whether there is room for that.
     """
@@ -33,8 +34,9 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
     if metric.merge is not geometric_mean or not spread:
         return f"{least}{show_figure(figure.value, metric.digits)}"
     if figure.low is not None and row.repeats == 1:
-        high = UNKNOWN if figure.high is None else show_figure(figure.high)
-        return f"{least}{show_figure(figure.value)} [{show_figure(figure.low)}–{high}]"
+        low, high = figure.low, figure.high
+        ends = f"{show_figure(low)}–{show_figure(high)}" if high else f"≥ {show_figure(low)}"
+        return f"{least}{show_figure(figure.value)} [{ends}]"
     return f"{least}{show_spread(figure, metric.digits)}"
 
 

@@ -102,7 +102,8 @@ def steady_over_repeats(
     if len(known) < len(moves) or len(known) < REPEATS_FOR_A_CLAIM:
         have = f"{len(known)}" if len(known) == len(moves) else f"{len(known)} of {len(moves)}"
         why = (
-            f"{UNKNOWN_STEADINESS}: over repeats it takes the seconds of {REPEATS_FOR_A_CLAIM} "
+            f"{UNKNOWN_STEADINESS}: judging it over repeats needs the seconds of "
+            f"{REPEATS_FOR_A_CLAIM} "
             f"repeats, and this has {have}"
         )
         return Steadiness(steady=None, notes=(why,))

@@ -61,8 +61,8 @@ def tail_cause(row: Row, delayed: float) -> str:
         return quota.words
     if delayed:
         return (
-            f"{delayed * 100:.0f} % of its requests took 40 ms longer, as a delayed "
-            "acknowledgement does (Nagle’s algorithm)"
+            f"{delayed * 100:.0f} % of its requests took 40 ms longer, as with a delayed "
+            "acknowledgement (Nagle’s algorithm)"
         )
     if row.limited_by is None:
         return ""

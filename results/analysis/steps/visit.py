@@ -20,7 +20,7 @@ from weighbridge.results.analysis.steps.censoring import (
     highest_ms,
     order_statistic_interval,
 )
-from weighbridge.results.analysis.steps.outages import figures, times_of
+from weighbridge.results.analysis.steps.outages import before_fault, figures, times_of
 from weighbridge.results.analysis.steps.steadiness import Steadiness, steadiness
 from weighbridge.results.analysis.steps.steady_repeats import window_grain, window_move
 from weighbridge.results.analysis.steps.use import StepUse, full_nics, step_use
@@ -57,6 +57,8 @@ class Point(Figures):
     valid: bool
     steady: bool | None = None
     """None: unknown."""
+    steady_before: bool | None = None
+    """The same until something died in it; None: unknown, or nothing did."""
     move: float | None = None
     """The change of its step over the window, relative to the mean (`window_move`); None: unknown.
     """
@@ -195,9 +197,12 @@ def visit(
     ]
     if use is not None:
         faults += [one.words for one in full_nics(use.resources)]
-    broken = workload is not None and workload.fault is not None
-    if broken:
+    fault = None if workload is None else workload.fault
+    broken, before = fault is not None, None
+    if fault is not None:
         found = Steadiness(steady=True)
+        until = before_fault(measurement, fault, outage)
+        before = None if faults else steadiness(until, closed_loop=closed_loop).steady
     elif faults or not step.valid:
         found = Steadiness(steady=None)
     else:
@@ -211,6 +216,7 @@ def visit(
             repeat=step.key.repeat,
             valid=valid,
             steady=found.steady,
+            steady_before=before,
             move=move,
             grain=grain,
             notes=notes,

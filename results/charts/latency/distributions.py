@@ -155,8 +155,8 @@ def _tail_caption(kinds: Sequence[KindLatencies]) -> str:
         kinds,
         (
             (
-                "How long the fastest share of requests took at most; each further digit 9 has the "
-                "same width."
+                "The latency within which a share of requests finished; each further digit 9 "
+                "has the same width."
             ),
             *repeats_words(
                 kinds,

@@ -251,7 +251,8 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
         which += f" that counts (repeat {', '.join(str(one) for one in repeats)})"
     parts = [
         (
-            f"Colour: requests a second that took so long, one scale for all layouts. Of {which}, "
+            "Colour: requests per second of that latency, on one scale for all layouts. From "
+            f"{which}, "
             "full seconds of the window."
         )
     ]

@@ -42,9 +42,11 @@ def _figure(source: ChartSource, kind: OutageKind) -> Figure:
         name=f"outage-{kind.key}",
         title=f"While something is broken: {kind.about}",
         finding=kind.headline,
-        caption="Each complete second of the window, and when the fault and the return were made. "
-        "Crosses: seconds with errors. p99 is of what succeeded, at most, from bands of 19 to "
-        f"25 %. {several}.{few}",
+        caption=(
+            "Each complete second of the window, with the moments of the fault and the return. "
+            "Crosses: seconds with errors. p99: an upper bound for what succeeded, from bands "
+            f"of 19 to 25 %. {several}.{few}"
+        ),
         data=_csv(kind),
         panels=tuple(panel for row in kind.rows for panel in _panels(row, *scales)),
         layouts=source.layouts,

@@ -63,16 +63,16 @@ def test_blocks_written_and_read_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("", "no line of its own"),
-        (LINE + LINE, "no line of its own"),
-        (LINE.replace("weighbridge", "other"), "no line of its own"),
-        (LINE.replace("1.98", "2.00"), "no line of its own"),
-        (",".join(LINE.split(",")[:20]), "no line of its own"),
+        ("", "no single result line"),
+        (LINE + LINE, "no single result line"),
+        (LINE.replace("weighbridge", "other"), "no single result line"),
+        (LINE.replace("1.98", "2.00"), "no single result line"),
+        (",".join(LINE.split(",")[:20]), "no single result line"),
         (FAST, "less than half a second to write"),
-        (LINE.replace("20480", "-5"), "'-5' is no number of KiB"),
-        (LINE.replace("20480", "0"), "'0' is no number of KiB"),
-        (LINE.replace("20480", "1e9"), "is no number of KiB"),
-        (LINE.replace("20480", ""), "is no number of KiB"),
+        (LINE.replace("20480", "-5"), "'-5' is not a number of KiB"),
+        (LINE.replace("20480", "0"), "'0' is not a number of KiB"),
+        (LINE.replace("20480", "1e9"), "is not a number of KiB"),
+        (LINE.replace("20480", ""), "is not a number of KiB"),
     ],
 )
 def test_other_output_is_refused_with_what_it_said(said: str, words: str) -> None:
@@ -130,4 +130,4 @@ def test_what_bonnie_cannot_do_is_refused_in_words(changed: dict[str, object], w
 
 def test_bonnie_on_rbd_is_refused_with_the_reason() -> None:
     (said,) = KIND.unfit(workload(), "rbd")
-    assert "needs a file system, which rbd has not" in said
+    assert "needs a file system, which rbd does not have" in said

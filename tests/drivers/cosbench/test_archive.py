@@ -84,7 +84,7 @@ def test_a_workloads_folder_is_not_read_by_a_link_or_a_path_that_leads_elsewhere
     with pytest.raises(DriverError, match="w1-n: is a link, which is not followed"):
         folder.names("w1-n")
     assert folder.read("w1-n/scripts.log") is None
-    with pytest.raises(DriverError, match="is no plain path"):
+    with pytest.raises(DriverError, match="is not a plain path"):
         folder.names("w1/../../home/folder")
     assert folder.read("w1/../../home/folder/scripts.log") is None
 
@@ -126,7 +126,7 @@ def test_an_archive_is_found_by_id_name_and_submission_and_read_when_its_last_fi
 
 
 def test_a_missing_archive_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(DriverError, match="there is no such folder where the driver runs"):
+    with pytest.raises(DriverError, match="no such folder on the driver's host"):
         folder_at(str(tmp_path / "none"))
 
 
@@ -154,9 +154,9 @@ def test_a_summary_in_another_language_or_format_is_refused() -> None:
     head, row = recorded("jdk8/w35-mock-stepped").splitlines()[:2]
     with pytest.raises(DriverError, match="Its JVM must write numbers in English"):
         rows(f"{head}\n{row.replace('N/A', '10,5')}")
-    with pytest.raises(DriverError, match="has not the header"):
+    with pytest.raises(DriverError, match="does not have the header"):
         rows("<html>")
-    with pytest.raises(DriverError, match="has not the header"):
+    with pytest.raises(DriverError, match="does not have the header"):
         rows("")
 
 

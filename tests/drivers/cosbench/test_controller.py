@@ -47,7 +47,7 @@ def test_credentials_are_in_the_query_and_refusals_are_recognised(
     assert "wrong" not in str(error.value)
     controller.users = {}
     controller.refusal = "\n"
-    with pytest.raises(DriverError, match="an empty answer, by which COSBench refuses user"):
+    with pytest.raises(DriverError, match="an empty answer: COSBench refuses user"):
         asked.submit("<workload/>")
 
 

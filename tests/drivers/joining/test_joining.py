@@ -4,6 +4,8 @@ not as it should be.
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import threading
 import time
@@ -16,6 +18,7 @@ from tests.drivers.joining.two_sides import (
     OTHER,
     BareClient,
     ClientSide,
+    RunSide,
     free_port,
     run_side,
     within,
@@ -130,7 +133,7 @@ def test_a_client_that_says_nothing_any_more_is_lost_with_its_programs_within_fi
                 DriverError, match="guest: worker process 2 of 2 has ended: the host"
             ):
                 programs.check()
-        assert side.has_said("guest, which had joined, said nothing for 3 s: it is lost")
+        assert side.has_said("guest, which had joined, was silent for 3 s and counts as lost")
         bare.close()
 
 
@@ -156,7 +159,7 @@ def test_nonsense_of_one_that_has_the_token_is_refused_and_the_run_goes_on(data:
         bare.send(data)
         answer = bare.received()
         assert isinstance(answer, Refusal)
-        assert "speaks otherwise" in answer.reason
+        assert "has other versions" in answer.reason
         guest = ClientSide(side)
         side.port.gathered()
         bare.close()
@@ -225,7 +228,7 @@ def test_keys_that_a_client_repeats_and_what_terminals_obey_are_not_in_its_log(
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "log"
-    program = JoinedProgram(1, ("127.0.0.1", 1, 0), log, lambda _: None)
+    program = JoinedProgram(1, ("127.0.0.1", 1, 0), log, lambda _: None, pytest.fail)
     line = b'{"setup": {"target": {"key": "PLANTEDKEY", "url": "http://store"}}, "key": "CURVE"}\n'
     program.stdin.write(line)
     program.stdin.flush()
@@ -235,3 +238,38 @@ def test_keys_that_a_client_repeats_and_what_terminals_obey_are_not_in_its_log(
     assert "http://store" in log.read_text()
     assert "\x1b" not in log.read_text()
     assert program.poll() == 1
+
+
+def full(_: str) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_an_output_that_is_full_ends_the_run_by_its_name_and_loses_no_client() -> None:
+    side = RunSide()
+    side.port._say = full
+    with pytest.raises(OSError, match="No space left"), side.port:  # noqa: PT012 - it is raised at the end
+        guest = ClientSide(side)
+        assert within(5.0, lambda: any("joined the run" in one for one in guest.said))
+        assert within(5.0, lambda: side.port._unwritten is not None)
+        (member,) = side.port._members.values()
+        assert member.client.is_up()
+        with pytest.raises(OSError, match="No space left"):
+            side.port.gathered()
+        assert "the run has ended" not in guest.said
+    assert not guest.ended()
+
+
+def test_a_log_for_which_there_is_no_room_ends_the_run_with_its_name(tmp_path: Path) -> None:
+    log = tmp_path / "guest.log"
+    side = RunSide()
+    with pytest.raises(OSError, match=str(log)), side.port:  # noqa: PT012 - it is raised at the end
+        guest = ClientSide(side)
+        (client,) = side.port.gathered()
+        with ClientPrograms(3.0) as programs:
+            command = client.module(MODULE, "worker", "127.0.0.1", "7421", "3")
+            programs.add(client, "worker process", command, log, b"a line\n")
+            log.unlink()
+            log.symlink_to("/dev/full")
+            assert within(5.0, lambda: "write-guest" not in threads())
+        assert client.is_up()
+    assert not guest.ended()

@@ -75,5 +75,5 @@ def test_a_place_to_join_has_the_usual_port_unless_told_otherwise() -> None:
 def test_a_clients_name_is_one_that_hosts_may_have() -> None:
     assert own_name("guest-2") == "guest-2"
     assert own_name(None)
-    with pytest.raises(UsageError, match="no name of a client"):
+    with pytest.raises(UsageError, match="not a valid name of a client"):
         own_name("Guest_2")

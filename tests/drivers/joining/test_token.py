@@ -35,7 +35,7 @@ def test_a_token_and_its_key_are_in_no_repr() -> None:
         (b"short\n", 0o600, "32 characters or more"),
         (b"a" * 40 + b" " + b"b" * 40, 0o600, "without spaces"),
         (b"a" * 40 + b"\n" + b"b" * 40, 0o600, "one line"),
-        ("ä".encode() * 40, 0o600, "no line of ASCII"),
+        ("ä".encode() * 40, 0o600, "not a line of ASCII"),
     ],
 )
 def test_a_token_that_others_know_or_could_guess_is_refused(
@@ -60,7 +60,7 @@ def test_a_token_of_another_user_and_a_pipe_are_refused_at_once(
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o600)
-    with pytest.raises(UsageError, match="is no file"):
+    with pytest.raises(UsageError, match="is not a file"):
         read_token(pipe)
     path = tmp_path / "token"
     path.write_text("a" * 64)

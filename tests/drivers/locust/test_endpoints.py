@@ -168,7 +168,7 @@ def test_an_endpoint_where_requests_failed_or_that_was_left_out_is_named() -> No
     assert notes[0] == "endpoint b:1: 3 of 4 requests to it failed (2 connect, 1 reset)"
     assert notes[1].startswith("endpoint c:1 was left out after failed connections in a row")
     assert notes[1].endswith("3 of 3 requests to it failed (3 connect)")
-    assert notes[2].endswith("it was given no request in the window")
+    assert notes[2].endswith("it got no request in the window")
     assert len(notes) == 3
 
 

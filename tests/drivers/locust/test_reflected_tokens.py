@@ -52,7 +52,7 @@ def test_what_an_account_cannot_do_is_said_without_its_token(scripted: Make) -> 
     account = Account(target, 10.0)
     account.authenticate()
     assert account.token == TOKEN
-    with pytest.raises(DriverError, match=r"cannot be made: HTTP 500: you sent .*: \*\*\*$"):
+    with pytest.raises(DriverError, match=r"cannot be created: HTTP 500: you sent .*: \*\*\*$"):
         account.make_bucket("b")
 
 

@@ -21,7 +21,10 @@ class StubAccount:
 
     def __init__(self) -> None:
         self.renewable, self.expires, self.refuses = True, False, False
-        self.asked = 0
+        self.asked, self.left_s = 0, 100.0
+
+    def refused(self) -> None:
+        self.left_s = 0.0
 
     def authenticate(self) -> None:
         self.asked += 1
@@ -87,6 +90,26 @@ def test_without_an_answer_the_group_keeps_its_token_and_asks_again_a_second_lat
     assert trial.look(after_s=0.5) == (1, 0)
     trial.account.refuses = False
     assert trial.look(after_s=0.5) == (2, 1)
+
+
+def test_a_good_token_is_asked_for_less_and_less_often_until_it_ends(trial: Trial) -> None:
+    trial.account.expires = trial.account.refuses = True
+    assert trial.look() == (1, 0)
+    for number, pause_s in enumerate((1, 2, 4, 8, 16, 30, 30), start=2):
+        assert trial.look(after_s=pause_s - 0.5) == (number - 1, 0)
+        assert trial.look(after_s=0.5) == (number, 0)
+    assert trial.renewal.note == "8 times, at last: none"
+    trial.account.left_s = 0.0
+    assert trial.look(after_s=1) == (9, 0)
+    assert trial.renewal.note == "9 times, at last: none; by then the old ones had ended"
+    trial.account.refuses = False
+    assert trial.look(after_s=1) == (10, 1)
+
+
+def test_a_group_that_began_without_a_new_token_says_so(trial: Trial) -> None:
+    begun = Renewal(trial.account, trial.group, "no database")  # type: ignore[arg-type]
+    assert begun.note == "once: no database"
+    assert trial.renewal.note == ""
 
 
 def test_what_cannot_be_renewed_is_not_asked_for(trial: Trial) -> None:

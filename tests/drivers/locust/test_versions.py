@@ -180,7 +180,7 @@ def test_prepared_versions_must_all_be_there_and_alone(
     made._account._place = type(made._account._place).of(url)
     why = {
         "missing": "wb-test-tried-0/object-0000000007 has 2 of its 3 versions",
-        "more": "50 versions in wb-test-tried-0 and those after it, where 48 were prepared",
+        "more": "50 versions in wb-test-tried-0 and the buckets after it instead of 48",
         "unreadable": "cannot be read",
         "refused": "cannot be listed: HTTP 500",
     }[beside]

@@ -17,4 +17,4 @@ def test_its_own_keys_need_a_release_that_has_them_and_a_vault_that_is_named() -
     vault = {"options": {"client": {"rgw_crypt_sse_s3_vault_addr": "http://10.0.0.7:8200"}}}
     assert "HashiCorp Vault" in rgw({}, "ceph-18").s3_lacks()["sse-s3"]
     assert "sse-s3" not in rgw(vault, "ceph-18").s3_lacks()
-    assert "does not know SSE-S3" in rgw(vault, "ceph-16").s3_lacks()["sse-s3"]
+    assert "does not support SSE-S3" in rgw(vault, "ceph-16").s3_lacks()["sse-s3"]

@@ -30,7 +30,7 @@ def test_forms_are_taken_only_where_the_layout_says_so_by_formpost_after_tempurl
     assert piped(forms) == STANDARD.replace("tempurl", "tempurl formpost")
     lacked = Swift("swift-2.30", PLACE, plain).operations_lacked("swift")
     assert lacked.keys() == {"read-part", "versions", "write-form"}
-    assert "say `formpost: true`" in lacked["write-form"]
+    assert "set `formpost: true`" in lacked["write-form"]
     with_forms = Swift("swift-2.30", PLACE, forms)
     assert with_forms.operations_lacked("swift").keys() == {"read-part", "versions"}
     assert "write-form" in with_forms.operations_lacked("s3")
@@ -45,7 +45,12 @@ def test_forms_are_taken_only_where_the_layout_says_so_by_formpost_after_tempurl
         ("swift-2.30", "s3", "standard", "405"),
         ("swift-2.26", "swift", "standard", "ignores part-number"),
         ("swift-2.30", "swift", "standard", "ignores part-number"),
-        ("swift-2.35", "swift", "study-2014", "no slo in its pipeline"),
+        (
+            "swift-2.35",
+            "swift",
+            "study-2014",
+            "is not in its pipeline",
+        ),
         ("swift-2.35", "s3", "standard", ""),
         ("swift-2.35", "swift", "standard", ""),
         ("swift-2.38", "s3", "standard", ""),

@@ -208,7 +208,7 @@ def test_a_known_cause_is_reported_only_where_it_applies() -> None:
     quick = {"swift": {"rgw: rgw_frontends": "beast endpoint=10.0.0.2:8000 tcp_nodelay=1"}}
     other = {"rgw-b": {"rgw: rgw_frontends": "beast port=8000"}, "swift": {"tcp_nodelay": "on"}}
     assert [
-        any("whether its connection is alive" in text for text in causes([one], {}))
+        any("checks its connection for 1 ms" in text for text in causes([one], {}))
         for one in (swift, s3)
     ] == [True, False]
     assert [

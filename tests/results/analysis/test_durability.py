@@ -93,7 +93,7 @@ def test_what_cannot_be_told_is_said_with_its_reason(cuts: tuple[PowerCut, ...],
     assert found.mark.brief == "cannot tell"
     assert not found.mark.lost
     assert not found.share_words
-    assert "cannot tell what a power cut takes" in found.sentence
+    assert "cannot tell what a power cut destroys" in found.sentence
     assert "At most" not in found.sentence
 
 

@@ -18,8 +18,8 @@ from weighbridge.results.slides.setup import setup
 SHORT = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
 LIMITS = {"client-1": 0.5, "gateway-1": 0.6, "store-1": 0.3, "store-2": 0.3, "store-3": 0.3}
 WORDS = (
-    "Layouts do not have as much CPU or as many hosts: rgw-beast has 1.5 CPUs of 4 hosts; swift "
-    "has 0.3 CPUs of 1 host. What they serve differs for that reason, too."
+    "Layouts do not have the same CPU or number of hosts: rgw-beast has 1.5 CPUs of 4 hosts; swift "
+    "has 0.3 CPUs of 1 host. Their results differ for that reason, too."
 )
 
 

@@ -84,7 +84,7 @@ def test_hosts_of_which_layouts_do_not_use_as_many_are_no_good_sign() -> None:
         (
             (attested("rgw-beast", 1e8, 2e8), attested("swift", 1e8, 2e8)),
             "doubt",
-            "equal but for some",
+            "equal except for some",
         ),
     ],
 )

@@ -1,69 +1,154 @@
-"""The dashboard uses what is actually written."""
+"""The dashboards use what is actually written, and are one dashboard in three languages."""
 
 import json
 import re
+import subprocess
+import sys
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from grafana_boards import BOARDS, FILES, FOLDER, asked_for, query_of, targets
+from grafana_schema import UNITS, faults
 from weighbridge.conductor.plan import AGAIN
 from weighbridge.results.influx.points import FIELDS, TAGS
 
-PATH = Path(__file__).parents[3] / "docs" / "grafana" / "weighbridge.json"
-BOARD: dict[str, Any] = json.loads(PATH.read_text())
-VARIABLES = {one["name"]: one for one in BOARD["templating"]["list"]}
-TARGETS = [(panel["title"], target) for panel in BOARD["panels"] for target in panel["targets"]]
-QUERIES = [query for _, target in TARGETS for query in [target["query"]]]
-QUERIES += [one["target"]["query"] for one in BOARD["annotations"]["list"]]
+ROOT = Path(__file__).parents[3]
+TARGETS = [
+    pytest.param(language, panel, target, id=f"{language}-{panel}-{target['refId']}")
+    for language in BOARDS
+    for panel, target in targets(language)
+]
+of_each = pytest.mark.parametrize("language", BOARDS)
+REDUCERS = {"min", "max", "mean", "median", "last", "lastNotNull", "first", "count", "sum"}
+"""Of Grafana's ReducerID (grafana-data, fieldReducer.ts) those that a legend may well show."""
 
 
-def measurement_of(query: str) -> str:
-    (name,) = re.findall(r'FROM "(\w+)"', query)
-    return str(name)
+def variables(language: str) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in BOARDS[language]["templating"]["list"]}
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_a_query_uses_only_fields_that_are_written(query: str) -> None:
-    name = measurement_of(query)
-    selected, _, rest = query.partition(" FROM ")
-    where, _, by = rest.partition(" GROUP BY ")
-    fields, asked, grouped = (set(re.findall(r'"(\w+)"', part)) for part in (selected, where, by))
-    assert fields
-    assert fields <= set(FIELDS[name])
-    assert asked - {name} <= {*TAGS[name], *FIELDS[name]}
-    assert grouped <= set(TAGS[name])
-    assert "$timeFilter" in where
+def grouped(query: str) -> set[str]:
+    """The tags that make a series of a query."""
+    if "from(bucket" in query:
+        return set(re.findall(r'"([a-z]+)"', query.rpartition("keep(columns:")[2]))
+    if query.startswith("SELECT") and "GROUP BY" not in query:
+        return set(re.findall(r'"([a-z]+)"', query.partition(" FROM ")[0])) - {"time"}
+    return set(re.findall(r'"(\w+)"', query.partition(" GROUP BY ")[2]))
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_a_query_never_draws_two_series_as_one(query: str) -> None:
-    grouped = set(re.findall(r'"(\w+)"', query.partition(" GROUP BY ")[2]))
-    alike = {"suite"}  # a run has one
-    assert set(TAGS[measurement_of(query)]) - grouped <= alike
+@pytest.mark.parametrize("language", FILES)
+def test_a_dashboard_is_of_todays_declaration(language: str) -> None:
+    made = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "grafana.py", language],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    ).stdout.decode()
+    assert made == (FOLDER / FILES[language]).read_text(), "run `make reference`"
 
 
-@pytest.mark.parametrize(("title", "target"), TARGETS)
-def test_a_legend_names_only_tags_that_its_query_groups_by(
-    title: str, target: dict[str, Any]
+@of_each
+def test_a_dashboard_is_one_by_grafanas_own_types(language: str) -> None:
+    board = BOARDS[language]
+    assert faults(board) == []
+    for panel in board["panels"]:
+        assert panel["type"] == "timeseries"  # else its options are not checked
+        assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
+        assert {*panel["options"]["legend"]["calcs"]} <= REDUCERS
+        refs = {target["refId"] for target in panel["targets"]}
+        for one in panel["fieldConfig"]["overrides"]:
+            assert one["matcher"]["id"] == "byFrameRefID"
+            assert one["matcher"]["options"] in refs
+            assert [fixed["id"] for fixed in one["properties"]] == ["displayName"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fault"),
+    [
+        (("panels", 0, "options", "legend", "displayMode"), "grid", "not one of ['list', "),
+        (("panels", 0, "options", "tooltip", "shown"), True, "tooltip/shown is unknown"),
+        (("panels", 0, "fieldConfig", "defaults", "custom", "lineWidth"), "2", "not a float"),
+        (("panels", 0, "gridPos", "x"), 0.5, "not a int"),
+        (("templating", "list", 1, "sort"), 11, "not one of [0, "),
+        (("refresh",), 10, "not a str"),
+        (("annotations", "list", 0, "textColumn"), "run", "textColumn is unknown"),
+    ],
+)
+def test_grafanas_types_find_what_is_wrong(
+    path: tuple[str | int, ...], value: object, fault: str
 ) -> None:
-    grouped = set(re.findall(r'"(\w+)"', target["query"].partition(" GROUP BY ")[2]))
-    named = set(re.findall(r"\$tag_([a-z]+)", target["alias"]))
-    assert {"layout", "workload", "workers", "repeat"} <= named <= grouped
+    board = json.loads(json.dumps(BOARDS["influxql"]))
+    place = board
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    (found,) = faults(board)
+    assert fault in found
 
 
-def test_variables_are_tags_that_are_written_and_all_used_ones_exist() -> None:
-    used = set(re.findall(r"/\^\$(\w+)\$/", json.dumps(BOARD)))
-    assert used == set(VARIABLES) - {"source"}
-    for name, one in VARIABLES.items():
-        if name != "source":
-            assert f'WITH KEY = "{name}"' in one["query"]
-            assert name in TAGS[measurement_of(one["query"])]
+@pytest.mark.parametrize(("language", "panel", "target"), TARGETS)
+def test_a_query_uses_only_fields_and_tags_that_are_written(
+    language: str, panel: str, target: dict[str, Any]
+) -> None:
+    query = query_of(target)
+    name, field, _ = asked_for(target)
+    assert field in FIELDS[name]
+    known = {*TAGS[name], *FIELDS[name], name, field, "time"}
+    assert {*re.findall(r'"([a-z]\w*)"', query), *re.findall(r"\br\.([a-z]\w*)", query)} <= known
+    assert any(bound in query for bound in ("$timeFilter", "$__timeFilter", "v.timeRangeStart"))
+    # Of gateways only: what is below them is no layout's.
+    assert re.search(r"\"layer\" = ''|not exists r\.layer|\$\{\w+_layer:raw\} IS NULL", query)
 
 
-def test_an_a_a_control_is_not_drawn_among_the_layouts() -> None:
-    layout = VARIABLES["layout"]
+@pytest.mark.parametrize(("language", "panel", "target"), TARGETS)
+def test_a_query_never_draws_two_series_as_one(
+    language: str, panel: str, target: dict[str, Any]
+) -> None:
+    alike = {"suite", "layer"}  # a run has one suite, and a gateway's load no layer
+    name, _, _ = asked_for(target)
+    assert {*TAGS[name]} - alike <= grouped(query_of(target))
+
+
+@pytest.mark.parametrize(("language", "panel", "target"), TARGETS)
+def test_a_legend_names_only_tags_that_make_its_series(
+    language: str, panel: str, target: dict[str, Any]
+) -> None:
+    (named,) = [
+        fixed["properties"][0]["value"]
+        for one in BOARDS[language]["panels"]
+        if one["title"] == panel
+        for fixed in one["fieldConfig"]["overrides"]
+        if fixed["matcher"]["options"] == target["refId"]
+    ] or [target["alias"]]
+    tags = {*re.findall(r"\$(?:tag_|\{__field\.labels\.)([a-z]+)", named)}
+    assert {"layout", "workload", "workers", "repeat"} <= tags <= grouped(query_of(target))
+
+
+@of_each
+def test_variables_are_tags_that_are_written_and_all_used_ones_exist(language: str) -> None:
+    board = BOARDS[language]
+    used = {*re.findall(r"\$\{([a-z0-9_]+):|/\^\$([a-z]+)\$/", json.dumps(board))}
+    names = {one or other for one, other in used}
+    # Each is declared before it is used: Grafana asks in that order.
+    assert names == {*variables(language)} - {"source"}
+    before: set[str] = set()
+    for name, one in variables(language).items():
+        if one["type"] == "query":
+            needs = {*re.findall(r"\$\{?([a-z_]+)(?=[:$])", one["query"])}
+            assert needs <= before, name
+            if one["hide"] == 0:
+                (home,) = re.findall(r'"(weighbridge_\w+)"', one["query"])
+                assert {name, *needs} <= {*TAGS[home]}
+                assert f'"{name}"' in one["query"]
+        before.add(name)
+
+
+@of_each
+def test_an_a_a_control_is_not_drawn_among_the_layouts(language: str) -> None:
+    layout = variables(language)["layout"]
     shown = re.compile(layout["regex"].strip("/"))
     assert [name for name in ("rgw-beast", f"rgw-beast{AGAIN}", "swift") if shown.search(name)] == [
         "rgw-beast",
@@ -72,11 +157,11 @@ def test_an_a_a_control_is_not_drawn_among_the_layouts() -> None:
     assert "allValue" not in layout  # all of them are then those that are listed
 
 
-def test_every_panel_has_a_place_a_unit_and_a_description() -> None:
-    panels = BOARD["panels"]
+@of_each
+def test_every_panel_has_a_place_and_a_description(language: str) -> None:
+    panels = BOARDS[language]["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     for panel in panels:
-        assert panel["fieldConfig"]["defaults"]["unit"]
         assert panel["description"].endswith(".")
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
     for one, other in combinations([panel["gridPos"] for panel in panels], 2):
@@ -85,6 +170,14 @@ def test_every_panel_has_a_place_a_unit_and_a_description() -> None:
         assert beside or below
 
 
-def test_throughput_p90_errors_and_cpu_are_shown() -> None:
-    shown = {field for query in QUERIES for field in re.findall(r'SELECT "(\w+)"', query)}
-    assert {"throughput_ops_s", "p90_ms", "errors", "cpu_share"} <= shown
+@of_each
+def test_throughput_p90_errors_and_cpu_are_shown_in_each_language(language: str) -> None:
+    found = [(panel, *asked_for(target)) for panel, target in targets(language)]
+    assert found == [(panel, *asked_for(target)) for panel, target in targets("influxql")]
+    fields = {field for _, _, field, _ in found}
+    assert {"throughput_ops_s", "p90_ms", "errors", "cpu_share"} <= fields
+
+
+def test_each_dashboard_can_be_imported_beside_the_others() -> None:
+    for key in ("uid", "title"):
+        assert len({board[key] for board in BOARDS.values()}) == len(BOARDS)

@@ -36,7 +36,7 @@ def test_a_run_in_progress_says_how_far_it_is(store: RunStore) -> None:
     store.set_state("running")
     assert gaps(store) == (
         "the run is still running, or was killed: 3 of 4 steps have a result",
-        "steps.jsonl: the last line is torn and was ignored",
+        "steps.jsonl: the last line is incomplete and was ignored",
     )
 
 

@@ -78,7 +78,8 @@ def test_a_torn_step_is_dropped_and_can_be_appended_again(store: RunStore) -> No
         assert store.steps() == (first,)
         if tried % 100 == 0:  # deriving a run is slow
             assert (
-                "steps.jsonl: the last line is torn and was ignored" in RunData(store.folder).gaps
+                "steps.jsonl: the last line is incomplete and was ignored"
+                in RunData(store.folder).gaps
             )
         store.append(last)
         assert path.read_bytes() == text
@@ -108,7 +109,7 @@ def test_a_torn_line_of_other_files_is_dropped_and_the_next_is_complete(
         assert read(store)[:-1] == before[:-1]
         assert all(json.loads(line) for line in path.read_bytes().splitlines())
         path.write_bytes(left)
-    assert f"{name}: the last line is torn and was ignored" in RunData(store.folder).gaps
+    assert f"{name}: the last line is incomplete and was ignored" in RunData(store.folder).gaps
 
 
 def test_a_torn_line_of_telemetry_is_dropped_and_reported(store: RunStore) -> None:

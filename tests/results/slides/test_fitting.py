@@ -10,11 +10,11 @@ from weighbridge.results.slides.fitting import (
     largest,
     lines_pt,
     size_for,
-    width_pt,
     wrapped,
 )
 from weighbridge.results.slides.label_sides import with_sides
 from weighbridge.results.slides.slide import ChartPoint, Series, SeriesChart, SlideTable, TableCell
+from weighbridge.results.slides.typeface import width_pt
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40

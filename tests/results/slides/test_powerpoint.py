@@ -20,6 +20,7 @@ from weighbridge.results.slides.fitting import bound
 from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import Deck, SeriesChart
 from weighbridge.results.slides.talk import talk
+from weighbridge.results.slides.typeface import FITTED, TYPEFACE
 
 SHORT = tuple(
     workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS
@@ -69,8 +70,18 @@ def test_each_slide_has_its_title_as_a_title_and_its_figures_as_notes(
     assert [slide.shapes.title.text for slide in shown.slides] == [
         bound(one.title) for one in planned.slides
     ]
-    for slide, one in zip(shown.slides, planned.slides, strict=True):
+    for slide, one in zip(list(shown.slides)[:-1], planned.slides, strict=False):
         assert slide.notes_slide.notes_text_frame.text == "\n".join(one.notes)
+
+
+def test_the_notes_of_the_last_slide_say_for_which_font_the_texts_are_fitted(
+    shown: Any, planned: Deck
+) -> None:
+    last = shown.slides[-1].notes_slide.notes_text_frame.text
+    assert last == "\n".join((*planned.slides[-1].notes, FITTED))
+    assert {"Arial", "Liberation Sans"} <= {*re.findall("Arial|Liberation Sans", FITTED)}
+    theme = zipfile.ZipFile(io.BytesIO(powerpoint(planned))).read("ppt/theme/theme1.xml").decode()
+    assert {*re.findall(r'<a:latin typeface="([^"]+)"', theme)} == {TYPEFACE}
 
 
 def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(

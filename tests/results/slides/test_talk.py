@@ -315,5 +315,5 @@ def test_with_several_layouts_the_title_names_the_most_and_the_least(tmp_path: P
         store.plan().model_copy(update={"layouts": (second, first, third)}).model_dump_json()
     )
     title = slide(talk(evidence(store)), "throughput").title
-    assert title.startswith("Provisional: rgw-beast did 1.")
+    assert title.startswith("Provisional: rgw-beast served 1.")
     assert "rgw-civetweb’s 1 MB reads at 1 to 16 workers, rgw-apache-fastcgi 0." in title

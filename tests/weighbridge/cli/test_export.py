@@ -55,8 +55,9 @@ def test_a_run_is_sent_to_an_influxdb(
 def test_the_slides_of_a_run_open(
     folder: Path, run_cli: Callable[..., Told], tmp_path: Path
 ) -> None:
-    ended, out, _ = run_cli("export", folder, "--to", "pptx", "--out", tmp_path / "talk.pptx")
+    ended, out, err = run_cli("export", folder, "--to", "pptx", "--out", tmp_path / "talk.pptx")
     assert (ended, out) == (0, f"{tmp_path / 'talk.pptx'}\n")
+    assert "the slides are set in Arial" in err
     assert len(Presentation(io.BytesIO((tmp_path / "talk.pptx").read_bytes())).slides) > 3
 
 

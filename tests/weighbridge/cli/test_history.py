@@ -81,6 +81,24 @@ def test_a_step_is_told_in_table_page_data_and_database(runs: Path, run_cli: Run
     assert count == (len(figures),)
 
 
+def test_ci_is_told_by_the_exit_code_that_the_latest_run_is_worse(
+    runs: Path, run_cli: RunCli
+) -> None:
+    code, out, _ = run_cli("history", "--no-charts", "--fail-on", "regression")
+    assert code == 1
+    assert "day-017 is worse than the runs before it: 2 of 2 figures." in out
+    for folder in sorted(runs.iterdir())[STEP_AT:]:
+        shutil.rmtree(folder)
+    words = ("--no-charts", "--out", "fresh", "--fail-on", "regression", "--json")
+    code, out, _ = run_cli("history", *words)
+    assert (code, HistoryDocument.model_validate_json(out).exit_code) == (0, 0)
+    for folder in sorted(runs.iterdir())[3:]:
+        shutil.rmtree(folder)
+    code, out, said = run_cli("history", *words[:1], "--out", "few", *words[3:])
+    assert (code, HistoryDocument.model_validate_json(out).exit_code) == (4, 4)
+    assert "3 comparable runs, and it takes 7" in said
+
+
 def test_a_run_whose_folder_is_deleted_is_kept(runs: Path, run_cli: RunCli) -> None:
     before = run_cli("history", "--no-charts", "--json")[1]
     for folder in sorted(runs.iterdir())[:10]:
@@ -90,7 +108,7 @@ def test_a_run_whose_folder_is_deleted_is_kept(runs: Path, run_cli: RunCli) -> N
     assert json.loads(after)["history"] == json.loads(before)["history"]
     assert len(json.loads(after)["gone"]) == 10
     assert "10 runs are kept as judged; not in the folders read." in said
-    assert "not there; kept as it was judged" in Path("history", "history.html").read_text()
+    assert "not read; kept as it was judged" in Path("history", "history.html").read_text()
 
 
 def test_a_run_is_judged_once_until_its_folder_changes(
@@ -171,7 +189,7 @@ def test_a_tuning_is_left_out(runs: Path, run_cli: RunCli, tmp_path: Path) -> No
     document = HistoryDocument.model_validate_json(out)
     assert (code, len(document.history.runs)) == (0, 1)
     assert document.left_out == (
-        f"left out: {tuning}: is a tuning, whose trials are no runs of a suite",
+        f"left out: {tuning}: is a tuning, whose trials are not runs of a suite",
     )
 
 
@@ -303,7 +321,7 @@ def test_a_table_of_runs_that_others_made_is_refused(
     with duckdb.connect("history/history.duckdb") as database:
         database.execute(f"create {made}")
     code, _, err = run_cli("history", "--no-charts")
-    assert (code, "table of kept runs was made by others" in err) == (2, True)
+    assert (code, "another program made its table of kept runs" in err) == (2, True)
 
 
 def test_a_log_of_the_database_that_is_a_link_is_left_alone(

@@ -57,5 +57,5 @@ def test_leads_are_not_shown_of_runs_that_differ_in_more_than_hardware(
 ) -> None:
     with pytest.raises(UsageError, match="cache"):
         run(run_folder, another(tmp_path, 3, cache="none"), "--leads")
-    with pytest.raises(UsageError, match="--leads goes with"):
+    with pytest.raises(UsageError, match="--leads can only be combined with"):
         run(run_folder, run_folder, "--leads", "--fail-on", "regression")

@@ -32,7 +32,7 @@ def test_a_talk_is_written_beside_the_other_derived_files(run: RunStore) -> None
     output = slides(run.folder)
     path = run.derived / "slides.pptx"
     count = len(Presentation(io.BytesIO(path.read_bytes())).slides)
-    assert output == f"{path}: {count} slides\n"
+    assert output.startswith(f"{path}: {count} slides, set in Arial")
 
 
 def test_the_same_talk_as_markdown_goes_to_its_own_folder(run: RunStore, tmp_path: Path) -> None:

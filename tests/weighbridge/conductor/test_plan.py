@@ -141,7 +141,7 @@ def test_a_control_has_the_workloads_that_the_suite_names_or_all(
 
 
 @pytest.mark.parametrize(
-    ("control", "words"), [(["smal"], "no workload 'smal'"), ([], "say false or leave it out")]
+    ("control", "words"), [(["smal"], "no workload 'smal'"), ([], "set false or leave it out")]
 )
 def test_a_control_with_unknown_workloads_is_refused(
     tmp_path: Path, control: list[str], words: str
@@ -182,7 +182,7 @@ def test_a_driver_that_cannot_verify_a_layouts_tls_is_refused_before_anything_st
     with pytest.raises(UsageError) as error:
         run.plan()
     assert error.value.message.splitlines() == [
-        f"cosbench cannot be given the CA of {name}, so that it cannot verify its TLS"
+        f"cosbench cannot use the CA of {name}, so it cannot verify its TLS"
         for name in ("rgw-a", "swift-b")
     ]
     assert Run(tmp_path, driver="locust", api=["swift"]).plan()
@@ -293,9 +293,9 @@ def test_encryption_that_a_layout_or_driver_is_known_not_to_do_is_refused(
     workload = {**plain.workloads[0].model_dump(), "encryption": "sse-c"}
     suite = Suite.model_validate({**plain.model_dump(), "workloads": [workload]})
     make_plan(suite, run.hardware, run.planned)
-    monkeypatch.setattr(gateway, "s3_lacks", lambda _: {"sse-c": "stored plain here"})
+    monkeypatch.setattr(gateway, "s3_lacks", lambda _: {"sse-c": "stored unencrypted here"})
     make_plan(plain, run.hardware, run.planned)
-    with pytest.raises(UsageError, match=r"swift-b \(.*\): stored plain here"):
+    with pytest.raises(UsageError, match=r"swift-b \(.*\): stored unencrypted here"):
         make_plan(suite, run.hardware, run.planned)
     swift = Suite.model_validate({**suite.model_dump(), "api": ["swift"]})
     with pytest.raises(UsageError, match="only S3 requests ask for encryption: over swift"):

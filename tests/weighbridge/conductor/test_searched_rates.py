@@ -175,7 +175,7 @@ def test_a_search_whose_driver_fails_is_given_up_and_goes_on_when_the_run_is_res
     )
     assert first.complete
     assert (lost.key.layout, lost_too.key.layout) == ("rgw-a", "swift-b")
-    assert "the search is not over: out of file descriptors" in found_in(store).sentences[0]
+    assert "the search is not finished: out of file descriptors" in found_in(store).sentences[0]
     closed = [step for step in store.steps() if step.key.rate_per_s is None]
     assert all(step.complete for step in closed)
     failing = False

@@ -242,8 +242,8 @@ def test_any_process_of_a_distributed_driver_that_dies_costs_only_its_step_and_i
     assert "client-1: worker process 2 of 4 was ended by SIGKILL" in steps["local-killed"].notes[0]
     assert max(display.took_s["remote-killed"], display.took_s["local-killed"]) < 5
     silent = "client-2: worker process 3 of 4"
-    in_vain = f"waited {ANSWER_S:g} s in vain for an answer to 'progress' from {silent}"
-    assert in_vain in steps["remote-stopped"].notes[0]
+    given_up = f"gave up after waiting {ANSWER_S:g} s for an answer to 'progress' from {silent}"
+    assert given_up in steps["remote-stopped"].notes[0]
     assert "the driver was ended by SIGKILL" in steps["master-killed"].notes[0]
     calm = steps["calm"].measurement
     assert calm is not None

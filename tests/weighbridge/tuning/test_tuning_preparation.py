@@ -251,7 +251,7 @@ def test_a_tuning_of_a_run_folder_has_the_candidates_it_began_with(tmp_path: Pat
     again = preparation.prepare_again(store, run, plan)
     assert again.run() == ready.run()
     other = run.model_copy(update={"arms": run.arms[:1]})
-    with pytest.raises(UsageError, match="other settings of this tuning than it began with"):
+    with pytest.raises(UsageError, match="other settings of this tuning than the run began with"):
         preparation.prepare_again(store, other, plan)
 
 

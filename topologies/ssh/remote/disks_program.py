@@ -215,7 +215,7 @@ def clear(name: str, size: int, freed_s: float) -> None:
     try:
         device = number(name)
     except FileNotFoundError:
-        raise ValueError("it is not there any more") from None
+        raise ValueError("it is no longer there") from None
     path = str(Path(name).resolve())
     if size_of(path) != size:
         raise ValueError(f"{path} has another size than before: another disk, so not touched")

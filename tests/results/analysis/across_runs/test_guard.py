@@ -10,7 +10,11 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, read_compared_run
-from weighbridge.results.analysis.across_runs.guard import differences_csv, guard
+from weighbridge.results.analysis.across_runs.guard import (
+    differences_csv,
+    guard,
+    planned_differences,
+)
 from weighbridge.results.analysis.across_runs.guard_facts import GUARD_FACTS
 from weighbridge.results.analysis.across_runs.runs_comparison import match
 from weighbridge.results.record.manifest import Sheet
@@ -218,8 +222,57 @@ def test_differences_that_are_the_point_of_comparing_are_listed_and_not_refused(
         "weighbridge: 0.1.0 in A, 0.2.0 in B",
         "machine (package boto3): 1.44 in A, 1.45 in B",
         "swift (release): none-0 in A, swift-2.38 in B",
-        "swift (proxy.workers): – in A, 4 in B",
+        "swift (proxy.workers): not recorded in A, 4 in B",
     }
+
+
+def sized(
+    run: ComparedRun, value: int | None, *, given: object = None, key: str = "proxy.workers"
+) -> ComparedRun:
+    """The run with a setting that follows the size of hosts, or that its file gives."""
+    part, name = key.split(".")
+    data = [one.model_dump() for one in run.plan.layouts]
+    if given is not None:
+        data[1]["settings"] = {part: {name: given}}
+    found = changed(run, layouts=data)
+    own = [] if value is None else [{"key": key, "value": value, "size": key.startswith("osd")}]
+    plan = found.plan.model_dump() | {"by_size": {"swift": own}}
+    return found.model_copy(update={"plan": type(run.plan).model_validate(plan)})
+
+
+def apart(one: ComparedRun, other: ComparedRun) -> list[tuple[str, str, str, str]]:
+    found = guard(one, other, PAIRS).differs
+    return [(each.of, each.a, each.b, each.kind) for each in found if each.fact == "swift"]
+
+
+def test_a_setting_that_a_file_gave_and_that_now_follows_the_hosts_size_differs_by_its_value_alone(
+    run: ComparedRun,
+) -> None:
+    before = sized(run, None, given=4)
+    assert apart(before, sized(run, 4)) == []
+    assert apart(before, sized(run, 2)) == [("proxy.workers", "4", "2", "computed")]
+    assert apart(sized(run, 4), sized(run, 2)) == [("proxy.workers", "4", "2", "differs")]
+
+
+def test_sizes_are_equal_however_they_are_written(run: ComparedRun) -> None:
+    key = "osd.memory_target"
+    before = sized(run, None, given="1536MiB", key=key)
+    assert apart(before, sized(run, 1536 * 2**20, key=key)) == []
+    assert apart(before, sized(run, 512 * 2**20, key=key)) == [
+        (key, "1536 MiB", "512 MiB", "computed")
+    ]
+    odd = sized(run, None, given="1.0001kB", key=key)
+    assert apart(odd, before) == [(key, "1.0001kB", "1536 MiB", "differs")]
+
+
+def test_what_a_run_of_before_the_sizing_rule_left_open_is_not_recorded_and_no_other_plan(
+    run: ComparedRun,
+) -> None:
+    now = sized(run, 4)
+    assert apart(run, now) == [("proxy.workers", "not recorded", "4", "not recorded")]
+    assert planned_differences(run, now, PAIRS) == ()
+    (one,) = planned_differences(run, sized(run, None, given=4), PAIRS)
+    assert one.kind == "not recorded"
 
 
 def test_differences_are_written_with_the_guard_facts_first(run: ComparedRun) -> None:

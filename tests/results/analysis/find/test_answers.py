@@ -111,7 +111,10 @@ def test_no_rate_missed_is_at_least() -> None:
 def test_steps_that_say_nothing_leave_no_number() -> None:
     found = answers({("rgw", 0): search((833.3, UNKNOWN), (833.3, UNKNOWN))})
     assert only(found).rate_per_s is None
-    assert "rgw is not known: two steps at 833 requests/s cannot tell: slow." in found.sentences[0]
+    assert (
+        "rgw is not known: two steps at 833 requests/s were inconclusive: slow."
+        in found.sentences[0]
+    )
 
 
 def test_steps_that_disagree_to_the_end_leave_no_number() -> None:
@@ -129,7 +132,7 @@ def test_an_answer_that_is_not_as_exact_or_not_confirmed_says_so() -> None:
     found = answers({("rgw", 0): search(*steps, (279.0, SERVED), (279.0, SERVED))})
     assert "7 steps were not enough for 5 %" in found.sentences[0]
     cut = answers({("rgw", 0): search(*GOOD[:3])})
-    assert "the search is not over" in cut.sentences[0]
+    assert "the search is not finished" in cut.sentences[0]
 
 
 def test_a_search_that_could_not_begin_says_why() -> None:
@@ -139,7 +142,7 @@ def test_a_search_that_could_not_begin_says_why() -> None:
     del found
     searches: dict[tuple[str, int], RateSearch] = {("swift", 0): search(*GOOD)}
     lone = answers({**searches, ("rgw", 1): search()}, lost={key: "it died"})
-    assert "gave no rate to begin with: it died" in only(lone).words
+    assert "gave no rate to start from: it died" in only(lone).words
 
 
 def test_layouts_whose_hosts_differ_are_not_comparable() -> None:

@@ -131,7 +131,7 @@ def test_too_few_runs_are_said_to_be_too_few() -> None:
     history = history_of(stepped(RULE.runs - 1, 4, 0.5))
     assert history.changes == ()
     assert history.headline == (
-        f"No change can be found yet: it takes {RULE.runs} comparable runs."
+        f"No change can be found yet: that needs {RULE.runs} comparable runs."
     )
 
 
@@ -158,7 +158,7 @@ def test_cells_with_too_few_runs_are_not_counted_as_searched() -> None:
             for name in ("throughput", "p90")
         }
     early = history_charts(history_of(runs[: RULE.runs - 1]))
-    assert all("can be found yet: it takes 7 comparable runs" in one.finding for one in early)
+    assert all("can be found yet: that needs 7 comparable runs" in one.finding for one in early)
 
 
 def test_a_change_among_provisional_figures_is_provisional_with_their_doubt() -> None:
@@ -269,7 +269,7 @@ def test_what_parts_runs_of_several_layouts_is_said_once() -> None:
     (words,) = break_words(history.breaks)
     assert words == (
         "rgw-beast@ceph-16 and rgw-haproxy@ceph-16, small-read of made-up: runs from day-001 on "
-        "are not compared with those before: seed: 0 before, 1 now"
+        "are not compared with earlier ones: seed: 0 before, 1 now"
     )
 
 

@@ -323,4 +323,4 @@ def test_a_repeat_in_which_a_dead_endpoint_was_left_out_is_a_mild_doubt() -> Non
     found = row(measured, {number: StepUse(others=0.03) for number in range(REPEATS)})
     (doubt,) = found.doubts
     assert (doubt.what, doubt.grade, found.provisional) == ("endpoint left out", "mild", True)
-    assert doubt.words == "in 1 of 5 repeats 10.0.0.1:8001 was dead, and others had its load"
+    assert doubt.words == "in 1 of 5 repeats 10.0.0.1:8001 was dead, and others took its load"

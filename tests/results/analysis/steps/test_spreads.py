@@ -38,12 +38,14 @@ def test_few_samples_show_an_order_statistic_interval_and_lower_bounds_a_sign() 
         repeats=1,
         p90_ms=87.0,
         p50_ms=40.0,
+        p99_ms=150.0,
         max_ms=2000.0,
-        intervals={"p50": (35, 70), "p90": (61, 140)},
+        intervals={"p50": (35, 70), "p90": (61, 140), "p99": (70, None)},
         at_least=("p50", "max"),
         valid=True,
     )
     assert shown(row, "p90") == "87.0 [61.0–140]"
     assert shown(row, "p50") == "≥ 40.0 [35.0–70.0]"
+    assert shown(row, "p99") == "150 [≥ 70.0]"
     assert shown(row, "p90", spread=False) == "87.0"
     assert shown(row, "max") == "≥ 2,000"
