@@ -145,7 +145,7 @@ def test_a_card_for_an_incomparable_finding_has_no_ratio_and_says_why(grave: Run
 def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunStore) -> None:
     seen = evidence(provisional)
     deck = talk(seen)
-    assert all(card.text.startswith("provisional: rgw-beast did ") for card in deck.slides[0].cards)
+    assert all(card.text.startswith("provisional: rgw-beast ") for card in deck.slides[0].cards)
     assert all(
         "a claim needs 5 repeats of each side" in card.detail for card in deck.slides[0].cards
     )

@@ -121,7 +121,7 @@ def test_a_missing_key_and_a_missing_folder_are_reported(
     (tmp_path / "home" / ".ssh" / "id_ed25519").unlink()
     with pytest.raises(DriverError, match="Permission denied") as error:
         folder_at(place(""))
-    assert "by a key" in error.value.advice
+    assert "with a key" in error.value.advice
 
 
 def test_a_host_that_does_not_answer_is_named() -> None:

@@ -76,9 +76,9 @@ def test_chunks_are_put_together_up_to_the_limit(
     [
         (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP"),
         (b"HTTP/1.1 abc\r\n\r\n", "not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "no number"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1_0\r\n\r\n", "no number"),
-        (CHUNKED + b"0x5\r\nhello\r\n", "no number"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "not a number"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1_0\r\n\r\n", "not a number"),
+        (CHUNKED + b"0x5\r\nhello\r\n", "not a number"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000, "head of more than 65536 bytes"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, "nothing but interim answers"),
         (b"HTTP/1.1 200 OK\r\nContent-Le", "ended within an answer's head"),

@@ -90,7 +90,7 @@ def test_containers_keep_versions_only_if_the_layout_says_so() -> None:
         gateway = Swift("swift-2.38", PLACE, settings)
         for api in gateway.apis():
             assert ("versions" in gateway.operations_lacked(api)) != versions
-    with pytest.raises(ValueError, match="which study-2014 has not"):
+    with pytest.raises(ValueError, match="which study-2014 does not have"):
         Swift("swift-2.38", PLACE, SwiftSettings(versions=True, pipeline="study-2014"))
 
 
