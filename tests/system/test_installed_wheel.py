@@ -175,8 +175,6 @@ def test_an_sdist_has_all_that_a_wheel_is_built_of(tmp_path: Path) -> None:
         mine = (ROOT / crate).parent
         for path in [mine / "Cargo.toml", *(mine / "src").rglob("*.rs")]:
             assert (source / path.relative_to(ROOT)).read_bytes() == path.read_bytes()
-    for one in project["tool"]["setuptools"]["ext-modules"]:
-        assert all((source / path).is_file() for path in one["sources"])
     rooms = [path.name for path in (ROOT / "weighbridge").iterdir() if path.is_symlink()]
     assert all((source / "weighbridge" / name / "__init__.py").is_file() for name in rooms)
     if shutil.which("cargo"):
