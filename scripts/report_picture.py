@@ -26,6 +26,7 @@ mark.style = "position:absolute; left:-1.9em; top:.1em; width:1.6em; height:1.6e
   + "border-radius:50%; background:#0b5cad; color:#fff; text-align:center;"
   + "font:600 16px/1.6em sans-serif";
 arguments[0].style.position = "relative";
+arguments[0].style.overflow = "visible";
 arguments[0].prepend(mark);
 """
 

@@ -45,6 +45,8 @@ __all__ = [
     "subjects",
 ]
 
+BRIEF_LETTERS: Final = 60
+"""Longer reasons make a headline of four lines."""
 NEAR: Final = 0.05
 """Ratios closer to 1 than this do not matter in practice, unless a suite says otherwise."""
 
@@ -277,9 +279,11 @@ def _headline(findings: Sequence[Finding]) -> str:
 
 
 def doubts_in_brief(doubts: Sequence[Doubt]) -> str:
-    """A single reason in its own words, several by their names: a headline has little room."""
+    """A single short reason in its own words, others by their names: a headline has little room."""
     words = list(dict.fromkeys(one.words for one in doubts))
-    return words[0] if len(words) == 1 else ", ".join(dict.fromkeys(one.what for one in doubts))
+    if len(words) == 1 and len(words[0]) <= BRIEF_LETTERS:
+        return words[0]
+    return ", ".join(dict.fromkeys(one.what for one in doubts))
 
 
 def _counted(leads: Mapping[str, Sequence[tuple[float, ...]]], kinds: int, verb: str) -> list[str]:
