@@ -230,7 +230,7 @@ class Membership:
         except ValidationError:
             ours = self._greeting.versions.words
             raise UsageError(
-                f"the run at {self._place} has other versions than this client, which has {ours}",
+                f"the run at {self._place} sends what this client, with {ours}, cannot read",
                 advice="Install the same versions on both.",
             ) from None
         if isinstance(message, Refusal):

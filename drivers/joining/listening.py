@@ -262,7 +262,7 @@ class JoinPort:
         try:
             message: FromClient = FROM_CLIENT.validate_json(data)
         except ValidationError:
-            what = f"it has other versions than the run, which has {self._versions.words}"
+            what = f"it sends what the run cannot read; the run has {self._versions.words}"
             if member is None:
                 self._refuse(identity, "a client", what)
             else:

@@ -70,10 +70,7 @@ class PreparedObjects:
                 self._account.check_serves()
             except NotServing as error:
                 if time.monotonic() >= until_s:
-                    late = (
-                        "the gateway did not recover from the previous step within "
-                        f"{RECOVERY_S:g} s"
-                    )
+                    late = f"no recovery from the previous step within {RECOVERY_S:g} s"
                     raise DriverError(f"{late}: {error.message}") from error
                 send(Progress(phase="prepare", done=0, total=0))
                 gevent.sleep(SEND_S)

@@ -9,15 +9,16 @@ from typing import Final
 import gevent
 
 from weighbridge.common.errors import DriverError
+from weighbridge.common.temporary_keys import RETRY_S
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.worker_group import WorkerGroup, WorkerProgress
 
 log = logging.getLogger(__name__)
 
 APART_S: Final = 1.0
-"""Least time between requests for a token: if new tokens are refused too, that causes no load."""
-MOST_APART_S: Final = 30.0
-"""Most time between them where there is no new one and the old one is still good."""
+"""Least time between requests for a token: if new tokens are refused too, that causes no load.
+Where there is no new one and the old one is still good, the time doubles up to RETRY_S.
+"""
 _REFUSED: Final = "http-401"
 
 
@@ -52,7 +53,7 @@ class Renewal:
         is_good = not is_refused and self._account.left_s > 0
         apart_s = APART_S
         if is_good and self._in_a_row:
-            apart_s = min(MOST_APART_S, APART_S * 2 ** (self._in_a_row - 1))
+            apart_s = min(RETRY_S, APART_S * 2 ** (self._in_a_row - 1))
         if asking or now_s - self._asked_s < apart_s:
             return
         self._seen, self._asked_s = refused, now_s

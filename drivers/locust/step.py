@@ -106,7 +106,6 @@ class StepRun:
                 self._end(0.0, hide=True)
             raise
         ended = self._drain()
-        renewed, replaced = ended.renewed, ended.replaced
         tallies = self._with_cut_off(window.tallies, ended.requests)
         busiest = load.busiest
         if busiest.share(load.window_s) > SATURATED_SHARE:
@@ -116,11 +115,11 @@ class StepRun:
                 f"the driver{where} used {share}: it, not the gateway, may be the bottleneck"
             )
         by_url = temp_urls.are_sent(self._workload, self._setup.api)
-        if renewed or (not by_url and any("http-401" in tally.errors for tally in tallies)):
-            self._notes.append(self._token_note(renewed))
+        if ended.renewed or (not by_url and any("http-401" in tally.errors for tally in tallies)):
+            self._notes.append(self._token_note(ended.renewed))
         what = "keys" if self._setup.api == "s3" else "tokens"
-        if replaced:
-            self._notes.append(f"{what} renewed in the step before they expired: {replaced}")
+        if ended.replaced:
+            self._notes.append(f"{what} renewed in the step before they expired: {ended.replaced}")
         if ended.without:
             self._notes.append(
                 f"no new {what} in the step, the old ones were used: {ended.without}"

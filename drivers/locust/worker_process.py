@@ -202,15 +202,9 @@ class WorkerProcess:
         begin, group = self._running()
         self._group = self.sdk = None
         self._released.clear()
-        ended = CutOff(requests=0)
-        if (renewal := self._renewal) is not None:
+        renewal = self._renewal
+        if renewal is not None:
             renewal.end()
-            ended = CutOff(
-                requests=0,
-                renewed=renewal.forgotten,
-                replaced=renewal.expired,
-                without=renewal.note,
-            )
         cut = group.stop(command.timeout_s)
         # These timed out after the window had closed: otherwise a gateway that hangs at the end
         # would show no error at all.
@@ -219,7 +213,15 @@ class WorkerProcess:
         makes = any(TRAITS[one].makes for one in begin.workload.operations)
         if makes and not begin.workload.versions:
             self._left_behind.append(group)
-        return ended.model_copy(update={"requests": min(begin.count, cut + late)})
+        requests = min(begin.count, cut + late)
+        if renewal is None:
+            return CutOff(requests=requests)
+        return CutOff(
+            requests=requests,
+            renewed=renewal.forgotten,
+            replaced=renewal.expired,
+            without=renewal.note,
+        )
 
     def delete_written(self) -> Deleted:
         """Delete what groups wrote and did not delete; a group is forgotten even if that fails."""

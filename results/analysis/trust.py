@@ -139,15 +139,7 @@ def _machine(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
 
 
 def _steady(rows: Sequence[Row]) -> TrustSign:
-    unsteady = sum(row.steady is False for row in rows)
-    open_ones = sum(row.steady is None for row in rows)
-    if unsteady:
-        state: SignState = "bad"
-        words = f"not in {unsteady} of {len(rows)}"
-    elif open_ones:
-        state, words = "doubt", f"not known in {open_ones} of {len(rows)}"
-    else:
-        state, words = "good", "yes"
+    state, words = _steadiness([row.steady for row in rows], blind="doubt")
     return TrustSign(
         title="Steady",
         state=state,
@@ -158,23 +150,26 @@ def _steady(rows: Sequence[Row]) -> TrustSign:
 
 
 def _steady_before(rows: Sequence[Row]) -> TrustSign:
-    verdicts = [{point.steady_before for point in row.used} for row in rows]
-    unsteady = sum(False in one for one in verdicts)
-    blind = sum(None in one for one in verdicts)
-    state: SignState
-    if unsteady:
-        state, words = "bad", f"not in {unsteady} of {len(rows)}"
-    elif blind:
-        state, words = "unknown", f"not known in {blind} of {len(rows)}"
-    else:
-        state, words = "good", "yes, until the fault"
+    each = [{point.steady_before for point in row.used} for row in rows]
+    verdicts = [False if False in one else None if None in one else True for one in each]
+    state, words = _steadiness(verdicts, blind="unknown")
     return TrustSign(
         title="Steady",
         state=state,
-        words=words,
+        words=f"{words}, until the fault" if state == "good" else words,
         detail="results: throughput before something died",
         section=_OUTAGES,
     )
+
+
+def _steadiness(verdicts: Sequence[bool | None], *, blind: SignState) -> tuple[SignState, str]:
+    """`blind`: what it means that the steadiness of some is not known."""
+    unsteady, unknown = verdicts.count(False), verdicts.count(None)
+    if unsteady:
+        return "bad", f"not in {unsteady} of {len(verdicts)}"
+    if unknown:
+        return blind, f"not known in {unknown} of {len(verdicts)}"
+    return "good", "yes"
 
 
 def _driver(rows: Sequence[Row]) -> TrustSign:

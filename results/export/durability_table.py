@@ -57,7 +57,7 @@ DURABILITY: Final[TableSchema[CutLine]] = TableSchema(
         attribute(
             "control",
             "boolean",
-            "Whether no sync of the store reached a disk: it must lose objects.",
+            "Whether disks kept nothing that was synced: it must lose objects.",
             "cut.control",
         ),
         attribute("cut", "integer", "Number of the cut, from 1 on.", "cut.number"),

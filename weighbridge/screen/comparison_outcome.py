@@ -90,7 +90,7 @@ def _differences(guarded: Guarded) -> Table:
                 sum(one.b == NOT_RECORDED for one in lone),
                 sum(one.a == NOT_RECORDED for one in lone),
             )
-            table.add_row(escape(fact), "recorded of one alone", str(only_a), str(only_b))
+            table.add_row(escape(fact), "recorded in one run only", str(only_a), str(only_b))
     return table
 
 

@@ -103,8 +103,7 @@ impl Moment {
             None | Some(0) => 0,
             Some(into_ns) => ((into_ns - 1) / 1_000_000_000) as usize + 1,
         };
-        let end = self.second + 1;
-        first..end
+        Range { start: first, end: self.second + 1 }
     }
 }
 

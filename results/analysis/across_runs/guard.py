@@ -37,7 +37,7 @@ hosts, as the sizing rule has it. `not recorded`: of one run.
 
 
 class Difference(Record):
-    """One thing in which two runs differ, or that is recorded of one alone."""
+    """One thing in which two runs differ, or that is recorded in only one of them."""
 
     fact: str
     """The guard fact, or the kind of setting."""
@@ -200,7 +200,7 @@ _PASSING: Final = ("load before", "hardware", "cpu", "cpus", "memory", "kernel")
 def settings_apart(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]
 ) -> list[Difference]:
-    """Everything else that differs, or is recorded of one run alone."""
+    """Everything else that differs, or is recorded in only one run."""
     general = [
         ("weighbridge", a.manifest.weighbridge_version, b.manifest.weighbridge_version),
         ("begun at", a.manifest.created_at, b.manifest.created_at),

@@ -202,16 +202,18 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
     """
     refuse_unknown(despite)
     by_time = sorted(runs, key=lambda run: (begun(run), run.manifest.run_id))
-    series, breaks = series_of(by_time, despite)
     found: list[RunChange] = []
     outliers: list[RunOutlier] = []
-    for number, one in enumerate(series):
+    series: list[RunSeries] = []
+    unmarked, breaks = series_of(by_time, despite)
+    for one in unmarked:
+        apart: tuple[RunOutlier, ...] = ()
         if one.metric in ALWAYS:
             places = change_points([each.figure.value or 0.0 for each in one.searched], one.least)
             found += [_change(one, one.searched, place) for place in places]
             apart = run_outliers(one, places)
             outliers += apart
-            series = (*series[:number], _marked(one, apart), *series[number + 1 :])
+        series.append(_marked(one, apart))
     of_run = {run.manifest.run_id: run for run in by_time}
     return History(
         runs=tuple(
@@ -223,7 +225,7 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
             )
             for run in by_time
         ),
-        series=series,
+        series=tuple(series),
         changes=tuple(_by_layout(found, of_run, despite)),
         despite=tuple(despite),
         breaks=breaks,
@@ -304,7 +306,7 @@ def _by_layout(
 _OF_KIND: Final[Mapping[DifferenceKind, str]] = {
     "differs": "",
     "computed": "in a layout's file and computed from the hosts' size: ",
-    "not recorded": "recorded of one side alone: ",
+    "not recorded": "recorded in one run only: ",
 }
 
 

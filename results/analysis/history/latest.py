@@ -62,5 +62,5 @@ def _open(one: RunSeries) -> str:
     if not last.searched:
         return f"{where}: {last.why or 'known in bins alone'}"
     if count < RULE.runs:
-        return f"{where}: {counted(count, 'comparable run')}, and it takes {RULE.runs}"
+        return f"{where}: {counted(count, 'comparable run')} of the {RULE.runs} that are needed"
     return ""

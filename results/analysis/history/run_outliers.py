@@ -53,8 +53,9 @@ class RunOutlier(SeriesCell):
 def run_outliers(series: RunSeries, changes: Sequence[ChangePoint]) -> tuple[RunOutlier, ...]:
     """The outliers of a series, whose changes these are."""
     points = series.searched
-    found = outlying([one.figure.value or 0.0 for one in points], series.least, changes)
-    rows = _rows(found, [one.figure.value or 0.0 for one in points])
+    values = [one.figure.value or 0.0 for one in points]
+    found = outlying(values, series.least, changes)
+    rows = _rows(found, values)
     metric = METRICS[series.metric]
     cell = series.model_dump(include=set(SeriesCell.model_fields))
     return tuple(
@@ -62,16 +63,14 @@ def run_outliers(series: RunSeries, changes: Sequence[ChangePoint]) -> tuple[Run
             **cell,
             run=points[one.at].run,
             begun=points[one.at].begun,
-            value=points[one.at].figure.value or 0.0,
+            value=values[one.at],
             middle=one.middle,
             low=one.low,
             high=one.high,
             neighbours=one.neighbours,
             z=one.z,
             in_a_row=rows[one.at],
-            direction="better"
-            if metric.better_at((points[one.at].figure.value or 0.0) / one.middle)
-            else "worse",
+            direction="better" if metric.better_at(values[one.at] / one.middle) else "worse",
             doubts=points[one.at].doubts,
         )
         for one in found

@@ -17,8 +17,8 @@ Up to this factor the two sides differ by less than a tenth, and `±` describes 
 
 def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
     """A metric of a row as text: its bin if the driver counts in bins; `≥ 2,000` for a lower bound;
-    else with the spread of its repeats, or `87 [61-140]` or
-    `87 [≥ 61]` for one repeat with few samples.
+    else with the spread of its repeats, or for one repeat with few samples `87 [61-140]` or
+    `87 [≥ 61]`.
 
     `spread`: whether there is room for that.
     """
@@ -35,7 +35,11 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
         return f"{least}{show_figure(figure.value, metric.digits)}"
     if figure.low is not None and row.repeats == 1:
         low, high = figure.low, figure.high
-        ends = f"{show_figure(low)}–{show_figure(high)}" if high else f"≥ {show_figure(low)}"
+        ends = (
+            f"{show_figure(low)}–{show_figure(high)}"
+            if high is not None
+            else f"≥ {show_figure(low)}"
+        )
         return f"{least}{show_figure(figure.value)} [{ends}]"
     return f"{least}{show_spread(figure, metric.digits)}"
 

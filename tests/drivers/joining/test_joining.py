@@ -159,7 +159,7 @@ def test_nonsense_of_one_that_has_the_token_is_refused_and_the_run_goes_on(data:
         bare.send(data)
         answer = bare.received()
         assert isinstance(answer, Refusal)
-        assert "has other versions" in answer.reason
+        assert "sends what the run cannot read" in answer.reason
         guest = ClientSide(side)
         side.port.gathered()
         bare.close()

@@ -336,7 +336,7 @@ def test_settings_that_only_one_layout_has_are_listed_or_counted_if_many(
             run_folder, changed("plan.resolved.json", layouts=layouts)
         ).output.splitlines()
     ]
-    assert ["rgw-beast", "recorded", "of", "one", "alone", "0", "13"] in lines
+    assert ["rgw-beast", "recorded", "in", "one", "run", "only", "0", "13"] in lines
     assert ["swift", "proxy.workers", "not", "recorded", "4"] in lines
 
 

@@ -96,7 +96,7 @@ def test_ci_is_told_by_the_exit_code_that_the_latest_run_is_worse(
         shutil.rmtree(folder)
     code, out, said = run_cli("history", *words[:1], "--out", "few", *words[3:])
     assert (code, HistoryDocument.model_validate_json(out).exit_code) == (4, 4)
-    assert "3 comparable runs, and it takes 7" in said
+    assert "3 comparable runs of the 7 that are needed" in said
 
 
 def test_a_run_whose_folder_is_deleted_is_kept(runs: Path, run_cli: RunCli) -> None:

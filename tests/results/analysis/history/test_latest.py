@@ -54,7 +54,7 @@ def test_what_cannot_be_judged_has_not_passed() -> None:
     few = verdict((6, 1.0))
     assert few.exit_code == EXIT_INVALID
     assert few.answer.endswith("cannot be judged: 2 of 2 figures.")
-    assert few.details[0].endswith("6 comparable runs, and it takes 7")
+    assert few.details[0].endswith("6 comparable runs of the 7 that are needed")
     busy = verdict((20, 1.0), (10, 0.7), doubts=(BUSY,))
     assert busy.exit_code == EXIT_INVALID
     assert "machine busy" in busy.details[0]
@@ -68,4 +68,4 @@ def test_a_run_that_begins_a_new_series_is_not_judged_by_the_old_one() -> None:
     runs += [made_run(20, {"rgw-beast": 500.0}, release="ceph-18")]
     found = latest_verdict(history_of(runs))
     assert found.exit_code == EXIT_INVALID
-    assert "1 comparable run, and it takes 7" in found.details[0]
+    assert "1 comparable run of the 7 that are needed" in found.details[0]

@@ -50,6 +50,6 @@ def test_a_real_difference_comes_before_what_only_moved_to_the_sizing_rule() -> 
     assert words.endswith(
         ": layout radosgw.tcp_nodelay: 1 before, 0 now; in a layout's file and computed from the "
         "hosts' size: layout radosgw.a: 1 before, 2 now; layout radosgw.b: 1 before, 2 now; "
-        "layout radosgw.c: 1 before, 2 now; 3 more; recorded of one side alone: "
+        "layout radosgw.c: 1 before, 2 now; 3 more; recorded in one run only: "
         "layout radosgw.gone"
     )
