@@ -6,7 +6,7 @@
    of one CPU has: it costs memory, not CPU.
 3. A storage host gives 60 % of its memory to the caches of its store, in equal parts for its disks;
    a store that caches in the kernel's page cache has what is free by itself.
-4. Data is placed in a hundred pieces a disk, in a power of two: placement groups, partitions.
+4. Data is placed in a hundred pieces per disk, in a power of two: placement groups, partitions.
 
 A setting is one for all hosts of a role: the smallest of them decides. What a layout says itself
 stays. docs/real-hosts.md has a table and where each figure comes from.
@@ -73,19 +73,19 @@ class Role:
     def processes(self, key: str, *, shared_by: int = 1, most: int | None = None) -> Sized:
         """One for each CPU (rule 1); `shared_by`: daemons of the kind on a host."""
         each = max(1, self._whole_cpus // shared_by)
-        why = f"one a CPU: {self._cpu_words}{_shared(shared_by)}"
+        why = f"one per CPU: {self._cpu_words}{_shared(shared_by)}"
         if most is not None and each > most:
             return Sized(key=key, value=most, why=f"{why}, at most {most}")
         return Sized(key=key, value=each, why=why)
 
     def waiting(
-        self, key: str, *, per_cpu: int, least: int, shared_by: int = 1, of: str = "a host"
+        self, key: str, *, per_cpu: int, least: int, shared_by: int = 1, of: str = "per host"
     ) -> Sized:
         """What only waits (rule 2), of which a host, or what else has its own, has `least` or more;
         `shared_by`: see `processes`.
         """
         each = max(1, max(least, per_cpu * self._whole_cpus) // shared_by)
-        why = f"{per_cpu} a CPU, at least {least} {of}: {self._cpu_words}{_shared(shared_by)}"
+        why = f"{per_cpu} per CPU, at least {least} {of}: {self._cpu_words}{_shared(shared_by)}"
         return Sized(key=key, value=each, why=why)
 
     def cache(self, key: str, parts: Mapping[str, int], *, least_bytes: int) -> Sized | None:
@@ -130,7 +130,7 @@ def pieces(key: str, disks: int, copies: int, *, percent: int = 100, most: int) 
     lower = 1 << max(0, math.floor(math.log2(max(1.0, ideal))))
     value = min(most, lower if ideal <= 1.5 * lower else 2 * lower)
     share = "" if percent == 100 else f"{percent} % of "
-    why = f"{share}{PIECES_PER_DISK} a disk, of {_counted(disks, 'disk')}, by {copies} copies"
+    why = f"{share}{PIECES_PER_DISK} per disk, of {_counted(disks, 'disk')}, by {copies} copies"
     why = f"{why}: {ideal:g}, as a power of two"
     return Sized(key=key, value=value, why=f"{why}, at most {most}" if ideal > most else why)
 

@@ -40,7 +40,7 @@ class HaproxySettings(FrontSettings):
     )
     """Load balancing: roundrobin, leastconn, source, random or any other algorithm of HAProxy."""
     maxconn: Count = 4096
-    """Client connections, at least twice the workers; unless given, 1024 a CPU of its host, and
+    """Client connections, at least twice the workers; unless given, 1024 per CPU of its host, and
     this at least. HAProxy's own default depends on ulimit.
     """
     threads: Count = 1

@@ -80,11 +80,11 @@ class RadosgwSettings(Record):
     client's delayed acknowledgement.
     """
     threads: Count = 512
-    """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection. Unless given,
-    the daemons of a host share 32 a CPU, and this at least.
+    """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one per connection. Unless
+    given, the daemons of a host share 32 per CPU, and this at least.
     """
     max_concurrent_requests: Count = 1024
-    """Further requests are answered with 503 at once. Unless given, each daemon takes 64 a CPU of
+    """Further requests are answered with 503 at once. Unless given, each daemon takes 64 per CPU of
     its host, and this at least.
     """
     frontend_options: dict[str, Annotated[int | str, AfterValidator(config_text.option_value)]] = (

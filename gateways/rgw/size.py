@@ -40,7 +40,7 @@ def _radosgw(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> Iterat
         "radosgw.max_concurrent_requests",
         per_cpu=2 * _THREADS_PER_CPU,
         least=2 * _LEAST_THREADS,
-        of="a daemon",
+        of="per daemon",
     )
 
 

@@ -80,9 +80,9 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
 
 def _disks(count: int) -> str:
     if count == 1:
-        return "objects and databases on one disk a host, XFS"
+        return "objects and databases on one disk per host, XFS"
     return (
-        f"{count - 1} disk(s) a host for objects, one apart for account and container "
+        f"{count - 1} disk(s) per host for objects, one apart for account and container "
         "databases, XFS"
     )
 

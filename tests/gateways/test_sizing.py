@@ -52,11 +52,11 @@ def test_a_program_has_a_process_for_each_cpu_of_the_smallest_host(
 
 def test_why_a_setting_is_as_it_is_names_the_host_and_its_figures() -> None:
     two = Role(["large", "middle"], SIZES).processes("workers", shared_by=2)
-    assert two.why == "one a CPU: middle has 8, for 2 daemons"
+    assert two.why == "one per CPU: middle has 8, for 2 daemons"
     bound = Role(["large"], SIZES).processes("threads", most=32)
-    assert (bound.value, bound.why) == (32, "one a CPU: large has 40, at most 32")
+    assert (bound.value, bound.why) == (32, "one per CPU: large has 40, at most 32")
     unknown = Role(["large", "unknown"], SIZES).processes("workers")
-    assert unknown.why == "one a CPU: those of unknown are not known"
+    assert unknown.why == "one per CPU: those of unknown are not known"
 
 
 @pytest.mark.parametrize(

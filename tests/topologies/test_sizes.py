@@ -115,10 +115,10 @@ def test_a_host_of_forty_cpus_gets_the_settings_of_its_size_in_both_stores() -> 
     why = {one.key: (one.value, one.why) for one in (*ceph.sizing, *swift.sizing)}
     assert why["pools.data_pg_num"] == (
         512,
-        "64 % of 100 a disk, of 36 disks, by 3 copies: 768, as a power of two",
+        "64 % of 100 per disk, of 36 disks, by 3 copies: 768, as a power of two",
     )
     assert why["part_power"] == (12, "2^12 is at least 100 for each of 36 disks")
-    assert why["proxy.workers"] == (20, "one a CPU: gateway-1 has 40, for 2 daemons")
+    assert why["proxy.workers"] == (20, "one per CPU: gateway-1 has 40, for 2 daemons")
     assert size_remark(hosts) == ""
 
 
