@@ -36,7 +36,8 @@ rust_is_enough() {
 }
 
 wanted=""
-want() { lacks "$1" && wanted="$wanted $2"; return 0; } # want COMMAND PACKAGE
+# want COMMAND PACKAGE; two commands may be in one package
+want() { case "$wanted " in *" $2 "*) ;; *) lacks "$1" && wanted="$wanted $2" ;; esac; return 0; }
 
 want runc runc
 want mmdebstrap mmdebstrap

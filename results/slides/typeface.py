@@ -65,7 +65,10 @@ def _arial(bold: bool) -> Mapping[str, int]:
 
 def shown_here() -> str:
     """In which font a deck is set, and in which this machine shows it, as the end of a sentence."""
-    family = _family_here()
+    try:
+        family = _family_here()
+    except (OSError, subprocess.TimeoutExpired):
+        return f"set in {TYPEFACE}; which font shows it here is not known: fc-match did not answer"
     if family in (None, TYPEFACE):
         return f"set in {TYPEFACE}"
     if family in SAME_WIDTHS:
@@ -77,15 +80,13 @@ def shown_here() -> str:
 
 
 def _family_here() -> str | None:
-    """The family that fontconfig takes for Arial; None without fontconfig."""
+    """The family that fontconfig takes for Arial; None without fontconfig.
+
+    Raises OSError or subprocess.TimeoutExpired.
+    """
     program = shutil.which("fc-match")
     if program is None:
         return None
-    done = subprocess.run(
-        [program, "--format=%{family[0]}", TYPEFACE],
-        capture_output=True,
-        text=True,
-        timeout=10,
-        check=False,
-    )
+    command = [program, "--format=%{family[0]}", TYPEFACE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     return done.stdout.strip() or None

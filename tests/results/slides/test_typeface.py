@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,3 +55,14 @@ def test_a_font_is_never_replaced_silently(
 ) -> None:
     monkeypatch.setattr(typeface, "_family_here", lambda: family)
     assert shown_here() == says
+
+
+def test_a_fontconfig_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*command: object, **given: object) -> None:
+        raise subprocess.TimeoutExpired("fc-match", 10)
+
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", silent)
+    assert shown_here() == (
+        "set in Arial; which font shows it here is not known: fc-match did not answer"
+    )
