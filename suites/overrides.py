@@ -39,6 +39,8 @@ class Overrides:
     """Operations, `read,write`."""
     duration: str | None = None
     """The measured window of every step, `30s`."""
+    warmup: str | None = None
+    """What goes before it and does not count, `5s`."""
     api: str | None = None
     """The APIs, `s3,swift`."""
 
@@ -79,9 +81,12 @@ def override(document: Document, suite: Suite, overrides: Overrides, places: Seq
             counts = [_plain(one) for _, one in items(overrides.workers)]
             origin = _origin("--workers", overrides.workers)
             document.change(("workloads", number, "workers"), counts, origin)
-        if overrides.duration is not None:
-            origin = _origin("--duration", overrides.duration)
-            document.change(("workloads", number, "runtime"), overrides.duration, origin)
+        for option, key, time in (
+            ("--duration", "runtime", overrides.duration),
+            ("--warmup", "warmup", overrides.warmup),
+        ):
+            if time is not None:
+                document.change(("workloads", number, key), time, _origin(option, time))
     # What the suite says about itself may not hold any more.
     given = [
         f"--{one.name} {value}"

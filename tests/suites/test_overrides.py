@@ -46,14 +46,15 @@ def test_without_overrides_a_suite_and_its_text_are_those_of_the_file(mixed: Pat
 
 
 def test_worker_counts_windows_and_apis_replace_those_of_every_workload(mixed: Path) -> None:
-    given = Overrides(workers="1, 16", duration="30s", api="swift,s3")
+    given = Overrides(workers="1, 16", duration="30s", warmup="9s", api="swift,s3")
     suite, _ = loader.load_changed(mixed, given)
     assert [one.workers for one in suite.workloads] == [(1, 16), (1, 16)]
-    assert [one.runtime for one in suite.workloads] == [30.0, 30.0]
+    assert [(one.runtime, one.warmup) for one in suite.workloads] == [(30.0, 9.0)] * 2
     assert suite.api == ("swift", "s3")
     assert [one.name for one in suite.workloads] == ["small", "large"]
     assert suite.about == (
-        "Requests of suite mixed, changed by --workers 1, 16 --duration 30s --api swift,s3"
+        "Requests of suite mixed, changed by --workers 1, 16 --duration 30s --warmup 9s "
+        "--api swift,s3"
     )
 
 
@@ -111,9 +112,12 @@ def test_all_that_is_wrong_is_reported_where_it_was_given(mixed: Path) -> None:
     size, operation = refused(mixed, sizes="4k,64q", mix="reed")
     assert size.startswith("--sizes:1:4: '64q' is not a quantity such as 4KiB or 1MB (units: b, ")
     assert operation == "--mix:1:1: no operation 'reed' (did you mean 'read'?)"
-    api, workers, duration = refused(mixed, workers="1,0", duration="30", api="s4")
+    api, workers, duration, warmup = refused(
+        mixed, workers="1,0", duration="30", warmup="9", api="s4"
+    )
     assert workers == "--workers:1:1: workers.1: Input should be greater than or equal to 1"
     assert duration.startswith("--duration:1:1: runtime: '30' is not a quantity such as 20s")
+    assert warmup.startswith("--warmup:1:1: warmup: '9' is not a quantity such as 20s")
     assert api.startswith("--api:1:1: api.0: ")
 
 

@@ -61,6 +61,9 @@ _OVERRIDES = (
         ["--duration"], metavar="TIME", callback=named, help="Measured window of every step: 30s."
     ),
     click.Option(
+        ["--warmup"], metavar="TIME", callback=named, help="Warm-up before every window: 5s."
+    ),
+    click.Option(
         ["--api"],
         metavar="A,B",
         shell_complete=complete.words("s3", "swift"),
