@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import Final
 
 UNKNOWN = "–"
+_NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?")
 
 
 def show_figure(value: float | None, digits: int = 3) -> str:
@@ -52,3 +56,37 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 def upper(text: str) -> str:
     """The text with its first letter capitalized."""
     return f"{text[:1].upper()}{text[1:]}"
+
+
+def without_numbers(text: str) -> str:
+    """The text with a mark for each number: equal for texts that differ in their numbers alone."""
+    return _NUMBER.sub("\0", text)
+
+
+def alike_as_one(texts: Iterable[str]) -> tuple[str, ...]:
+    """The texts, each once; those that differ in their numbers alone are one."""
+    groups: dict[str, list[str]] = {}
+    for text in texts:
+        groups.setdefault(without_numbers(text), []).append(text)
+    return tuple(ranged(alike) for alike in groups.values())
+
+
+def ranged(texts: Sequence[str]) -> str:
+    """One text for texts that differ in their numbers alone: with the range of each number, or the
+    largest of those that are limits (`up to 42 %`).
+    """
+    found = [
+        sorted(set(numbers), key=_value)
+        for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+    ]
+    words = without_numbers(texts[0]).split("\0")
+    numbers = [
+        each[-1] if len(each) == 1 or before.endswith("up to ") else f"{each[0]} to {each[-1]}"
+        for before, each in zip(words, found, strict=False)
+    ]
+    parts = zip_longest(words, numbers, fillvalue="")
+    return "".join(part for pair in parts for part in pair)
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))

@@ -92,8 +92,6 @@ class Effect(Record):
     """None for latencies in bins, and if a side has one repeat."""
     by_count: tuple[tuple[int, float], ...] = Field(default=(), exclude=True)
     """Over all worker counts: the comparable ones and their ratios."""
-    lacking: tuple[int, ...] = Field(default=(), exclude=True)
-    """Over all worker counts: those not comparable."""
     reasons: str = Field(default="", exclude=True)
     """Why there is no ratio."""
     drift: float = Field(default=1.0, exclude=True)
@@ -167,16 +165,17 @@ class NoiseFloor(Record):
         """One sentence about it."""
         many = f"{self.pairs} pairs of repeats in {self.cells} cell{'s' * (self.cells > 1)}"
         # From few pairs the upper end is a number without a meaning, such as 552,781.
-        high = show_ratio(self.high) if self.high < 100 else "more than 100×"
+        high = f"to {show_ratio(self.high)}" if self.high < 100 else "or more"
         text = (
             f"Noise floor of {METRICS[self.metric].name}: {self.layout} vs itself, {many}: 95 % of "
             f"differences between means of {self.repeats} are below {show_ratio(self.ratio)} "
-            f"({show_ratio(self.low)} to {high})."
+            f"({show_ratio(self.low)} {high})."
         )
         if self.shown:
+            where = "There" if self.cells == 1 else f"In {self.shown} of {self.cells} cells"
             text += (
-                f" In {self.shown} of the cells a difference was found although there is none: "
-                "treat every verdict with care."
+                f" {where} a difference was found although there is none: treat every verdict with "
+                "care."
             )
         return text
 

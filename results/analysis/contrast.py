@@ -203,7 +203,6 @@ def over_all(cells: Sequence[Effect], *, in_blocks: bool = False) -> Effect:
             "doubts": touching(worries, metric.key),
             "by_count": by_count,
             "drift": max(cell.drift for cell in usable),
-            "lacking": lacking,
         }
     )
     middle = geometric_mean([value for _, value in by_count])

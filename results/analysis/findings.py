@@ -19,11 +19,10 @@ from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.power_mark import PowerMark, with_losses
-from weighbridge.results.analysis.reasons import alike_as_one
 from weighbridge.results.analysis.sentence import distinguished, percent
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
-from weighbridge.results.figures import show_ratio
+from weighbridge.results.figures import alike_as_one, show_ratio
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import DEFAULT_DRIVER, Api, Bounds, DriverName, Operation
 
@@ -268,12 +267,11 @@ def _headline(findings: Sequence[Finding]) -> str:
     ]
     provisional = _counted(ahead, len(kinds), "does more")
     why = doubts_in_brief(list(doubts))
+    if not leads and not ahead:
+        return f"No layout leads: {', '.join(rest)}"
     if not leads:
-        return (
-            f"Provisional: {', '.join([*provisional, *rest])} ({why})"
-            if ahead
-            else f"No layout leads: {', '.join(rest)}"
-        )
+        provisional[-1] += f" ({why})"
+        return f"Provisional: {', '.join([*provisional, *rest])}"
     rest += [f"{sum(map(len, ahead.values()))} provisional ({why})"] * bool(ahead)
     return ", ".join([*_counted(leads, len(kinds), "leads"), *rest])
 

@@ -5,9 +5,7 @@ Reasons whose texts differ in their numbers alone are one, with the range of eac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
 from string import ascii_lowercase
 from typing import Final, Literal
 
@@ -17,7 +15,7 @@ from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
 from weighbridge.results.analysis.steps.validity import ASIDES
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.figures import listed
+from weighbridge.results.figures import listed, ranged, without_numbers
 from weighbridge.results.metrics import METRICS, MetricKey
 
 ReasonStatus = Literal["not valid", "not comparable", "not durable", "provisional"]
@@ -34,7 +32,6 @@ _ORDER: Final[tuple[ReasonStatus, ...]] = (
     "not durable",
     "provisional",
 )
-_NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?")
 
 
 class Reason(Record):
@@ -61,32 +58,24 @@ def reasons(rows: Sequence[Row], comparison: Comparison) -> tuple[Reason, ...]:
     """
     groups: dict[tuple[ReasonStatus, tuple[str, ...], str], list[tuple[str, Cell]]] = {}
     for status, metrics, words, cell in (*_of_rows(rows), *_of_pairs(comparison)):
-        groups.setdefault((status, metrics, _NUMBER.sub("\0", words)), []).append((words, cell))
+        groups.setdefault((status, metrics, without_numbers(words)), []).append((words, cell))
     ordered = sorted(groups.items(), key=lambda item: _ORDER.index(item[0][0]))
     every = list(dict.fromkeys(_cell(row) for row in rows))
     names = subjects(rows)
     made = []
-    for number, ((status, metrics, pattern), found) in enumerate(ordered):
+    for number, ((status, metrics, _), found) in enumerate(ordered):
         cells = tuple(dict.fromkeys(cell for _, cell in found))
         made.append(
             Reason(
                 mark=_mark(number),
                 status=status,
-                words=_ranged(pattern, [words for words, _ in found]),
+                words=ranged([words for words, _ in found]),
                 metrics=metrics,
                 where=_where(cells, every, names),
                 cells=cells,
             )
         )
     return tuple(made)
-
-
-def alike_as_one(texts: Iterable[str]) -> tuple[str, ...]:
-    """The texts, each once; those that differ in their numbers alone are one."""
-    groups: dict[str, list[str]] = {}
-    for text in texts:
-        groups.setdefault(_NUMBER.sub("\0", text), []).append(text)
-    return tuple(_ranged(pattern, alike) for pattern, alike in groups.items())
 
 
 def marks(row: Row, found: Sequence[Reason]) -> str:
@@ -113,16 +102,17 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[tuple[ReasonStatus, tuple[str, ...
     for row in rows:
         if not row.valid or row.steady is False:
             fallback = NOT_VALID if not row.valid else NOT_STEADY
-            yield (
-                "not comparable" if row.valid else "not valid",
-                (),
-                "; ".join(faults(row)) or fallback,
-                _cell(row),
-            )
+            words = _named_once("; ".join(faults(row)), f"{NOT_STEADY}: ") or fallback
+            yield "not comparable" if row.valid else "not valid", (), words, _cell(row)
         if row.power is not None and row.power.endangered:
             yield "not durable", (), row.power.words, _cell(row)
         for doubt in row.doubts:
             yield _status(doubt), doubt.metrics, f"{doubt.what}: {doubt.words}", _cell(row)
+
+
+def _named_once(text: str, name: str) -> str:
+    before, named, after = text.partition(name)
+    return f"{before}{named}{after.replace(name, '')}"
 
 
 def _of_pairs(comparison: Comparison) -> Iterator[tuple[ReasonStatus, tuple[str, ...], str, Cell]]:
@@ -137,27 +127,6 @@ def _of_pairs(comparison: Comparison) -> Iterator[tuple[ReasonStatus, tuple[str,
 
 def _status(doubt: Doubt) -> ReasonStatus:
     return "not comparable" if doubt.grade == "grave" else "provisional"
-
-
-def _ranged(pattern: str, texts: Sequence[str]) -> str:
-    """One text for texts that differ in their numbers alone: with the range of each number, or the
-    largest of those that are limits (`up to 42 %`).
-    """
-    found = [
-        sorted(set(numbers), key=_value)
-        for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)
-    ]
-    words = pattern.split("\0")
-    numbers = [
-        each[-1] if len(each) == 1 or before.endswith("up to ") else f"{each[0]} to {each[-1]}"
-        for before, each in zip(words, found, strict=False)
-    ]
-    parts = zip_longest(words, numbers, fillvalue="")
-    return "".join(part for pair in parts for part in pair)
-
-
-def _value(number: str) -> float:
-    return float(number.replace(",", ""))
 
 
 def _where(cells: Sequence[Cell], every: Sequence[Cell], names: dict[Kind, str]) -> str:

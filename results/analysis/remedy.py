@@ -19,9 +19,9 @@ from weighbridge.suites import Bounds
 MOST_REPEATS: Final = 30
 """More repeats are not advised: a difference that needs them is too small to be worth it."""
 LONG_SUITE: Final = "gateways-lab"
-"""A suite with windows long enough to be judged one by one."""
+"""A suite with windows of LONG_WINDOW_S."""
 LONG_WINDOW_S: Final = 20.0
-"""The same for a command line that sets the windows."""
+"""Long enough to be judged one by one."""
 _QUIET: Final = ("hosts differ", "hosts below promise", "machine busy")
 _SHORT: Final = ("steadiness not known", "repeats left out", "few repeats")
 """Doubts that longer windows remove, if there were enough repeats."""
@@ -50,6 +50,10 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
     whats = {doubt.what for one in open_ones for doubt in one.doubts}
     # Nobody knows what else the cells that a busy machine spoilt lack.
     quiet = {doubt.what for one in open_ones if not _noisy(one) for doubt in one.doubts}
+    warmup_s = _warmup_s(open_ones)
+    # Windows that are long already would not be steadier if they were longer.
+    short = quiet & set(_SHORT) and min(one.runtime for one in plan.suite.workloads) < LONG_WINDOW_S
+    longer = "a longer warm-up" if warmup_s else "longer windows"
     changes: dict[str, str] = {}
     needs = []
     rerun = True
@@ -61,17 +65,19 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
     if "few repeats" in whats and plan.suite.repeats < REPEATS_FOR_A_CLAIM:
         changes["--repeats"] = str(REPEATS_FOR_A_CLAIM)
         needs.append(f"{REPEATS_FOR_A_CLAIM} repeats")
-    elif quiet & set(_SHORT) and list(command[1:2]) == ["study"]:
-        # No option of a study lengthens its windows.
-        needs.append("longer windows, which a copy of the study's file can have")
+    elif (warmup_s or short) and list(command[1:2]) == ["study"]:
+        # No option of a study lengthens them.
+        needs.append(f"{longer}, which a copy of the study's file can have")
         rerun = False
-    elif quiet & set(_SHORT) and _by_line(command):
-        if min(one.runtime for one in plan.suite.workloads) < LONG_WINDOW_S:
-            changes["--duration"] = f"{LONG_WINDOW_S:g}s"
-            needs.append("longer windows")
-    elif quiet & set(_SHORT) and plan.suite.name != LONG_SUITE:
+    elif warmup_s:
+        changes["--warmup"] = f"{warmup_s:g}s"
+        needs.append(f"a warm-up of {warmup_s:g} s")
+    elif short and _by_line(command):
+        changes["--duration"] = f"{LONG_WINDOW_S:g}s"
+        needs.append(longer)
+    elif short and plan.suite.name != LONG_SUITE:
         changes["--suite"] = LONG_SUITE
-        needs.append("longer windows")
+        needs.append(longer)
     elif wanted and min(wanted) <= MOST_REPEATS:
         repeats = max(one for one in wanted if one <= MOST_REPEATS)
         changes["--repeats"] = str(repeats)
@@ -90,6 +96,12 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
         says=f"{head}. They need {' and '.join(needs)}{'' if rerun else '.'}",
         command=shlex.join(_changed(plan, command, changes)) if rerun else "",
     )
+
+
+def _warmup_s(effects: Sequence[Effect]) -> float | None:
+    """The warm-up that would have sufficed for every step that was still warming up."""
+    points = [point for one in effects for row in one.sides or () for point in row.points]
+    return max((one.warmup_s for one in points if one.warmup_s is not None), default=None)
 
 
 def _by_line(command: Sequence[str]) -> bool:

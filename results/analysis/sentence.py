@@ -1,8 +1,8 @@
 """A verdict as one plain sentence, with its certainty: ratio, interval, latencies, repeats, noise
 floor.
 
-The layout with the higher throughput, or latency, is named first. Without a claim the sentence says
-why; if something is invalid or missing it says so instead of a number.
+The layout with the higher throughput, or latency, is named first. A sentence that claims nothing
+begins with that; if something is invalid or missing it says so instead of a number.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ from typing import get_args
 
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.power_mark import power_words
-from weighbridge.results.analysis.reasons import alike_as_one
 from weighbridge.results.analysis.steps.bottleneck import NOTHING_SEEN
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.figures import counted, listed, show_figure, show_ratio, upper
+from weighbridge.results.figures import (
+    alike_as_one,
+    counted,
+    listed,
+    show_figure,
+    show_ratio,
+    upper,
+)
 from weighbridge.results.interval import Interval
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import LEVEL, Ratio
@@ -42,10 +48,7 @@ def _sentence(one: Effect) -> str:
     measure = one.ratio if up else one.ratio.inverted
     high, low = (subject, baseline) if up else (baseline, subject)
     relation = _throughput if one.metric == "throughput" else _latency
-    text = f"{relation(one, measure, high, low)}; {strength(one)}."
-    if one.lacking:
-        counts = [str(count) for count in one.lacking]
-        text += f" Not comparable at {listed(counts)} {'worker' if counts == ['1'] else 'workers'}."
+    text = f"{opening(one)}{relation(one, measure, high, low)}; {strength(one)}."
     limits = limits_of(one)
     return f"{text} {upper(limits)}." if limits else text
 
@@ -74,15 +77,25 @@ def _only(known: Mapping[str, str], one: Effect) -> str:
     return "" if both else f" ({listed(list(known))})"
 
 
+def opening(one: Effect) -> str:
+    """What a sentence begins with that claims nothing, and why; empty for a claim."""
+    if one.verdict == "not significant":
+        return f"No difference found{_why(one)}: "
+    return "Provisional: " if one.verdict == "provisional" else ""
+
+
+def did(one: Effect, claimed: str, measured: str) -> str:
+    """A verb in the present for a claim, in the past for what was only measured."""
+    return measured if opening(one) else claimed
+
+
 def strength(one: Effect) -> str:
-    """The number of repeats, why nothing is claimed if so, and the noise floor."""
+    """The number of repeats, doubts or what makes it equivalent, and the noise floor."""
     text = f"n = {one.ratio.repeats if one.ratio is not None else 0}"
     if one.verdict == "provisional":
-        text += f": provisional, {'; '.join(alike_as_one(doubt.words for doubt in one.doubts))}"
+        text += f": {'; '.join(alike_as_one(doubt.words for doubt in one.doubts))}"
     elif one.verdict == "too small to matter":
         text += f": equivalent, the difference is below the {_matter(one)} that matter"
-    elif one.verdict == "not significant":
-        text += f": no difference found{_why(one)}"
     if one.drift > 1 and one.metric == "throughput" and one.verdict in ("better", "worse"):
         text += "; it holds for any drift within the windows that is not ruled out"
     if one.noise is not None:
@@ -137,13 +150,13 @@ def _incomparable(one: Effect) -> str:
 def _throughput(one: Effect, measure: Ratio, fast: Row, slow: Row) -> str:
     if measure.value < one.bound:
         text = (
-            f"{fast.layout} and {slow.layout} serve {one.about} within {percent(measure)} of "
-            f"each other{_bounds(measure)}"
+            f"{fast.layout} and {slow.layout} {did(one, 'serve', 'served')} {one.about} within "
+            f"{percent(measure)} of each other{_bounds(measure)}"
         )
     else:
         text = (
-            f"{fast.layout} serves {show_ratio(measure.value)}{_bounds(measure)} "
-            f"{slow.layout}’s {one.about}"
+            f"{fast.layout} {did(one, 'serves', 'served')} {show_ratio(measure.value)}"
+            f"{_bounds(measure)} {slow.layout}’s {one.about}"
         )
     at = f" at {counted(fast.workers, 'worker')}" if len(one.by_count) > 1 else ""
     return f"{text} {_where(one, slow)}{_latencies(fast, slow, at)}"
@@ -166,7 +179,7 @@ def _latency(one: Effect, measure: Ratio, high: Row, low: Row) -> str:
             f"{near}{figures.replace(':', ',')}"
         )
     return (
-        f"{high.layout}’s {name} of {one.about} {where} is "
+        f"{high.layout}’s {name} of {one.about} {where} {did(one, 'is', 'was')} "
         f"{show_ratio(measure.value)}{_bounds(measure)} {low.layout}’s{figures}"
     )
 
@@ -176,9 +189,8 @@ def _in_bins(one: Effect, baseline: Row, subject: Row, bins: tuple[Interval, Int
     within = sorted(bins, key=lambda interval: (interval.low_ms, interval.top_ms))
     at = f"at {counted(subject.workers, 'worker')}"
     about = f"{METRICS[one.metric].name} of {one.about} {at}"
-    return (
-        f"{about}, {first.layout} and {second.layout}: {distinguished(*within)}; {strength(one)}."
-    )
+    judged = f"{distinguished(*within)}; {strength(one)}"
+    return f"{opening(one)}{about}, {first.layout} and {second.layout}: {judged}."
 
 
 def _where(one: Effect, slow: Row) -> str:
@@ -196,7 +208,7 @@ def _where(one: Effect, slow: Row) -> str:
     behind = [
         str(count) for count, value in zip(counts, ratios, strict=True) if value * one.bound < 1
     ]
-    leads = "is ahead" if one.metric == "throughput" else "is higher"
+    leads = f"{did(one, 'is', 'was')} {'ahead' if one.metric == 'throughput' else 'higher'}"
     return f"{text}, but {slow.layout} {leads} at {listed(behind)}" if behind else text
 
 

@@ -136,7 +136,9 @@ def _relation(pair: Finding, about: str) -> str:
     text = f"{show_ratio(ratio.value)}{interval} {pair.slower}’s {about}"
     if provisional:
         return f"Provisional: {pair.faster} served {text}"
-    return f"{pair.faster} serves {text}{'' if pair.shown else ', not significant,'}"
+    if not pair.shown:
+        return f"No difference found: {pair.faster} served {text}"
+    return f"{pair.faster} serves {text}"
 
 
 def _row_words(row: Row) -> str:

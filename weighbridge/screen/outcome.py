@@ -23,7 +23,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import saturated
 from weighbridge.results.derivation import Derived
 from weighbridge.results.doubt import doubt_words, graves
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, alike_as_one, show_figure
 from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.screen.durability_outcome import print_durability
@@ -114,15 +114,13 @@ def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
         for one in reasons
         if any(one.words.startswith(f"{doubt.what}:") for doubt in finding.doubts)
     )
+    if not marked:
+        return finding.text
     grave = doubt_words(graves(finding.doubts))
-    every = "; ".join(dict.fromkeys(doubt.words for doubt in finding.doubts))
-    text = finding.text
-    for words in (grave, every) if marked else ():
-        if words:
-            text = text.replace(f"({words})", f"(see {marked})").replace(
-                f"provisional, {words}", f"provisional (see {marked})"
-            )
-    return text
+    every = "; ".join(alike_as_one(doubt.words for doubt in finding.doubts))
+    return finding.text.replace(f" ({grave})", f" (see {marked})").replace(
+        f": {every}", f" (see {marked})"
+    )
 
 
 def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:

@@ -29,12 +29,13 @@ def row_doubts(
     """
     if any(point.valid for point in points):
         kinds = (
-            ("not steady", "who stalls", sum(one.valid and not one.ranked for one in found)),
-            ("not valid", "who fails", sum(not one.valid for one in found)),
+            ("not steady", "stalls", sum(one.valid and not one.ranked for one in found)),
+            ("not valid", "fails", sum(not one.valid for one in found)),
         )
-        for what, who, left in kinds:
+        for what, does, left in kinds:
             if left and any(point.ranked for point in points):
-                words = f"{left} of {len(found)} repeats were {what}, and the others favour {who}"
+                favoured = f"leaving them out favours a layout that {does}"
+                words = f"{left} of {len(found)} repeats were {what}; {favoured}"
                 yield Doubt(what="repeats left out", grade="mild", words=words)
         if verdict.steady is None and (verdict.most is None or verdict.most > DRIFT_MOST):
             notes = (

@@ -76,6 +76,8 @@ class Steadiness(Record):
     """Over repeats (`results.analysis.steps.steady_repeats`): the largest drift over the window
     that is not ruled out, relative to the mean; None: unknown.
     """
+    warmup_s: NonNegativeFloat | None = None
+    """The warm-up that would have sufficed, for a step that was still warming up."""
 
 
 def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadiness:
@@ -96,15 +98,16 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
         )
         return Steadiness(steady=None, notes=(short, *remarks))
     detectable = length >= SHORTEST_WINDOW_S and _least_move(counts) <= DETECTABLE_MOVE
+    warmup_s = None
     if length >= SHORTEST_WINDOW_S:
-        faults += [*_warming(counts, measurement.warmup_s), *_drifting(counts, "throughput")]
+        warming, warmup_s = _warming(counts, measurement.warmup_s)
+        faults += [*warming, *_drifting(counts, "throughput")]
     if length >= SHORTEST_WINDOW_S and not closed_loop and all(counts):
         latencies = [total / count for total, count in zip(sums_us, counts, strict=True)]
         faults += _drifting(latencies, "mean latency")
     if faults:
-        return Steadiness(
-            steady=False, notes=(*(f"not steady: {fault}" for fault in faults), *remarks)
-        )
+        notes = (*(f"not steady: {fault}" for fault in faults), *remarks)
+        return Steadiness(steady=False, notes=notes, warmup_s=warmup_s)
     if not detectable:
         hidden = (
             f"throughput scatters so much that a drift of {_percent(DETECTABLE_MOVE)} would not "
@@ -151,24 +154,25 @@ def _stalled(counts: Sequence[float], workers: int) -> tuple[list[str], list[str
     return faults, [stall_words(found)] if found else []
 
 
-def _warming(counts: Sequence[float], warmup_s: float) -> list[str]:
+def _warming(counts: Sequence[float], warmup_s: float) -> tuple[list[str], float | None]:
     """Whether the step was still warming up, and what warm-up would have sufficed."""
     length, mean = len(counts), fmean(counts)
     cut = mser_cut(counts, max(1, min(BATCH_S, length // BATCHES)))
     if not cut:
-        return []
+        return [], None
     after = fmean(counts[cut:])
     off = after / mean - 1
     chance = (
         SIGMAS * _few(length) * _noise(counts) * math.sqrt(1 / (length - cut) - 1 / length) / mean
     )
     if abs(off) <= max(WARM_BOUND, chance):
-        return []
+        return [], None
     change = (
         f"throughput after the first {cut} s is {_percent(abs(off))} "
         f"{'higher' if off > 0 else 'lower'} than over the complete window"
     )
-    return [f"{change}; warm up for at least {math.ceil(warmup_s + cut)} s"]
+    needed_s = math.ceil(warmup_s + cut)
+    return [f"{change}; warm up for {needed_s} s or more"], needed_s
 
 
 def _drifting(values: Sequence[float], what: str) -> list[str]:

@@ -45,6 +45,7 @@ from weighbridge.results.analysis.steps.visit import (
     workloads_of,
 )
 from weighbridge.results.doubt import Doubt, graves
+from weighbridge.results.figures import ranged, without_numbers
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
@@ -356,18 +357,18 @@ def _missing(found: Sequence[JudgedStep], repeats: int) -> Iterator[str]:
 
 
 def _notes(found: Sequence[JudgedStep]) -> Iterator[str]:
-    """The repeats' notes, each once, with the repeats that have it unless all do."""
-    repeats_of: dict[str, list[str]] = {}
+    """The repeats' notes, each once, with the repeats that have it unless all do; those that differ
+    in their numbers alone are one, but remarks.
+    """
+    groups: dict[str, list[tuple[str, int]]] = {}
     for one in found:
-        for note in dict.fromkeys((*one.notes, *one.remarks)):
-            repeats_of.setdefault(note, []).append(str(one.key.repeat + 1))
-    for note, repeats in repeats_of.items():
-        label = (
-            ""
-            if len(repeats) == len(found)
-            else f"repeat{'s' * (len(repeats) > 1)} {', '.join(repeats)}: "
-        )
-        yield f"{label}{note}"
+        for note in (*one.notes, *one.remarks):
+            key = note if note in one.remarks else without_numbers(note)
+            groups.setdefault(key, []).append((note, one.key.repeat + 1))
+    for alike in groups.values():
+        which = sorted({repeat for _, repeat in alike})
+        some = f"repeat{'s' * (len(which) > 1)} {', '.join(map(str, which))}: "
+        yield f"{some * (len(which) < len(found))}{ranged([note for note, _ in alike])}"
 
 
 def _figures(shown: Sequence[Point], every: Sequence[Point]) -> dict[str, MetricFigure]:

@@ -64,6 +64,8 @@ class Point(Figures):
     """
     grain: NonNegativeFloat = 0.0
     """The move that its window cannot resolve (`window_grain`)."""
+    warmup_s: NonNegativeFloat | None = None
+    """The warm-up that would have sufficed, if it was still warming up."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What the driver noted with its figures: never why a repeat is not valid."""
@@ -219,6 +221,7 @@ def visit(
             steady_before=before,
             move=move,
             grain=grain,
+            warmup_s=found.warmup_s,
             notes=notes,
             remarks=measurement.notes,
             figures=_figures(one),

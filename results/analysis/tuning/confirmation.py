@@ -14,7 +14,7 @@ from weighbridge.results.analysis.contrast import effect_of, with_test
 from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.power_mark import PowerMark, not_tried
-from weighbridge.results.analysis.sentence import strength
+from weighbridge.results.analysis.sentence import did, opening, strength
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import few
 from weighbridge.results.figures import show_ratio
@@ -169,8 +169,9 @@ def _within(
         made = with_test(made, welch(after, before))
     (judged,), _ = judge([made], bounds)
     text = (
-        f"{sides[1]} serves {show_ratio(measure.value)} {sides[0]}’s {about} with p90 within "
-        f"{bound_ms:g} ms; {strength(judged)}."
+        f"{opening(judged)}{sides[1]} {did(judged, 'serves', 'served')} "
+        f"{show_ratio(measure.value)} {sides[0]}’s {about} with p90 within {bound_ms:g} ms; "
+        f"{strength(judged)}."
     )
     return judged.model_copy(update={"q": judged.p, "text": text, "smallest": None, "doubts": ()})
 

@@ -124,9 +124,7 @@ def called(percent: float) -> str:
 
 
 def _tail_finding(drawn: Sequence[KindLatencies]) -> str:
-    """Where the tail is longest, by the ratio of the highest percentile known for all to the
-    median, and what made it so.
-    """
+    """Where the highest percentile known for all is farthest from the median, and why."""
     best: tuple[float, str] | None = None
     for kind in drawn:
         percents = [percent for one in kind.layouts if (percent := highest_known(one)) is not None]
@@ -139,11 +137,11 @@ def _tail_finding(drawn: Sequence[KindLatencies]) -> str:
             if one.reaches(percent)
         )
         (short, light, _), (long, heavy, cause) = tails[0], tails[-1]
-        other = f", {show_ratio(short)} on {light}" if show_ratio(short) != show_ratio(long) else ""
-        at = f"{kind.about} at {kind.at}"
+        same = show_ratio(short) == show_ratio(long)
+        other = "" if same else f" ({show_ratio(short)} on {light})"
         text = (
-            f"The tail is longest in {at}: {called(percent)} is {show_ratio(long)} the median "
-            f"on {heavy}{f' ({cause})' if cause else ''}{other}"
+            f"{called(percent)} of {kind.about} at {kind.at} is {show_ratio(long)} the median on "
+            f"{heavy}{other}: {cause or 'why is not known'}"
         )
         if best is None or long > best[0]:
             best = (long, text)

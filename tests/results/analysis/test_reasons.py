@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from made_rows import made_row
+from made_rows import changed, made_row
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.reasons import alike_as_one, marks, reasons
+from weighbridge.results.analysis.reasons import marks, reasons
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt
+from weighbridge.results.figures import alike_as_one
 
 NONE = Comparison(baseline="a", subjects=("b",), effects=(), tests=0)
 
@@ -101,3 +102,9 @@ def test_texts_that_differ_in_their_numbers_alone_are_one_text_with_their_range(
     assert alike_as_one(texts) == (used.format("9 to 64"), "hosts differ: CPU of store-1")
     most = "other programs used up to {} % in {} of 5 repeats"
     assert alike_as_one([most.format(42, 1), most.format(9, 2)]) == (most.format(42, "1 to 2"),)
+
+
+def test_the_name_of_a_fault_is_said_once_however_many_notes_begin_with_it() -> None:
+    notes = ("not steady: throughput rises", "repeat 2: not steady: a stall of 1 s")
+    (one,) = reasons([changed(row("a", 1, notes=notes), steady=False)], NONE)
+    assert one.words == "not steady: throughput rises; repeat 2: a stall of 1 s"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.remedy import remedy
 from weighbridge.results.doubt import Doubt, What
@@ -74,6 +75,48 @@ def test_unknown_steadiness_needs_longer_windows(plan: ResolvedPlan) -> None:
     )
     assert found is not None
     assert found.command == "weighbridge compare --suite gateways-lab"
+
+
+def test_windows_that_are_long_already_are_not_advised_to_be_longer(plan: ResolvedPlan) -> None:
+    workload = plan.suite.workloads[0].model_copy(update={"runtime": 20.0})
+    long = plan.model_copy(
+        update={"suite": plan.suite.model_copy(update={"workloads": (workload,)})}
+    )
+    found = remedy(comparison("provisional", "repeats left out"), long, ARGV[:4])
+    assert found is not None
+    assert "windows" not in found.says
+    assert found.command == ""
+
+
+def test_steps_that_were_still_warming_up_need_the_longest_warm_up_that_one_of_them_needed(
+    plan: ResolvedPlan,
+) -> None:
+    open_one = comparison("not comparable")
+    sides = tuple(
+        made_row(
+            layout=layout,
+            api="s3",
+            workload="small",
+            operation="read",
+            object_size_bytes=64e3,
+            workers=4,
+            repeats=2,
+            valid=True,
+            points=(
+                made_point(repeat=0, valid=True, steady=False, warmup_s=warmup_s),
+                made_point(repeat=1, valid=True, steady=True),
+            ),
+        )
+        for layout, warmup_s in (("a", 14.0), ("b", 19.0))
+    )
+    effect = open_one.effects[0].model_copy(update={"sides": sides})
+    found = remedy(open_one.model_copy(update={"effects": (effect,)}), plan, ARGV[:4])
+    assert found is not None
+    assert found.says.endswith("They need a warm-up of 19 s")
+    assert found.command == "weighbridge compare --layouts a,b --warmup 19s"
+    study = remedy(open_one.model_copy(update={"effects": (effect,)}), plan, ("w", "study", "x"))
+    assert study is not None
+    assert study.says.endswith("a longer warm-up, which a copy of the study's file can have.")
 
 
 def test_a_study_has_no_option_for_longer_windows(plan: ResolvedPlan) -> None:

@@ -218,7 +218,7 @@ def test_a_regression_with_a_repeat_that_stalls_does_not_pass(
     open_cells = "Provisional or not comparable: 2 comparisons that A has results for."
     assert open_cells in done.output
     _, _, named = done.output.partition("B may be worse.")
-    assert re.findall(r"at (\d+) workers.* provisional, ", named) == ["32", "32"]
+    assert re.findall(r"Provisional: .* at (\d+) workers", named) == ["32", "32"]
     assert "1 of 5 repeats were not steady" in named
     assert run(run_folder, slow, *earlier).return_value == 0
 

@@ -163,7 +163,7 @@ def test_what_a_passed_test_says_and_what_was_allowed_to_differ_are_in_the_xml(
     assert (allowed.get("value") or "").startswith("cache: ")
     said = [one.text for one in root.iter("system-out")]
     assert said
-    assert any("no difference found" in (text or "") for text in said)
+    assert any("No difference found" in (text or "") for text in said)
 
 
 def test_summaries_are_written_without_an_opinion_on_regressions(

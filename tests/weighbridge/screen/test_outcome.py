@@ -170,6 +170,14 @@ def test_verdicts_are_counted_and_a_missing_noise_floor_is_reported(tmp_path: Pa
     assert "The noise floor of this machine was not measured: compare --aa." in text
 
 
+def test_doubts_are_said_once_and_named_by_their_letters_after_that(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, repeats=2, workloads=[SMALL], telemetry=False)
+    lines = printed(derive(store.folder, pictures=False), 400)
+    assert any(line.startswith("b  provisional: few repeats: a claim needs 5") for line in lines)
+    (finding,) = [line for line in lines if line.startswith("• ")]
+    assert finding.endswith("; n = 2 (see a, b).")
+
+
 def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(
     tmp_path: Path,
 ) -> None:
@@ -184,10 +192,7 @@ def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(
     assert "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
     # The made-up control is the slower of two layouts: an A/A control with a difference shows that
     # something is wrong.
-    assert (
-        "In 2 of the cells a difference was found although there is none: treat every verdict with "
-        "care." in text
-    )
+    assert "In 2 of 2 cells a difference was found although there is none: treat every " in text
     assert "•" not in text
     assert "Noise floor of throughput: swift vs itself" in derived.report.read_text()
     assert "not measured: compare --aa" not in text

@@ -206,7 +206,7 @@ def test_invalid_repeats_left_out_are_a_doubt_too() -> None:
     (found,) = summarize(plan, steps)
     assert (found.repeats, [one.words for one in found.doubts]) == (
         5,
-        ["1 of 6 repeats were not valid, and the others favour who fails"],
+        ["1 of 6 repeats were not valid; leaving them out favours a layout that fails"],
     )
 
 

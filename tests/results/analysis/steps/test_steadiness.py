@@ -117,7 +117,8 @@ def test_a_step_still_warming_up_is_noted_with_the_needed_warm_up() -> None:
     assert found.notes[0].startswith(
         "not steady: throughput after the first 6 s is 7 % higher than over the complete window"
     )
-    assert found.notes[0].endswith("warm up for at least 11 s")
+    assert found.notes[0].endswith("warm up for 11 s or more")
+    assert found.warmup_s == 11
 
 
 def test_a_second_without_completions_counts_as_zero() -> None:

@@ -125,6 +125,29 @@ def test_without_valid_repeats_figures_stay_but_the_row_is_not_valid() -> None:
     assert row.notes == ("not valid", "driver busy")
 
 
+def test_notes_of_repeats_that_differ_in_their_numbers_alone_are_one_with_their_range() -> None:
+    workload = Workload(
+        name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
+    )
+    said = (("lost 3 of 9 clients", "slow"), ("lost 4 of 9 clients",), ("slow",))
+    steps = [
+        StepResult(
+            key=StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat),
+            measurement=fake_measurement(workload="w", window_s=2),
+            valid=False,
+            notes=notes,
+            order=repeat,
+        )
+        for repeat, notes in enumerate(said)
+    ]
+    (row,) = summarize(plan_of(workload, repeats=3), steps)
+    assert row.notes == (
+        "not valid",
+        "repeats 1, 2: lost 3 to 4 of 9 clients",
+        "repeats 1, 3: slow",
+    )
+
+
 def test_a_percentile_unknown_in_one_repeat_is_unknown_in_the_row() -> None:
     workload = Workload(
         name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
