@@ -79,6 +79,7 @@ def suite(names: list[str]) -> str:
     objects: {{size: 64KiB, containers: 1, per_container: 20}}
     operations: {{read: 50, write: 50}}
     workers: {"[2, 3]" if name in ("memcached", "osd") else "[2]"}
+    rate_per_s: 60  # a closed loop would take all of the machine
     runtime: 6s
     warmup: 0s
 """

@@ -30,18 +30,22 @@ WORKLOAD = """
     operations: {read: 90, write: 10}
     workers: [4]
     warmup: 1s
-    runtime: 21s
-    fault: {at: 5s, FAULT, back: 15s}
+    rate_per_s: 30  # a closed loop would take all of the machine
+    runtime: ENDs
+    fault: {at: 5s, FAULT, back: BACKs}
 """
 
 
 def outages(
-    folder: Path, layout: str, *faults: str, hardware: str = "lab-cpu"
+    folder: Path, layout: str, *faults: str, hardware: str = "lab-cpu", back_s: int = 8
 ) -> tuple[dict[str, Outage], str]:
-    """The outages of a run with a step for each fault, by fault, and the run's report."""
+    """The outages of a run with a step for each fault, by fault, and the run's report. What was
+    broken is back after `back_s` seconds of the window.
+    """
     names = {re.sub(r"\W+", "-", fault): fault for fault in faults}
     path = folder / "trial.yaml"
-    workloads = (WORKLOAD.replace("NAME", name).replace("FAULT", names[name]) for name in names)
+    times = WORKLOAD.replace("BACK", str(back_s)).replace("END", str(back_s + 6))
+    workloads = (times.replace("NAME", name).replace("FAULT", names[name]) for name in names)
     path.write_text(SUITE + "".join(workloads))
     words = ("--layouts", layout, "--hardware", hardware, "--no-attest", "--no-charts")
     done = subprocess.run(
@@ -60,7 +64,7 @@ def outages(
         assert steps[one.key].measurement is not None, steps[one.key]
         assert 5 <= one.fault.begun_s < one.fault.done_s
         assert one.back is not None
-        assert 15 <= one.back.begun_s < one.back.done_s
+        assert back_s <= one.back.begun_s < one.back.done_s
     page = (run / "derived" / "report.html").read_text()
     assert "While something is broken" in page
     assert not leftovers.find(state=place().state)
@@ -70,7 +74,7 @@ def outages(
 def test_one_radosgw_of_two_dies_behind_haproxy_which_notices_it_and_has_it_back(
     tmp_path: Path,
 ) -> None:
-    found, page = outages(tmp_path, "rgw-haproxy", "kill: gateway-daemon")
+    found, page = outages(tmp_path, "rgw-haproxy", "kill: gateway-daemon", back_s=15)
     (one,) = found.values()
     assert len(one.services) == 1
     assert "radosgw" in one.services[0]
