@@ -14,6 +14,7 @@ from rich.table import Table
 from weighbridge.results.analysis.comparison import NoiseFloor
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import Finding
+from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.sentence import verdict_words
@@ -109,10 +110,12 @@ def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
 
 def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
     """The finding's sentence, with letters in place of the reasons, which are printed above."""
+    sides, kind = (finding.faster, finding.slower), kind_of(finding)
     marked = ", ".join(
         one.mark
         for one in reasons
         if any(one.words.startswith(f"{doubt.what}:") for doubt in finding.doubts)
+        and any(layout in sides and of == kind for layout, of, _ in one.cells)
     )
     if not marked:
         return finding.text

@@ -6,8 +6,8 @@ utilization, saturation and errors. His page on the method takes 100 % for a bot
 distrusts means from 60 % on, since a mean hides bursts; UTILIZED lies between, and is also the
 bound on the driver's own CPU in `results.analysis.steps.validity`.
 
-- CPU: seconds used relative to its quota. Also saturated if the quota ran out in THROTTLED or more
-  of the periods with something to run: work then waited, however low the mean.
+- CPU: seconds used relative to its quota. Also saturated from USED_UP on if the quota ran out in
+  THROTTLED or more of the periods with something to run: work then waited for the CPU.
 - Disk: bytes or requests per second relative to its limits, reading and writing apart; and the
   share of time with a request in progress. The kernel counts that in ticks, too much if requests
   are short, but it cannot exceed the mean number of requests in progress, which it counts well: the
@@ -45,6 +45,10 @@ from weighbridge.results.record.telemetry import mean_rate
 
 UTILIZED: Final = 0.8
 THROTTLED: Final = 0.5
+USED_UP: Final = 0.5
+"""Below this share of its quota a host waits longer for other things. The kernel counts only
+periods with something to run: a host that waits for its disks has few, each used up by a burst.
+"""
 MEMORY_FULL: Final = 0.95
 COVERED: Final = 0.5
 """Telemetry that covers less of a window than this is not used."""
@@ -75,7 +79,8 @@ class Resource(Record):
     def saturated(self) -> bool:
         """Whether it may have been the bottleneck."""
         full = MEMORY_FULL if self.what == "memory" else UTILIZED
-        return self.share >= full or (self.throttled is not None and self.throttled >= THROTTLED)
+        held = self.throttled is not None and self.throttled >= THROTTLED
+        return self.share >= full or (held and self.share >= USED_UP)
 
     @property
     def name(self) -> str:

@@ -102,13 +102,17 @@ def test_without_a_quota_cpu_use_is_relative_to_the_cpus_of_a_machine_of_the_hos
     assert resources(used(shared, cpu_s=39.2), hosts=(shared,)) == {}
 
 
-def test_a_cpu_throttled_in_half_of_its_periods_is_saturated_at_any_mean() -> None:
-    assert resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=5))[
-        "CPU of gateway-1"
-    ].saturated
-    assert not resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=4))[
-        "CPU of gateway-1"
-    ].saturated
+@pytest.mark.parametrize(
+    ("cpu_s", "throttled_periods", "saturated"),
+    [(0.31, 5, True), (0.31, 4, False), (0.29, 10, False)],
+)
+def test_a_cpu_throttled_in_half_of_its_periods_is_saturated_if_half_of_its_quota_is_used(
+    cpu_s: float, throttled_periods: int, saturated: bool
+) -> None:
+    found = resources(
+        used(GATEWAY, cpu_s=cpu_s, cpu_periods=10, throttled_periods=throttled_periods)
+    )
+    assert found["CPU of gateway-1"].saturated == saturated
 
 
 def test_the_sentence_of_a_limit_names_the_period_if_known() -> None:
