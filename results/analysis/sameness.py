@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations, permutations
 from statistics import median
@@ -184,6 +185,13 @@ def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tu
         *short_ones,
         *(PairDoubt(layouts=pair, doubt=_unknown(_lacking(known, pair))) for pair in halves),
     )
+
+
+def odd_layouts(attested: Sequence[Attested]) -> frozenset[str]:
+    """Layouts whose hosts differ from those of at least half of the other layouts."""
+    names = {one.layout for one in attested}
+    found = Counter(name for one in host_doubts(attested) for name in one.layouts)
+    return frozenset(name for name, others in found.items() if 2 * others >= len(names) - 1)
 
 
 def _by_layout(one: ComparedFigure, of: Callable[[Attested], float]) -> dict[str, float]:

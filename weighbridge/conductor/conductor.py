@@ -14,6 +14,7 @@ from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
 from weighbridge.conductor.clearing import buckets_of, clear, clearing
 from weighbridge.conductor.durability import DurabilityPass
 from weighbridge.conductor.further import next_block
+from weighbridge.conductor.host_checks import HostChecks
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
 from weighbridge.conductor.pass_runner import PassRunner
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
@@ -70,7 +71,6 @@ class Conductor:
         self._display = display
         self._place = place
         self._settings = settings
-        self._attest = attest
         self._allowance = allowance
         self._quiet = quiet
         self._further = further
@@ -85,8 +85,7 @@ class Conductor:
         """Steps that could not be measured, and are not tried again in this session."""
         self._resumed = sum(event.kind == RESUMED for event in store.events())
         self._attested_before = store.attested()
-        self._attested_now: set[str] = set()
-        """Layouts whose hosts were measured in this session."""
+        self._hosts = HostChecks(plan, store, wanted=attest)
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
         self._buckets = buckets_of(plan, self._prefix)
@@ -285,9 +284,7 @@ class Conductor:
         resumed = f"-resumed-{self._resumed}" if self._resumed else ""
         again = f"-again-{nth - 1}" if nth > 1 else ""
         logs = self._store.logs / f"{visit.layout}-{visit.repeat}{resumed}{again}"
-        # The same hosts are measured once for each layout; an A/A control has its layout's.
-        sameness = self._attest and visit.layout not in {*self._attested_now, *self._plan.twins}
-        asked = asked_of_hosts(self._suite, sameness=sameness)
+        asked = asked_of_hosts(self._suite, sameness=self._hosts.due(visit))
         tools = wants_tools(self._suite, self._plan.passes[visit.layout])
         planned, say = self._planned[visit.layout], self._display.say
         with deploy(
@@ -301,7 +298,7 @@ class Conductor:
             )
             if deployment.attestation is not None:
                 self._runner.attested(visit.layout, visit.repeat, deployment.attestation)
-                self._attested_now.add(visit.layout)
+                self._hosts.attested(visit, say)
             for text in deployment.running_gateway.uneven:
                 say(f"{visit.layout}: {text}: reads are provisional")
                 self._store.event(UNEVEN, text, layout=visit.layout, repeat=visit.repeat)

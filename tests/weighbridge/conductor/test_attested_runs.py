@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stub_run import Run, fake_driver_settings
-from tests.weighbridge.displays import Silent
+from tests.weighbridge.displays import Seen, Silent
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
+from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.attestation import Attestation, AttestOptions
@@ -19,13 +21,13 @@ CEILING = HostCeiling(
 )
 
 
-def conduct(run: Run, *, attest: bool) -> RunStore:
+def conduct(run: Run, *, attest: bool, display: Seen | None = None) -> RunStore:
     store = run.store()
     Conductor(
         run.plan(),
         run.planned,
         store,
-        Silent(),
+        display or Silent(),
         run.place,
         settings=fake_driver_settings(),
         attest=attest,
@@ -34,17 +36,31 @@ def conduct(run: Run, *, attest: bool) -> RunStore:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[AttestOptions]:
+def values() -> dict[tuple[str, int], float]:
+    """What the CPU gives instead of 300 events/s, by layout and how often that was attested."""
+    return {}
+
+
+@pytest.fixture
+def asked(
+    monkeypatch: pytest.MonkeyPatch, values: dict[tuple[str, int], float]
+) -> list[AttestOptions]:
     """What was measured of each deployment's hosts, with a made-up result."""
     asked: list[AttestOptions] = []
+    times: Counter[str] = Counter()
 
     def deploy(*arguments: Any, attest: AttestOptions, **named: Any) -> deployments.Deployment:
         made = deployments.deploy(*arguments, attest=attest, **named)
         assert made.attestation is None  # its hosts are pretended
         asked.append(attest)
         if attest:
+            name = made.layout.name
+            value = values.get((name, times[name]), CEILING.value)
+            times[name] += 1
             made.attestation = Attestation(
-                ceilings=(CEILING,), tools={"fio": "fio-3.33"}, took_s=1.0
+                ceilings=(CEILING.model_copy(update={"value": value}),),
+                tools={"fio": "fio-3.33"},
+                took_s=1.0,
             )
         return made
 
@@ -65,6 +81,30 @@ def test_hosts_are_measured_once_for_each_layout_and_recorded_with_the_tools(
     assert [sheet.facts for sheet in store.manifest.sheets if sheet.title == "attestation"] == [
         {"fio": "fio-3.33"}
     ]
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_hosts_that_seem_to_differ_are_attested_at_later_visits_until_the_median_decides(
+    lasting: bool,
+    tmp_path: Path,
+    asked: list[AttestOptions],
+    values: dict[tuple[str, int], float],
+) -> None:
+    odd = range(3 if lasting else 1)
+    values.update({("rgw-a", time): 100.0 for time in odd})
+    heard = Seen()
+    store = conduct(Run(tmp_path, repeats=4), attest=True, display=heard)
+    kept = store.attested()
+    assert sorted((one.layout, one.repeat) for one in kept) == [
+        (layout, repeat) for layout in ("rgw-a", "swift-b") for repeat in range(3)
+    ]
+    said = [text for text in heard.said if text.startswith("hosts differ so far: ")]
+    assert said[0].endswith("; to be attested again: rgw-a, swift-b")
+    assert (
+        "cpu of gateway-1 gave 100 events/s under rgw-a and 300 events/s under swift-b" in said[0]
+    )
+    assert bool(host_doubts(kept)) == lasting
+    assert ("to be attested again" in said[-1]) != lasting
 
 
 def test_a_run_without_attestation_records_none(tmp_path: Path, asked: list[AttestOptions]) -> None:
