@@ -84,7 +84,7 @@ class Keystone(Record):
 
 @dataclass(frozen=True)
 class Granted:
-    """A token, what it is for, and how long it is valid from now on."""
+    """A token, what it is for, and how long it is valid from its issue on."""
 
     storage_url: str
     token: str = field(repr=False)

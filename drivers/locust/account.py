@@ -181,7 +181,7 @@ class Account:
         if self._target.api == "swift":
             self._first(self._log_in_at, AUTH_S)
         elif self._target.key_source is not None:
-            self._take(*keys_again(self._target.key_source, self.secrets))
+            self._take(*keys_again(self._target.key_source, self.secrets), time.monotonic())
 
     def _first(self, reach: Callable[[Endpoint, float], None], most_s: float) -> None:
         """Reach one endpoint, each until a moment that leaves the others some time."""
@@ -214,6 +214,8 @@ class Account:
             self._check_given_token(until_s)
             return
         log_in = by_v1 if target.keystone is None else by_keystone
+        # It cannot be older than that, however late the answer comes.
+        asked_s = time.monotonic()
         granted = log_in(target, request)
         storage = UrlParts.of(target.storage_url or granted.storage_url)
         asked = UrlParts.of(target.url)
@@ -224,11 +226,11 @@ class Account:
                 f"{target.url}: its storage URL is at {host_port(storage.host, storage.port)}",
                 advice="With several endpoints, give the storage URL of each.",
             )
-        self._take((*self.keys[:2], granted.token), granted.life_s)
+        self._take((*self.keys[:2], granted.token), granted.life_s, asked_s)
         self._place = storage
 
-    def _take(self, keys: tuple[str, str, str], life_s: float) -> None:
-        self.keys, self.life_s, self._granted_s = keys, life_s, time.monotonic()
+    def _take(self, keys: tuple[str, str, str], life_s: float, granted_s: float) -> None:
+        self.keys, self.life_s, self._granted_s = keys, life_s, granted_s
         self.secrets = tuple(dict.fromkeys((*self.secrets, *keys[1:])))
 
     def check_serves(self) -> None:

@@ -25,7 +25,7 @@ from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
 
 pytestmark = pytest.mark.system
 
-LIFE_S = 12
+LIFE_S = 30
 SUITE = f"""
 name: trial
 about: Longer than a token lasts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -128,6 +129,8 @@ def test_a_step_after_overload_begins_when_the_target_answers_again(
         running.prepare(Prepare(workload=more))
         running.step(Step(workload=more, workers=4))
         target.process.send_signal(signal.SIGSTOP)
+        # Its threads stop one by one: until then one of them could let the step begin.
+        os.waitid(os.P_PID, target.process.pid, os.WSTOPPED | os.WNOWAIT)
         waits: list[Progress] = []
 
         def go_on(progress: Progress) -> None:

@@ -32,7 +32,7 @@ class Auth:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **more: object) -> None:
         self.now_s, self.fails, self.head = 1000.0, False, 200
-        self.tokens = 0
+        self.tokens, self.takes_s = 0, 0.0
         monkeypatch.setattr(account_module.time, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(Account, "_request", lambda _, *asked: self.answer(*asked))
         path = "/v3" if "keystone" in more else "/auth/v1.0"
@@ -46,6 +46,7 @@ class Auth:
         if self.fails:
             return AccountAnswer(503, headers, b"no database")
         self.tokens += 1
+        self.now_s += self.takes_s
         begin = datetime(2026, 1, 1, tzinfo=UTC)
         place = {"url": "http://a:1/v1/A", "interface": "public"}
         token = {
@@ -73,6 +74,14 @@ def test_a_token_whose_end_is_known_is_kept_until_then(monkeypatch: pytest.Monke
         auth.account.renew()
     auth.fails = False
     assert (auth.account.renew(), auth.account.token) == ("", "t2")
+
+
+def test_a_token_ages_while_its_answer_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may have issued it as soon as it was asked."""
+    auth = Auth(monkeypatch, keystone=KEYSTONE)
+    auth.takes_s = 0.5
+    auth.account.renew()
+    assert auth.account.left_s == 99.5
 
 
 def test_a_token_that_was_refused_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

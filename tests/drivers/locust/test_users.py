@@ -28,13 +28,12 @@ sdk = SimpleNamespace(
 SdkWorkerUser.process = SimpleNamespace(
     sdk=sdk, user_joins=lambda: 0, user_leaves=lambda index: None
 )
-for turns in range(60):
+for turns in range(60):  # At turn 0 the user has not begun.
     users, user = Group(), SdkWorkerUser(Environment())
     user.start(users)
     for _ in range(turns):
         gevent.sleep(0)
-    if user._state is not None:
-        user.stop()
+    user.stop()
     users.join(5)
     users.kill()
 assert len(begun) > 60
