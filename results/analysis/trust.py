@@ -198,16 +198,22 @@ def _driver(rows: Sequence[Row]) -> TrustSign:
 
 
 def _repeats(rows: Sequence[Row], comparison: Comparison | None) -> TrustSign:
-    fewest = min(row.repeats for row in rows)
+    counts = [row.repeats for row in rows]
+    fewest, most = min(counts), max(counts)
+    short = sum(count < REPEATS_FOR_A_CLAIM for count in counts)
     floors = () if comparison is None else comparison.noise
     floor = next((one for one in floors if one.metric == "throughput"), None)
+    if 0 < short < len(rows):
+        detail = f"a claim needs {REPEATS_FOR_A_CLAIM}: fewer in {short} of {len(rows)} results"
+    elif floor is None:
+        detail = f"a claim needs {REPEATS_FOR_A_CLAIM}"
+    else:
+        detail = f"noise floor of throughput {show_ratio(floor.ratio)}"
     return TrustSign(
         title="Repeats",
-        state="good" if fewest >= REPEATS_FOR_A_CLAIM else "doubt",
-        words=f"n = {fewest}",
-        detail=f"a claim needs {REPEATS_FOR_A_CLAIM}"
-        if floor is None
-        else f"noise floor of throughput {show_ratio(floor.ratio)}",
+        state="doubt" if short else "good",
+        words=f"n = {fewest}" if fewest == most else f"n = {fewest} to {most}",
+        detail=detail,
         section="certainty" if comparison is not None and comparison.effects else "table",
     )
 

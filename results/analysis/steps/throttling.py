@@ -89,15 +89,15 @@ class Throttled(Record):
 
     @property
     def words(self) -> str:
-        """`CPU limit of gateway-1 (0.6 CPU): throttled in 96 % of its periods of 100 ms, 54.0 ms
-        each time`.
+        """`gateway-1 (limit 0.6 CPU) was throttled in 96 % of its periods of 100 ms, 54.0 ms each
+        time`.
         """
         periods = (
             "its periods" if self.period_ms is None else f"its periods of {self.period_ms:g} ms"
         )
         each = "" if self.stall_ms is None else f", {show_figure(self.stall_ms)} ms each time"
-        held = f"throttled in {self.share_of_periods * 100:.0f} % of {periods}{each}"
-        return f"CPU limit of {self.host} ({self.quota_cpus:g} CPU): {held}"
+        share = f"{self.share_of_periods * 100:.0f} % of {periods}{each}"
+        return f"{self.host} (limit {self.quota_cpus:g} CPU) was throttled in {share}"
 
     def touches(self, percent: float, latency_ms: float) -> bool:
         """Whether it may have set a percentile (100: the maximum) of this length."""

@@ -141,4 +141,7 @@ def test_figures_that_were_measured_once_say_nothing_of_equal_hosts() -> None:
 def test_few_repeats_are_a_doubt_and_a_run_without_results_has_no_signs() -> None:
     found = sign("Repeats", changed(good_row(), repeats=4))
     assert (found.state, found.words, found.detail) == ("doubt", "n = 4", "a claim needs 5")
+    some = sign("Repeats", changed(good_row(), repeats=1), good_row())
+    words = ("n = 1 to 5", "a claim needs 5: fewer in 1 of 2 results")
+    assert (some.state, some.words, some.detail) == ("doubt", *words)
     assert trust("lab", LAYOUTS, [], (), None) == ()

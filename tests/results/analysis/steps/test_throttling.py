@@ -89,6 +89,6 @@ def test_the_host_stopped_longest_is_named() -> None:
     assert touching((throttled(), LONG), 50, 300.0) is None
     assert (
         LONG.words
-        == "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 100 ms, 45.0 ms "
+        == "gateway-1 (limit 0.6 CPU) was throttled in 80 % of its periods of 100 ms, 45.0 ms "
         "each time"
     )

@@ -145,8 +145,7 @@ def test_throttling_is_recorded_for_each_host_with_a_quota() -> None:
     ) == pytest.approx((0.8, 0.4, 5.0))
     assert throttled.stalls == 800
     assert quota_touches(use, 90, 8.0) == (
-        "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 10 ms, 5.00 ms "
-        "each time"
+        "gateway-1 (limit 0.6 CPU) was throttled in 80 % of its periods of 10 ms, 5.00 ms each time"
     )
     assert quota_touches(use, 90, 11.0) is None
 
