@@ -1,10 +1,12 @@
 """How often the steadiness rules call steady what is not, and not steady what is.
 
-Three tables of simulated steps with fixed seeds, judged by the functions that judge real ones. Over
+Four tables of simulated steps with fixed seeds, judged by the functions that judge real ones. Over
 repeats (`results.analysis.steps.steady_repeats`): windows of seconds whose rate drifts by a share
 from end to end in every repeat, with noise per second and of counting. For each drift: called
 steady, not steady; the rest is called unknown. "beside" are other steps of the layout, which drift
-as well or do not. Stalls (`results.analysis.steps.stalls`): windows with one stall of 3 s, or none.
+as well or do not. Windows of 30 s (`results.analysis.steps.together`): five repeats on a machine
+whose speed wanders, and a drift that all of them have; called steady or not by themselves, and
+together. Stalls (`results.analysis.steps.stalls`): windows with one stall of 3 s, or none.
 Recurring dips: windows of 300 s with them, or without.
 
     .venv/bin/python -m benchmarks.steadiness_rules [--steps 2000]
@@ -26,8 +28,10 @@ from weighbridge.results.analysis.steps.steady_repeats import (
     steady_over_repeats,
     window_grain,
     window_move,
+    window_shape,
 )
 from weighbridge.results.record.measurement import Measurement, Second
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from made_up import fake_measurement
@@ -135,6 +139,59 @@ def noisy(
     return draw.poisson(np.maximum(rate * level * (1 + noise * rest), 0))
 
 
+def print_together(steps: int) -> None:
+    """Print the table of windows of 30 s, each by itself and five together."""
+    print(
+        "\n| wander | drift | by itself: steady | not steady | all 5 steady | "
+        "together: steady | not steady | largest drift not ruled out, median |"
+    )
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    seconds = np.arange(30)
+    for wander in (0.0, 0.05, 0.10, 0.20):
+        for drift in (0.0, 0.10, 0.20, 0.40):
+            draw = np.random.default_rng([4, round(100 * wander), round(100 * drift)])
+            alone: list[bool | None] = []
+            whole: list[bool] = []
+            verdicts: list[bool | None] = []
+            most: list[float] = []
+            for _ in range(steps):
+                level = 1 + drift * (seconds / 30 - 0.5)
+                made = [
+                    step(wandering(draw, level, 500, wander), 30).model_copy(
+                        update={"workers": WORKERS}
+                    )
+                    for _ in range(REPEATS_FOR_A_CLAIM)
+                ]
+                each = [steadiness(one).steady for one in made]
+                alone += each
+                whole.append(all(each))
+                found = steady_over_repeats(
+                    [window_move(one) for one in made],
+                    grain=max(window_grain(one) for one in made),
+                    shapes=[window_shape(one) for one in made],
+                )
+                verdicts.append(found.steady)
+                most.append(math.nan if found.most is None else found.most)
+            cells = [100 * alone.count(verdict) / len(alone) for verdict in (True, False)]
+            cells += [100 * sum(whole) / steps]
+            cells += [100 * verdicts.count(verdict) / steps for verdict in (True, False)]
+            shown = " | ".join(f"{one:.1f}" for one in cells)
+            print(f"| {wander:.0%} | {drift:.0%} | {shown} | {np.median(most):.0%} |", flush=True)
+
+
+def wandering(
+    draw: np.random.Generator, level: np.ndarray, rate: float, wander: float
+) -> np.ndarray:
+    """Counts around a level, with noise of 5 % per second, on a machine whose speed wanders: noise
+    of which 0.9 carries over from each second to the next.
+    """
+    speed = np.empty(len(level))
+    speed[0] = draw.normal()
+    for place in range(1, len(level)):
+        speed[place] = 0.9 * speed[place - 1] + math.sqrt(1 - 0.9**2) * draw.normal()
+    return noisy(draw, level * (1 + wander * speed), rate, 0.05)
+
+
 def print_stalls(steps: int) -> None:
     """Print the table of single stalls: verdicts on windows with one, and false stalls without."""
     print(
@@ -192,13 +249,14 @@ def print_recurring_dips(steps: int) -> None:
 
 
 def main() -> None:
-    """Print the three tables in Markdown, as in docs/statistics.md; shares in per cent."""
+    """Print the four tables in Markdown, as in docs/statistics.md; shares in per cent."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--steps", type=int, default=2000, help="of each cell")
     steps = parser.parse_args().steps
     print_over_repeats(steps)
+    print_together(steps // 4)
     print_stalls(steps)
     print_recurring_dips(steps)
 

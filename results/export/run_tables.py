@@ -231,7 +231,7 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         attribute(
             "ranked",
             "boolean",
-            "Whether it allows conclusions: valid and not unsteady.",
+            "Whether it allows conclusions by itself: valid and not unsteady.",
             "visit.ranked",
         ),
         DataColumn(

@@ -26,7 +26,7 @@ the minimum, never shortened.
 
 A step is called steady only if a drift of DETECTABLE_MOVE would have been detected; with short
 windows, large scatter or drivers without per-second figures it is unknown, which is reported as
-such. `results.analysis.steps.steady_repeats` judges short windows.
+such. `results.analysis.steps.together` judges drift over repeats where there are enough of them.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ from weighbridge.results.analysis.steps.stalls import SHARE, period_s, stall_wor
 from weighbridge.results.record import Measurement
 from weighbridge.suites import PARTS
 
+NOT_STEADY: Final = "not steady"
+"""How notes begin on why a step was not steady."""
 UNKNOWN_STEADINESS: Final = "steadiness is not known"
 """How notes begin if it is unknown whether a step was steady."""
 SHORTEST_WINDOW_S: Final = 10
@@ -72,6 +74,8 @@ class Steadiness(Record):
 
     steady: bool | None
     notes: tuple[str, ...] = ()
+    drifts: bool = False
+    """Whether it is not steady only because it drifts or was still warming up."""
     most: NonNegativeFloat | None = None
     """Over repeats (`results.analysis.steps.steady_repeats`): the largest drift over the window
     that is not ruled out, relative to the mean; None: unknown.
@@ -91,6 +95,7 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
     if length and not any(counts):
         return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: nothing was done",))
     faults, remarks = _stalled(counts, measurement.workers)
+    drifts = not faults
     if length < SHORTEST_WINDOW_S and not faults:
         short = (
             f"{UNKNOWN_STEADINESS}: a window of {measurement.window_s:.0f} s is too short to tell "
@@ -106,8 +111,8 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
         latencies = [total / count for total, count in zip(sums_us, counts, strict=True)]
         faults += _drifting(latencies, "mean latency")
     if faults:
-        notes = (*(f"not steady: {fault}" for fault in faults), *remarks)
-        return Steadiness(steady=False, notes=notes, warmup_s=warmup_s)
+        notes = (*(f"{NOT_STEADY}: {fault}" for fault in faults), *remarks)
+        return Steadiness(steady=False, notes=notes, drifts=drifts, warmup_s=warmup_s)
     if not detectable:
         hidden = (
             f"throughput scatters so much that a drift of {_percent(DETECTABLE_MOVE)} would not "
@@ -178,8 +183,7 @@ def _warming(counts: Sequence[float], warmup_s: float) -> tuple[list[str], float
 def _drifting(values: Sequence[float], what: str) -> list[str]:
     """Violations of the rule of five rounds beyond what the scatter explains."""
     length, mean, noise = len(values), fmean(values), _noise(values)
-    ends = [round(number * length / ROUNDS) for number in range(ROUNDS + 1)]
-    rounds = [fmean(values[start:end]) for start, end in pairwise(ends)]
+    rounds = fifths(values)
     spread, scatter = (
         (max(rounds) - min(rounds)) / mean,
         noise / math.sqrt(length / ROUNDS) / mean,
@@ -193,6 +197,12 @@ def _drifting(values: Sequence[float], what: str) -> list[str]:
             f"{what} {'rises' if move > 0 else 'falls'} by {_percent(abs(move))} over the window"
         )
     return faults
+
+
+def fifths(values: Sequence[float]) -> list[float]:
+    """The means of five equal rounds."""
+    ends = [round(number * len(values) / ROUNDS) for number in range(ROUNDS + 1)]
+    return [fmean(values[start:end]) for start, end in pairwise(ends)]
 
 
 def _least_move(values: Sequence[float]) -> float:

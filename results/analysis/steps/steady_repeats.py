@@ -1,4 +1,4 @@
-"""Steadiness over repeats: what windows of a few seconds cannot decide alone, repeats can together.
+"""Steadiness over repeats: what one window cannot decide alone, repeats can together.
 
 Each window has a *move*: the rise of the least-squares line from its start to its end, relative to
 its mean. By chance a window of 3 s moves by 10 to 30 % either way. What every repeat does is not
@@ -12,6 +12,9 @@ their spread, and so of every interval computed from them.
   in 100 of steps without drift do. The grain is what a window cannot resolve: workers in step
   complete a batch more or less in a second than in the next, and if each repeat starts alike they
   do so in each repeat alike.
+- In windows of 10 s and more, not steady as well: fifths of the window, averaged over the repeats,
+  whose range is beyond RANGE_BOUND and beyond chance, by their scatter from repeat to repeat. It is
+  the rule of single windows (`results.analysis.steps.steadiness`) for what has no line.
 - Other steps help if one step is too noisy: the other worker counts and operations of the same
   layout, which had the same warm-up. If the interval of all their moves together lies within MOST,
   and so does its own mean, it is steady too. A drift of MOST in all of them is called steady at
@@ -30,12 +33,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import fmean, variance
 from typing import Final
 
 from weighbridge.results.analysis.steps.steadiness import (
     EDGE_S,
+    NOT_STEADY,
+    RANGE_BOUND,
+    RANGE_SIGMAS,
+    SHORTEST_WINDOW_S,
     UNKNOWN_STEADINESS,
     Steadiness,
+    fifths,
     per_second,
 )
 from weighbridge.results.record import Measurement
@@ -72,6 +81,24 @@ def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float 
     return _move([total / divisor for total, divisor in parts], lengths_s)
 
 
+def window_shape(measurement: Measurement, *, closed_loop: bool = True) -> tuple[float, ...]:
+    """The means of the fifths of a window over their own mean, of what `window_move` judges; empty
+    for a window of fewer than SHORTEST_WINDOW_S, or one that has a second without operations where
+    latency is judged.
+    """
+    seconds = math.floor(measurement.window_s + EDGE_S)
+    counts, sums_us = per_second(measurement, seconds)
+    if seconds < SHORTEST_WINDOW_S or not any(counts) or not (closed_loop or all(counts)):
+        return ()
+    values = (
+        counts
+        if closed_loop
+        else [total / count for total, count in zip(sums_us, counts, strict=True)]
+    )
+    found = fifths(values)
+    return tuple(one / fmean(found) for one in found)
+
+
 def window_grain(measurement: Measurement) -> float:
     """The largest move of a closed loop's constant throughput by workers in step, relative to its
     mean.
@@ -90,13 +117,17 @@ def window_grain(measurement: Measurement) -> float:
 
 
 def steady_over_repeats(
-    moves: Sequence[float | None], beside: Sequence[float | None] = (), *, grain: float = 0.0
+    moves: Sequence[float | None],
+    beside: Sequence[float | None] = (),
+    *,
+    grain: float = 0.0,
+    shapes: Sequence[Sequence[float]] = (),
 ) -> Steadiness:
     """Whether a repeated step was steady, from the move of each repeat's window (`window_move`; at
     least 5).
 
     `beside` are the moves of all other steps of the layout; `grain` is the coarsest of the windows
-    (`window_grain`).
+    (`window_grain`); `shapes` are those of windows long enough (`window_shape`).
     """
     known = [move for move in moves if move is not None]
     if len(known) < len(moves) or len(known) < REPEATS_FOR_A_CLAIM:
@@ -118,7 +149,14 @@ def steady_over_repeats(
             f"over {len(known)} repeats it {way} by {_percent(within.difference)} from the "
             "start of the window to its end"
         )
-        return Steadiness(steady=False, notes=(f"not steady: {fault}",), most=most)
+        return Steadiness(steady=False, notes=(f"{NOT_STEADY}: {fault}",), most=most)
+    spread = _common_spread([shape for shape in shapes if shape])
+    if spread > RANGE_BOUND + grain:
+        fault = (
+            f"over {len(known)} repeats fifths of the window vary by {_percent(spread)} of its "
+            "mean in the same way"
+        )
+        return Steadiness(steady=False, notes=(f"{NOT_STEADY}: {fault}",), most=most)
     others = [move for move in beside if move is not None]
     if others and most > MOST:
         most = min(most, max(abs(within.difference), _farthest(one_sample([*known, *others]))))
@@ -133,6 +171,19 @@ def steady_over_repeats(
         notes=(f"{UNKNOWN_STEADINESS}: {hidden} (steady: less than {_percent(MOST)})",),
         most=most,
     )
+
+
+def _common_spread(shapes: Sequence[Sequence[float]]) -> float:
+    """The range of the mean fifths over repeats, if chance does not explain it; else 0."""
+    if len(shapes) < REPEATS_FOR_A_CLAIM:
+        return 0.0
+    rounds = list(zip(*shapes, strict=True))
+    # Fifths of one window are not independent: their scatter is worth little more than one's.
+    freedom = len(shapes) - 1
+    error = math.sqrt(fmean(variance(one) for one in rounds) / len(shapes))
+    means = [fmean(one) for one in rounds]
+    spread = max(means) - min(means)
+    return spread if spread > RANGE_SIGMAS * (1 + 2 / freedom) * error else 0.0
 
 
 def _farthest(test: TTest) -> float:

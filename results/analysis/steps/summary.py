@@ -28,8 +28,8 @@ from weighbridge.results.analysis.steps.daemons import figure_words
 from weighbridge.results.analysis.steps.other_programs import beside_words
 from weighbridge.results.analysis.steps.queues import queue_words
 from weighbridge.results.analysis.steps.row_doubts import row_doubts
-from weighbridge.results.analysis.steps.steadiness import UNKNOWN_STEADINESS, Steadiness
-from weighbridge.results.analysis.steps.steady_repeats import steady_over_repeats
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY, UNKNOWN_STEADINESS
+from weighbridge.results.analysis.steps.together import BY_ITSELF, judged_together, verdict_on
 from weighbridge.results.analysis.steps.use import (
     Resource,
     StepUse,
@@ -49,7 +49,7 @@ from weighbridge.results.figures import ranged, without_numbers
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
+from weighbridge.results.statistics import one_sample
 from weighbridge.suites import (
     DEFAULT_DRIVER,
     Api,
@@ -74,8 +74,9 @@ __all__ = [
 ]
 
 NOT_VALID: Final = "not valid"
-NOT_STEADY: Final = "not steady"
-"""First notes of a row without any valid, or steady, repeat; the reasons follow."""
+"""First note of a row without any valid repeat, as NOT_STEADY without a steady one; the reasons
+follow.
+"""
 
 
 class Row(Figures):
@@ -206,6 +207,7 @@ def rows_of(
     plan: ResolvedPlan, found: Mapping[StepKey, JudgedStep], *, layers: bool = False
 ) -> tuple[Row, ...]:
     """The table (with `layers` that of `summarize_layers`) of what `visits` returned."""
+    found = judged_together(found)
     places = {workload.name: number for number, workload in enumerate(plan.suite.workloads)}
     workloads = {workload.name: workload for workload in plan.suite.workloads}
     ways: dict[tuple[Api, DriverName, Layer | None], int] = {}
@@ -281,7 +283,7 @@ def _row(
     of = {point.repeat for point in shown}
     known = [one.use for one in found if one.use is not None and one.key.repeat in of]
     beside = [move for key, move in moves.items() if key not in keys]
-    verdict = _steady(shown, beside)
+    verdict = verdict_on(shown, beside)
     steady = verdict.steady
     far = outlier_words([(point.repeat, point.value("throughput") or 0.0) for point in shown])
     # What no repeat can decide alone is not worth a note if all of them decide it together.
@@ -290,7 +292,9 @@ def _row(
         if steady is not None or verdict.notes
         else notes
     )
-    head["notes"] = tuple(dict.fromkeys((*own, *verdict.notes, *far)))
+    moved = [note for note in own if BY_ITSELF in note]
+    own = tuple(note for note in own if note not in moved)
+    head["notes"] = tuple(dict.fromkeys((*own, *verdict.notes, *moved, *far)))
     return Row(
         **head,
         figures=_figures(shown, points),
@@ -313,24 +317,6 @@ def _row(
         valid=any(point.valid for point in points),
         steady=steady,
     )
-
-
-def _steady(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadiness:
-    """The verdict on repeats that count: unsteady if one was; if they are too short, judged
-    together.
-    """
-    verdicts = {point.steady for point in shown}
-    if False in verdicts or verdicts == {True}:
-        return Steadiness(steady=False not in verdicts)
-    # Drift from repeat to repeat is part of the intervals and affects all layouts, since blocks are
-    # balanced: it does not make a step unsteady.
-    found = steady_over_repeats(
-        [point.move for point in shown],
-        beside,
-        grain=max((point.grain for point in shown), default=0.0),
-    )
-    # With few repeats, the notes of each say why it is unknown.
-    return found if len(shown) >= REPEATS_FOR_A_CLAIM else Steadiness(steady=None)
 
 
 def _missing(found: Sequence[JudgedStep], repeats: int) -> Iterator[str]:

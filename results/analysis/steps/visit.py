@@ -22,7 +22,11 @@ from weighbridge.results.analysis.steps.censoring import (
 )
 from weighbridge.results.analysis.steps.outages import before_fault, figures, times_of
 from weighbridge.results.analysis.steps.steadiness import Steadiness, steadiness
-from weighbridge.results.analysis.steps.steady_repeats import window_grain, window_move
+from weighbridge.results.analysis.steps.steady_repeats import (
+    window_grain,
+    window_move,
+    window_shape,
+)
 from weighbridge.results.analysis.steps.use import StepUse, full_nics, step_use
 from weighbridge.results.analysis.steps.validity import enough_samples, least_samples
 from weighbridge.results.interval import percentile
@@ -64,6 +68,8 @@ class Point(Figures):
     """
     grain: NonNegativeFloat = 0.0
     """The move that its window cannot resolve (`window_grain`)."""
+    shape: tuple[float, ...] = ()
+    """The fifths of its window (`window_shape`)."""
     warmup_s: NonNegativeFloat | None = None
     """The warm-up that would have sufficed, if it was still warming up."""
     notes: tuple[str, ...] = ()
@@ -90,6 +96,8 @@ class JudgedStep(Record):
     key: StepKey
     valid: bool
     steady: bool | None = None
+    drifts: bool = False
+    """Whether it is not steady only because it drifts or was still warming up."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What the driver noted with its figures."""
@@ -211,6 +219,7 @@ def visit(
         found = steadiness(measurement, closed_loop=closed_loop)
     move = None if faults or broken else window_move(measurement, closed_loop=closed_loop)
     grain = window_grain(measurement) if closed_loop and move is not None else 0.0
+    shape = () if move is None else window_shape(measurement, closed_loop=closed_loop)
     valid = step.valid and not faults
     notes = (*faults, *found.notes, *step.notes, *gaps)
     points = {
@@ -221,6 +230,7 @@ def visit(
             steady_before=before,
             move=move,
             grain=grain,
+            shape=shape,
             warmup_s=found.warmup_s,
             notes=notes,
             remarks=measurement.notes,
@@ -232,6 +242,7 @@ def visit(
         key=step.key,
         valid=valid,
         steady=found.steady,
+        drifts=found.drifts,
         notes=notes,
         remarks=measurement.notes,
         use=use,

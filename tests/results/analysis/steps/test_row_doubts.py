@@ -60,13 +60,10 @@ def steady(seed: int = 0, window_s: float = 20.0) -> Measurement:
     return fake_measurement(workload="w", window_s=window_s, seed=seed)
 
 
-def falling() -> Measurement:
-    """The same with half the throughput in the second half of its window."""
+def stalled() -> Measurement:
+    """The same with four seconds of its window in which nothing was done."""
     complete = steady()
-    seconds = tuple(
-        one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2})
-        for one in complete.seconds
-    )
+    seconds = tuple(one for one in complete.seconds if not 8 <= one.second < 12)
     return complete.model_copy(update={"seconds": seconds})
 
 
@@ -132,8 +129,8 @@ def test_hosts_that_are_not_containers_need_no_machine() -> None:
     )
 
 
-def test_unsteady_repeats_left_out_are_a_doubt_about_the_others() -> None:
-    found = row([falling(), *(steady(seed) for seed in range(REPEATS))])
+def test_stalled_repeats_left_out_are_a_doubt_about_the_others() -> None:
+    found = row([stalled(), *(steady(seed) for seed in range(REPEATS))])
     assert (found.repeats, found.steady, found.provisional) == (REPEATS, True, True)
     (doubt,) = found.doubts
     assert (doubt.what, doubt.grade) == ("repeats left out", "mild")
@@ -179,7 +176,7 @@ def test_only_a_percentile_set_by_a_cpu_limit_is_in_grave_doubt() -> None:
 def test_only_repeats_that_count_decide_on_a_cpu_limit() -> None:
     # Unthrottled repeats that do not count do not dilute it.
     found = row(
-        [*(steady(seed) for seed in range(REPEATS)), *(falling() for _ in range(REPEATS))],
+        [*(steady(seed) for seed in range(REPEATS)), *(stalled() for _ in range(REPEATS))],
         {
             number: StepUse(throttled=(HELD,) if number < REPEATS else ())
             for number in range(2 * REPEATS)
