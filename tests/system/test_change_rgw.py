@@ -139,7 +139,7 @@ def beast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """It runs until the module ends, and only one can: the tests of other layouts come before
     those of this one.
     """
-    with deployed("rgw-beast", tmp_path_factory.mktemp("beast")) as deployment:
+    with deployed("rgw-beast", tmp_path_factory.mktemp("beast"), once=True) as deployment:
         yield deployment
 
 
@@ -153,7 +153,7 @@ def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay
     token, bucket = {"X-Auth-Token": headers["x-auth-token"]}, f"{headers['x-storage-url']}/kept"
     made = ask(beast, ("PUT", bucket, token, ""), ("PUT", f"{bucket}/object", token, "of before"))
     assert [status for status, _, _ in made] == [201, 201]
-    gateway, osds = pids(beast, "gateway-1", "radosgw"), pids(beast, "store-2", "ceph-osd")
+    gateway, osds = pids(beast, "gateway-1", "radosgw"), pids(beast, "store-1", "ceph-osd")
     for threads in (32, 512):
         assert change(beast, base, "restart", radosgw={"threads": threads}) == (
             "radosgw.gateway-1 stopped and started",
@@ -163,7 +163,7 @@ def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay
         gateway = pids(beast, "gateway-1", "radosgw")
         (read,) = ask(beast, ("GET", f"{bucket}/object", token, ""))
         assert [read[0], read[2]] == [200, "of before"]
-    assert pids(beast, "store-2", "ceph-osd") == osds
+    assert pids(beast, "store-1", "ceph-osd") == osds
 
 
 def test_a_running_radosgw_takes_what_it_can_and_says_what_it_cannot(beast: Deployment) -> None:

@@ -66,7 +66,7 @@ def test_what_cannot_come_up_says_why_and_leaves_nothing(
 
     with (
         pytest.raises(error, match=message),
-        deployed("swift" if layout == "swift" else "rgw-beast", tmp_path, change),
+        deployed("swift" if layout == "swift" else "rgw-beast", tmp_path, change, once=True),
     ):
         pass
     assert left_over() == []
@@ -74,7 +74,10 @@ def test_what_cannot_come_up_says_why_and_leaves_nothing(
 
 def test_background_daemons_run_when_the_layout_says_so(tmp_path: Path) -> None:
     with deployed(
-        "swift", tmp_path, lambda text: text.replace("background: false", "background: true")
+        "swift",
+        tmp_path,
+        lambda text: text.replace("background: false", "background: true"),
+        once=True,
     ) as deployment:
         deployment.running_gateway.check()
         running = deployment.hosts["store-1"].run(["ps", "axo", "args"]).stdout

@@ -16,6 +16,7 @@ from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
+from daemon_counters import counters
 from deployed_layouts import (
     check_versions,
     deployed,
@@ -160,6 +161,12 @@ def test_the_pipeline_in_the_facts_is_the_one_that_runs(swift: Deployment) -> No
     assert pipeline[:3] == ["catch_errors", "gatekeeper", "healthcheck"]
     assert pipeline.index("s3api") < pipeline.index("tempauth") < pipeline.index("proxy-server")
     assert "python3-swift 2.30" in swift.facts()["packages"]
+
+
+def test_memcached_and_each_storage_host_are_asked_for_their_counters(swift: Deployment) -> None:
+    names = [probe.name for probe in swift.running_gateway.probes()]
+    assert names == ["memcached.gateway-1", "swift.store-1", "swift.store-2", "swift.store-3"]
+    assert all(counters(swift, name) for name in names)
 
 
 def test_no_secret_is_in_the_rendered_configuration(swift: Deployment) -> None:

@@ -48,8 +48,9 @@ def seen_by_client(deployment: Deployment, url: str, *headers: str) -> str:
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("swift")
     with deployed(
-        "swift-haproxy", tmp_path_factory.mktemp("swift"), with_s3, change_hardware=unlimited
+        "swift-haproxy", folder, with_s3, change_hardware=unlimited, once=True
     ) as deployment:
         yield deployment
 
@@ -119,15 +120,9 @@ def test_a_token_stays_good_when_memcached_is_emptied(swift: Deployment) -> None
         assert answer.startswith(("HTTP/1.1 200", "HTTP/1.1 204"))
 
 
-def test_memcached_storage_hosts_and_haproxy_report_what_they_count(swift: Deployment) -> None:
+def test_memcached_a_storage_host_and_haproxy_report_what_they_count(swift: Deployment) -> None:
     names = [probe.name for probe in swift.running_gateway.probes()]
-    assert names == [
-        "memcached.gateway-1",
-        "swift.store-1",
-        "swift.store-2",
-        "swift.store-3",
-        "haproxy.gateway-1",
-    ]
+    assert names == ["memcached.gateway-1", "swift.store-1", "haproxy.gateway-1"]
     before = counters(swift, "memcached.gateway-1")
     witness(swift, "swift")
     after = counters(swift, "memcached.gateway-1")

@@ -117,7 +117,10 @@ def test_a_port_that_somebody_has_already_is_named(
             + f"  options: {swift_options}\n"
         )
 
-    with pytest.raises(ServiceFailed, match=message), deployed("swift-haproxy", tmp_path, change):
+    with (
+        pytest.raises(ServiceFailed, match=message),
+        deployed("swift-haproxy", tmp_path, change, once=True),
+    ):
         pass
 
 
@@ -134,7 +137,7 @@ def test_with_servers_per_port_each_disk_has_servers_of_its_own(tmp_path: Path) 
             "  object:\n", "  object:\n    servers_per_port: 1\n    tpool_threads: 2\n"
         )
 
-    with deployed("swift", tmp_path, change, change_hardware=three_disks) as deployment:
+    with deployed("swift", tmp_path, change, change_hardware=three_disks, once=True) as deployment:
         host = deployment.hosts["store-1"]
         listening = host.run(["ss", "-Hltn"]).stdout
         assert f"{host.address}:6210 " in listening

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
+from deployed_layouts import left_over, written_once
 
 pytestmark = pytest.mark.system
 
@@ -32,10 +32,11 @@ def weighbridge(*arguments: str, stdin: str = "") -> str:
 
 
 @pytest.fixture(scope="module")
-def printed() -> Iterator[list[str]]:
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """What `up` says of a real radosgw that answers both APIs."""
+    layout = written_once("rgw-beast", tmp_path_factory.mktemp("up"))
     try:
-        yield weighbridge("up", "rgw-beast").splitlines()
+        yield weighbridge("up", str(layout)).splitlines()
     finally:
         weighbridge("down", "--all")
         assert left_over() == []
