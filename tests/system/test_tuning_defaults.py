@@ -3,8 +3,11 @@ release, and what they take.
 """
 
 import json
+import secrets
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from weighbridge.common.host import Host
 from weighbridge.environment import place
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
-from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.deployment import Deployment, prepared_hosts
 from weighbridge.topologies.loader import (
     changed_layout,
     load_hardware,
@@ -22,6 +25,7 @@ from weighbridge.topologies.loader import (
     shipped_layouts,
 )
 from weighbridge.topologies.preflight import preflight_all
+from weighbridge.topologies.reference import parse
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed
@@ -82,27 +86,48 @@ on_nothing = pytest.mark.parametrize("deployment", [None], indirect=True, ids=["
 """One deployment runs at a time: a test that starts its own hosts says that none does."""
 
 
+@dataclass(frozen=True)
+class Installed:
+    """A host with a release of Swift on it, of which nothing runs."""
+
+    host: Host
+    release: str
+
+
 @pytest.fixture(scope="module")
 def deployment(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Deployment | None]:
-    """A deployment at a release:
-
-    Swift, or HAProxy before radosgw, with Apache on the same host, where it can be started.
+) -> Iterator[Deployment | Installed | None]:
+    """What there is of a release: HAProxy before radosgw, with Apache on the same host, where it
+    can be started; of Swift, whose files are asked and no daemon, a host with it.
     """
     release: str | None = request.param
     if release is None:
         yield None
-        return
-    layout = "swift" if release.startswith("swift") else "rgw-haproxy"
-    own = "swift-2.30" if layout == "swift" else "ceph-16"
+    elif release.startswith("swift"):
+        folder = tmp_path_factory.mktemp("swift")
+        with installed(f"swift@{release}", folder) as found:
+            yield found
+    else:
+        folder = tmp_path_factory.mktemp("rgw")
 
-    def at_release(text: str) -> str:
-        return text.replace(f"release: {own}", f"release: {release}")
+        def at_release(text: str) -> str:
+            return text.replace("release: ceph-16", f"release: {release}")
 
-    with deployed(layout, tmp_path_factory.mktemp(layout), at_release, once=True) as deployment:
-        assert deployment.layout.release == release
-        yield deployment
+        with deployed("rgw-haproxy", folder, at_release, once=True) as deployment:
+            assert deployment.layout.release == release
+            yield deployment
+
+
+@contextmanager
+def installed(layout: str, folder: Path) -> Iterator[Installed]:
+    """A storage host of a layout at a release."""
+    hardware = load_hardware(shipped_hardware()["lab-cpu"])
+    reference = parse(layout)
+    gateway = load_layout(shipped_layouts()[reference.name], hardware, reference).gateway
+    start = prepared_hosts(gateway, hardware, place(), ["store-1"], print, tools=False)
+    with start(f"defaults-{secrets.token_hex(3)}", folder / "hosts") as hosts:
+        yield Installed(hosts.hosts["store-1"], gateway.release)
 
 
 def asked(space: str) -> list[Parameter]:
@@ -214,9 +239,9 @@ def test_apache_itself_has_the_defaults_that_its_space_gives(
 @on_swift
 @pytest.mark.parametrize("space", SWIFT)
 def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
-    deployment: Deployment, space: str
+    deployment: Installed, space: str
 ) -> None:
-    samples = json.loads(ran(deployment.hosts["store-1"], "weighbridge.gateways.swift.defaults"))
+    samples = json.loads(ran(deployment.host, "weighbridge.gateways.swift.defaults"))
     known = {}
     for parameter in asked(space):
         server = (
@@ -225,8 +250,7 @@ def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
         section, option = parameter.option.split(" ")
         known[parameter.key] = alike(samples[server].get(section, {}).get(option))
     assert known == {
-        parameter.key: alike(parameter.default_at(deployment.layout.release))
-        for parameter in asked(space)
+        parameter.key: alike(parameter.default_at(deployment.release)) for parameter in asked(space)
     }
 
 
