@@ -26,7 +26,7 @@ pytestmark = pytest.mark.system
 
 SIZE = 64_000
 OBJECTS = {"size": "64kB", "per_container": 50}
-SHORT = {"objects": OBJECTS, "workers": [4], "runtime": "6s", "warmup": "1s"}
+SHORT = {"objects": OBJECTS, "workers": [4], "runtime": "3s", "warmup": "1s"}
 SUITE = Suite.model_validate(
     {
         "name": "layers",
