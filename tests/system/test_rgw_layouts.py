@@ -55,14 +55,15 @@ def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
     assert sorted(seen["listed"]) == sorted(ODD_NAMES)
     assert (seen["range"], seen["length"]) == (True, 1000)
     assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
+    assert seen.get("multipart", True)
 
 
-@pytest.mark.parametrize("api", ["s3", "swift"])
-def test_a_gibibyte_comes_back_as_it_was_sent(rgw: Deployment, api: str) -> None:
-    seen = large_object(rgw, api, GIB)
+def test_a_gibibyte_comes_back_as_it_was_sent(rgw: Deployment) -> None:
+    # In one body each way: over S3 it would go up in parts.
+    seen = large_object(rgw, "swift", GIB)
     assert (seen["length"], seen["got"]) == (GIB, GIB)
     assert seen["read"] == seen["sent"]
-    assert seen.get("same_etag", True)
+    assert seen["same_etag"]
 
 
 def test_swift_clients_are_kept_at_the_address_they_came_to(rgw: Deployment) -> None:
