@@ -54,7 +54,7 @@ def tried(
     planned = load_layout(path, hosts)
     ensure(planned.gateway.image, print, store=place().images)
     (folder / "logs").mkdir(exist_ok=True)
-    wanted = Durability(cuts=cuts, load=6.0, sizes=(4096, 65536), workers=5)
+    wanted = Durability(cuts=cuts, load=4.0, sizes=(4096, 65536), workers=5)
     refuse_unfit(wanted, [planned], hosts)
     return DurabilityPass(
         planned,
