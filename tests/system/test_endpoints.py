@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import driving, measured
 from daemon_counters import counters
 from deaths import compare, kill
-from deployed_layouts import deployed, unlimited, witness
+from deployed_layouts import deployed, unlimited, witness, written_once
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -47,7 +47,7 @@ def suite(api: str) -> Suite:
         objects=Objects(size=4096, containers=1, per_container=20),
         operations={"read": 3, "write": 1},
         workers=(WORKERS,),
-        runtime=5.0,
+        runtime=3.0,
         warmup=0.5,
     )
     return Suite.model_validate({"name": "s", "about": "a", "api": (api,), "workloads": [workload]})
@@ -193,6 +193,7 @@ workloads:
     objects: {size: 64KiB, containers: 1, per_container: 20}
     operations: {read: 50, write: 50}
     workers: [4]
+    rate_per_s: 60
     runtime: 8s
     warmup: 0s
 """
@@ -203,11 +204,11 @@ workloads:
 def test_a_radosgw_that_is_killed_in_a_step_is_counted_and_named(
     tmp_path: Path, drop_dead: bool
 ) -> None:
-    words = f"drop_dead={str(drop_dead).lower()}"
+    layout = written_once("rgw-beast", tmp_path)
     ended = compare(
         tmp_path,
         DEATHS,
-        f"rgw-beast:radosgw.daemons=2:endpoints.{words}",
+        f"{layout}:radosgw.daemons=2:endpoints.drop_dead={str(drop_dead).lower()}",
         {"one-dies": kill("gateway-1", r"^radosgw .*gateway-1\.1\b")},
         "--no-charts",
     )
