@@ -6,10 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+from behind_front import measured
+
 from weighbridge.conductor.clearing import buckets_of_workload
 from weighbridge.conductor.names_only import put_names
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.protocol import Prepare, Progress, Step
+from weighbridge.drivers.protocol import Prepare, Progress
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, deleted_indexes
 from weighbridge.topologies.deployment import Deployment
@@ -67,7 +69,7 @@ def check_listed_names(deployment: Deployment, folder: Path, how: str) -> None:
                     "operations": {"list-all": 1},
                     "listed": {"names_only": True, "deleted": ["0%", "25%"]},
                     "workers": [2],
-                    "runtime": "5s",
+                    "runtime": "1s",
                     "warmup": 0,
                 }
             ],
@@ -96,7 +98,7 @@ def check_listed_names(deployment: Deployment, folder: Path, how: str) -> None:
                 assert seen["swift"] == seen["s3"] == wanted
                 assert (seen["bytes"], seen["counted"]) == (0, len(wanted))
                 assert seen["status"] == 404
-            measured = ready.driver.step(Step(workload=one, workers=2), _hear_nothing).measurement
-            tallies = {tally.operation: tally for tally in measured.tallies}
+            listed = measured(ready.driver, one)
+            tallies = {tally.operation: tally for tally in listed.tallies}
             assert not tallies["list-all"].errors
             assert tallies["list-page"].count >= 2 * tallies["list-all"].count > 0
