@@ -1,5 +1,6 @@
-"""A known knob of a real radosgw on capped hosts is found, and a dummy is not, whatever the order
-of the trials.
+"""A known knob of a real radosgw on capped hosts is found, and a dummy is not.
+
+That the order of the trials does not matter, tests/weighbridge/tuning shows.
 """
 
 from __future__ import annotations
@@ -77,11 +78,10 @@ def tune(folder: Path, *options: str) -> Path:
     return run
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
 def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_radosgw(
-    seed: int, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    run = tune(tmp_path, "--seed", str(seed), *(["--confirm", "1"] if seed == 1 else []))
+    run = tune(tmp_path, "--seed", "1", "--confirm", "1")
     data = RunData(run)
     assert data.setting_table is not None
     verdicts = {
@@ -100,8 +100,7 @@ def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_rado
     pasted = (run / "derived" / "winner" / "ceph.conf").read_text()
     assert "tcp_nodelay=1" in pasted
     assert "processor_period" not in pasted
-    if seed == 1:
-        (confirmed,) = (run / CONFIRMATION).iterdir()
-        again = RunData(confirmed)
-        assert {key.layout for key in again.steps} == {layout.name for layout in again.plan.layouts}
+    (confirmed,) = (run / CONFIRMATION).iterdir()
+    again = RunData(confirmed)
+    assert {key.layout for key in again.steps} == {layout.name for layout in again.plan.layouts}
     assert left_over() == [], place()
