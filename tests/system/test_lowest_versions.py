@@ -104,6 +104,7 @@ def test_the_oldest_versions_that_are_allowed_run_the_suite(tmp_path: Path) -> N
             "pip",
             "install",
             "--quiet",
+            "--no-compile",  # half of it is imported by nobody
             *floors(),
             "pytest",
             "hypothesis",
