@@ -34,8 +34,6 @@ LAYOUTS = {
     "rgw-apache-fastcgi": ("    mpm:", "    tls: true\n    mpm:"),
 }
 """What a layout's file has for TLS, as it is and as it is tested."""
-WITH_SDKS = ("rgw-beast", "swift-s3api")
-"""Where SDK users make load: how their libraries get along with the others the witnesses show."""
 SUITE = {
     "name": "tls",
     "about": "",
@@ -146,8 +144,6 @@ def test_an_independent_client_reads_what_it_wrote(secured: Deployment, api: str
 def test_load_is_made_over_tls_and_every_byte_is_verified(
     secured: Deployment, users: str, api: str, tmp_path: Path
 ) -> None:
-    if users == "sdk" and secured.layout.name not in WITH_SDKS:
-        return
     suite = Suite.model_validate({**SUITE, "api": [api], "users": users})
     (workload,) = suite.workloads
     one = Pass.model_validate({"api": api, "workloads": ()})
