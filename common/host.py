@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import MissingPrerequisite, TargetError
@@ -119,6 +119,23 @@ class Counters:
     """On the same: what its kernel used for everybody (interrupts, loop disks' threads)."""
 
 
+class ProgramHost(Protocol):
+    """A machine on which programs are started with pipes here, a deployment's own or another."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the hardware file."""
+
+    @property
+    def python(self) -> str:
+        """Its Python, 3.9 or later."""
+
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> PipedProcess:
+        """Start a program there; its stdin and stdout are pipes here. Raises TargetError."""
+
+
 class Host(ABC):
     """One machine of a deployment. Paths are on the host, except those that `log` returns."""
 
@@ -133,6 +150,8 @@ class Host(ABC):
     cores: int | None = None
     """The CPUs of a machine that is this host's alone; None: it shares them, or they are unknown.
     """
+    python: str = "python3"
+    """Its Python, 3.9 or later."""
 
     @abstractmethod
     def put(

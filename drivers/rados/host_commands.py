@@ -16,21 +16,25 @@ from typing import Final, Literal
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
-from weighbridge.common.host import Host
+from weighbridge.common.host import ProgramHost
 from weighbridge.common.piped_process import PipedProcess
+from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_value
 from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.protocol import KeptFile
 
-PROGRAM: Final = "/usr/local/lib/weighbridge/run_parallel.py"
+PROGRAM: Final = "run_parallel.py"
 TICK_S: Final = 0.4
 """How often `tick` is called: at least twice a second."""
 END_S: Final = 5.0
 """Time for commands to end after `stop`."""
+MOST_BYTES: Final = 256 * 2**20
+"""The limit for all output of commands."""
 
-# Clients of the same name on a host would compete for its admin socket; none is needed.
-QUIET: Final[Mapping[str, str]] = {"CEPH_ARGS": "--admin_socket="}
+# Clients of the same name on a host would compete for its admin socket; neither that nor a log is
+# needed.
+QUIET: Final[Mapping[str, str]] = {"CEPH_ARGS": "--admin_socket= --log_file="}
 
 
 @dataclass
@@ -61,9 +65,12 @@ Tick = Callable[[float, Sequence[CommandOutput]], bool]
 
 
 class HostCommands:
-    """Runs commands on one host; `log` gets the stderr of the program that starts them there."""
+    """Runs commands on one host; `log` gets the stderr of the program that starts them there.
 
-    def __init__(self, machine: Host, log: Path) -> None:
+    Nothing is written on the host: the program is an argument of its Python.
+    """
+
+    def __init__(self, machine: ProgramHost, log: Path) -> None:
         self._machine = machine
         self._log = log
         self._program: PipedProcess | None = None
@@ -74,16 +81,26 @@ class HostCommands:
         """Start all commands in parallel and wait for their ends; only stopped ones may fail.
 
         Raises DriverFailure with the output when one fails, or when they have not ended in
-        `within_s`.
+        `within_s`; TargetError when the host does not answer.
         """
-        source = Path(__file__).with_name("run_parallel.py").read_text(encoding="utf-8")
-        self._machine.put(PROGRAM, source)
-        program = self._machine.spawn(["python3", "-I", PROGRAM], stderr=self._log, env=QUIET)
+        return self._run(commands, tick, within_s, may_fail=False)
+
+    def ask(self, argv: Sequence[str], *, within_s: float) -> CommandOutput:
+        """Run one command to its end, whatever its status. Raises as `run` for all else."""
+        (found,) = self._run([argv], lambda _seconds, _ran: False, within_s, may_fail=True)
+        return found
+
+    def _run(
+        self, commands: Sequence[Sequence[str]], tick: Tick, within_s: float, *, may_fail: bool
+    ) -> list[CommandOutput]:
+        source = Path(__file__).with_name(PROGRAM).read_text(encoding="utf-8")
+        argv = [self._machine.python, "-I", "-B", "-c", source]
+        program = self._machine.spawn(argv, stderr=self._log, env=QUIET)
         self._program = program
         ran = [CommandOutput(tuple(argv)) for argv in commands]
         try:
             self._send(program, json.dumps([list(one.argv) for one in ran]))
-            self._follow(program, ran, tick, within_s)
+            self._follow(program, ran, tick, within_s, may_fail=may_fail)
         finally:
             self.close()
         return ran
@@ -105,13 +122,19 @@ class HostCommands:
             program.stdout.close()
 
     def _follow(
-        self, program: PipedProcess, ran: list[CommandOutput], tick: Tick, within_s: float
+        self,
+        program: PipedProcess,
+        ran: list[CommandOutput],
+        tick: Tick,
+        within_s: float,
+        *,
+        may_fail: bool,
     ) -> None:
         assert program.stdout is not None  # noqa: S101 - spawn promises pipes
         pipe = program.stdout.fileno()
         began = ticked = time.monotonic()
         stopped = False
-        read = b""
+        read, read_bytes = b"", 0
         while any(one.code is None for one in ran):
             now = time.monotonic()
             if now - began > within_s + (END_S if stopped else 0):
@@ -127,10 +150,13 @@ class HostCommands:
             chunk = os.read(pipe, 1 << 16)
             if not chunk:
                 raise self._failure(ran, "was ended with the program that started it")
+            read_bytes += len(chunk)
+            if read_bytes > MOST_BYTES:
+                raise self._failure(ran, f"printed more than {show_bytes(MOST_BYTES)}")
             *lines, read = (read + chunk).split(b"\n")
             for line in lines:
                 _handle(ran, line)
-            if not stopped and any(one.code for one in ran):
+            if not (stopped or may_fail) and any(one.code for one in ran):
                 raise self._failure(ran, "")
 
     def _send(self, program: PipedProcess, text: str) -> None:

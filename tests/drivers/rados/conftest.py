@@ -24,6 +24,7 @@ class StubMachine:
 
     name = "gateway-1"
     address = "127.0.0.1"
+    python = "python3"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,7 +80,7 @@ class StubMachine:
                 subprocess.Popen(["sh", "-c", how], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             )
             return self.daemons[-1]
-        here = [sys.executable, *argv[1:-1], str(self.folder / Path(argv[-1]).name)]
+        here = [sys.executable, *argv[1:]]
         variables = {**os.environ, **(env or {}), "PATH": f"{self.bin}:{os.environ['PATH']}"}
         with stderr.open("ab") as file:
             return subprocess.Popen(

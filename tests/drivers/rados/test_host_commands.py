@@ -10,6 +10,7 @@ import pytest
 
 from tests.drivers.rados.conftest import StubMachine
 from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.rados import host_commands
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands, kept_of
 
 
@@ -110,3 +111,43 @@ def test_a_missing_program_is_reported(commands: HostCommands, tmp_path: Path) -
     with pytest.raises(DriverFailure, match="was ended with the program that started it"):
         commands.run([["no-such-program"]], never, within_s=60)
     assert "no-such-program" in (tmp_path / "log").read_text()
+
+
+def test_a_command_that_is_asked_may_fail_and_its_status_and_output_are_known(
+    commands: HostCommands,
+) -> None:
+    found = commands.ask(["sh", "-c", "echo so far; echo denied >&2; exit 5"], within_s=30)
+    assert (found.code, found.text, found.errors) == (5, "so far", "denied\n")
+
+
+def test_one_that_is_asked_and_does_not_answer_is_ended(
+    commands: HostCommands, tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    with pytest.raises(DriverFailure, match="had not ended after 1 s"):
+        commands.ask(["sh", "-c", f"echo $$ >{pid}; exec sleep 600"], within_s=1)
+    assert gone(pid)
+
+
+def test_no_file_is_written_on_the_host(
+    commands: HostCommands, machine: StubMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(*_: object, **__: object) -> None:
+        raise AssertionError("a file was put there")
+
+    monkeypatch.setattr(machine, "put", put)
+    # Files that are open and deleted count too; one is in memory alone.
+    script = "echo aside >&2; readlink /proc/$PPID/fd/*"
+    found = commands.ask(["sh", "-c", script], within_s=30)
+    files = [one for one in found.text.splitlines() if one.startswith("/")]
+    assert found.errors == "aside\n"
+    known = {str(tmp_path / "log"), "/dev/null", "/memfd:stderr (deleted)"}
+    assert {*files} <= known
+
+
+def test_endless_output_is_an_error(
+    commands: HostCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_commands, "MOST_BYTES", 2**20)
+    with pytest.raises(DriverFailure, match="printed more than 1 MiB"):
+        commands.ask(["yes"], within_s=30)
