@@ -27,7 +27,7 @@ from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.hardware import Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts, SeenHost
+from weighbridge.topologies.hosts import ClusterHost, Hosts
 from weighbridge.topologies.kept_logs import keep_all
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ownership import DeploymentOwner, own_folder, owners_below
@@ -113,7 +113,7 @@ class Deployment:
         return tuple(self.hosts[name] for name in self.hardware.clients)
 
     @property
-    def observed(self) -> Mapping[str, SeenHost]:
+    def observed(self) -> Mapping[str, ClusterHost]:
         """See Hosts."""
         return self._hosts.observed
 

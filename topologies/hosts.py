@@ -8,7 +8,7 @@ from types import MappingProxyType, TracebackType
 from typing import Final, Literal, Protocol, Self
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.host import Counters, Host
+from weighbridge.common.host import Counters, Host, ProgramHost
 from weighbridge.topologies.power_cuts import PowerCuts
 
 Limited = Literal["cpu", "disk", "nic"]
@@ -27,6 +27,10 @@ class SeenHost(Protocol):
         """What it used since it was first looked at. Raises TargetError."""
 
 
+class ClusterHost(SeenHost, ProgramHost, Protocol):
+    """A host of a cluster that already runs, on which only programs run that a layout names."""
+
+
 class Hosts(ABC):
     """Running hosts; a context manager that tears all of them down on every path."""
 
@@ -34,8 +38,9 @@ class Hosts(ABC):
     """The label of everything that belongs to this deployment."""
     hosts: Mapping[str, Host]
     """By name, in the order of the hardware file."""
-    observed: Mapping[str, SeenHost] = MappingProxyType({})
-    """Hosts that are none of the deployment's, by name: their counters are read, and nothing else.
+    observed: Mapping[str, ClusterHost] = MappingProxyType({})
+    """Hosts that are none of the deployment's, by name: their counters are read, and programs run
+    there that a layout names.
     """
     helpers: tuple[int, ...] = ()
     """Processes of this suite on this machine that hosts need, beside their services."""

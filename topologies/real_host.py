@@ -62,7 +62,8 @@ class SshAccess(Record):
 
 class Observed(Record):
     """A host of a cluster that already runs. Its counters are read by a program that ssh's session
-    runs; nothing is written, installed or changed there, and no root is needed.
+    runs; nothing is written, installed or changed there, and no root is needed. A layout may name
+    it for `rados bench` (`ceph`).
     """
 
     ssh: Reach

@@ -19,6 +19,7 @@ from weighbridge.topologies.loader import load_hardware
 from weighbridge.topologies.ssh import observed
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.observed import ObservedHosts
+from weighbridge.topologies.ssh.program import LOST
 
 
 @pytest.fixture
@@ -116,3 +117,33 @@ def test_observed_hosts_need_a_way_in_and_may_say_how(tmp_path: Path) -> None:
         f"name: x\nkind: existing\nhosts: {{client-1: {{}}}}\nssh: {{user: me}}\nobserved: {text}\n"
     )
     assert load_hardware(path).observed["store-1"].tier == "gateway"
+
+
+def test_a_program_runs_as_the_login_and_ends_with_its_session_and_counters_go_on(
+    server: Server, tmp_path: Path
+) -> None:
+    hosts = ObservedHosts(hardware(server, tmp_path), tmp_path / "logs")
+    try:
+        host = hosts.hosts["store-1"]
+        assert (host.name, host.python) == ("store-1", "python3")
+        errors = tmp_path / "logs" / "program.err"
+        script = 'echo "$SAID"; echo aside >&2; read one; echo "got $one"; cat'
+        program = host.spawn(["sh", "-c", script], stderr=errors, env={"SAID": "it's"})
+        assert program.stdout.readline() == b"it's\n"
+        program.stdin.write(b"a word\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == b"got a word\n"
+        assert program.poll() is None
+        program.kill()
+        assert program.wait(10) == LOST
+        program.stdin.close()
+        program.stdout.close()
+        assert errors.read_text().startswith("aside\n")
+        assert host.counters().cpu_s is not None
+        again = host.spawn(["true"], stderr=errors)
+        assert again.wait(10) == 0
+        again.stdin.close()
+        again.stdout.close()
+    finally:
+        hosts.close()
+    assert server.running == set()

@@ -1,5 +1,5 @@
 """Hosts of a cluster that already runs: their counters, by a program in an ssh session that only
-reads. Nothing is written or changed there.
+reads, and programs that a layout names. This suite writes no file there and changes nothing.
 """
 
 from __future__ import annotations
@@ -7,7 +7,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -33,37 +34,73 @@ _NUMBERS: Final = re.compile(r"[0-9a-f]{1,8}:[0-9a-f]{1,8}")
 
 
 class ObservedHost:
-    """One such host, from its first reading on."""
+    """One such host, from its first reading on. `connect` makes a connection to it."""
 
     def __init__(
-        self, connection: SshConnection, of: Observed, python: str, folder: Path, name: str
+        self,
+        connect: Callable[[], SshConnection],
+        of: Observed,
+        python: str,
+        folder: Path,
+        name: str,
     ) -> None:
         """Raises UsageError, MissingPrerequisite, CommandFailed or TargetError."""
-        connection.reach()
-        self.cores, numbers = _looked_at(connection, of)
-        words = {"group": None, "nic": of.nic, "disks": numbers, "log": "/nonexistent"}
-        errors = folder / f"observed-{name}.err"
-        program = RemoteProgram(
-            connection,
-            (python, "-I", "-B", "-c", source(), json.dumps(words)),
-            stderr=errors,
-            # With the session its stdin ends, and it with that.
-            send=lambda _: connection.close(),
-        )
-        self._telemetry = HostTelemetry(program, connection.where, errors=errors)
-        try:
+        self.name = name
+        self.python = python
+        self._connect = connect
+        self._programs = connect()
+        connection = connect()
+        self._stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as stack:
+            stack.callback(connection.close)
+            connection.reach()
+            self.cores, numbers = _looked_at(connection, of)
+            words = {"group": None, "nic": of.nic, "disks": numbers, "log": "/nonexistent"}
+            errors = folder / f"observed-{name}.err"
+            program = RemoteProgram(
+                connection,
+                (python, "-I", "-B", "-c", source(), json.dumps(words)),
+                stderr=errors,
+                # With the session its stdin ends, and it with that.
+                send=lambda _: connection.close(),
+            )
+            self._telemetry = HostTelemetry(program, connection.where, errors=errors)
+            stack.callback(self._telemetry.close)
             self._first = self._telemetry.counters()
-        except BaseException:
-            self._telemetry.close()
-            raise
+            self._stack = stack.pop_all()
 
     def counters(self) -> Counters:
         """What was used since the first reading. Raises TargetError."""
         return since(self._telemetry.counters(), self._first)
 
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> RemoteProgram:
+        """Start a program as the user of the login, beside the counters. When its session ends, its
+        stdin does: it must end by itself then. Raises TargetError.
+        """
+        if self._programs.lost:
+            self._drop(self._programs)  # it may answer again
+        connection = self._programs
+        variables = {"LC_ALL": "C.UTF-8", **(env or {})}
+        words = ("env", *(f"{key}={value}" for key, value in variables.items()), *argv)
+        stderr.parent.mkdir(parents=True, exist_ok=True)
+        return RemoteProgram(
+            connection, words, stderr=stderr, send=lambda _: self._drop(connection)
+        )
+
+    def _drop(self, connection: SshConnection) -> None:
+        """End a connection with all that was started over it; what follows gets another."""
+        if connection is self._programs:
+            self._programs = self._connect()
+        connection.close()
+
     def close(self) -> None:
-        """End its program."""
-        self._telemetry.close()
+        """End its programs."""
+        try:
+            self._programs.close()
+        finally:
+            self._stack.close()
 
 
 class ObservedHosts:
@@ -80,9 +117,8 @@ class ObservedHosts:
             found: dict[str, ObservedHost] = {}
             for name, one in hardware.observed.items():
                 spec = HostSpec(ssh=one.ssh)
-                connection = SshConnection(name, spec, hardware.access, loop)
-                stack.callback(connection.close)
-                host = ObservedHost(connection, one, hardware.access.python, folder, name)
+                connect = partial(SshConnection, name, spec, hardware.access, loop)
+                host = ObservedHost(connect, one, hardware.access.python, folder, name)
                 stack.callback(host.close)
                 found[name] = host
             self.hosts = found
