@@ -8,7 +8,9 @@ WeighbridgeError             exit 3
 │   ├── CommandFailed                 a command on a host failed
 │   ├── ServiceFailed                 a service did not start or died; has its last log lines
 │   ├── VerificationFailed            a gateway answered, but wrongly
-│   └── BucketsLeft                   buckets that this suite made could not be deleted
+│   └── LeftBehind                    what this suite made may be left where it outlives a run
+│       ├── BucketsLeft               buckets that could not be deleted
+│       └── ObjectsLeft               objects in a pool of a cluster that already ran
 ├── DriverError              exit 3   the load generator failed
 └── InvalidMeasurement       exit 4   what was measured cannot be used
 
@@ -112,21 +114,40 @@ class VerificationFailed(TargetError):
     """A gateway answered, but not what the S3 or Swift API promises."""
 
 
-class BucketsLeft(TargetError):
+class LeftBehind(TargetError):
+    """What this suite made may be left where it outlives a deployment.
+
+    `words` says it in one line, for the last line of a command that was interrupted.
+    """
+
+    def __init__(self, message: str, words: str, *, advice: str = "") -> None:
+        self.words = words
+        super().__init__(message, advice=advice)
+
+
+class ObjectsLeft(LeftBehind):
+    """Objects that this suite made may be left in a pool; `where` names it and their namespace."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(
+            f"objects that this run made may be left ({where}):\n  {reason}",
+            f"objects that may be left: {where}",
+            advice="Delete them when the cluster answers again (`weighbridge clean --hardware FILE "
+            "LAYOUT` lists them); nothing else was touched.",
+        )
+
+
+class BucketsLeft(LeftBehind):
     """Buckets that this suite made may be left on a gateway that outlives its deployment."""
 
     def __init__(self, buckets: Sequence[str], reasons: Sequence[str]) -> None:
         self.buckets = tuple(buckets)
         super().__init__(
             "\n  ".join(("buckets that this run made may be left:", *reasons)),
+            f"buckets that may be left: {name_buckets(self.buckets)}",
             advice="Delete them when the gateway answers again (`weighbridge clean` lists them); "
             "no other bucket was touched.",
         )
-
-    @property
-    def words(self) -> str:
-        """The same in one line, for the last line of a command that was interrupted."""
-        return f"buckets that may be left: {name_buckets(self.buckets)}"
 
 
 def name_buckets(buckets: Sequence[str]) -> str:

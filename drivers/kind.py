@@ -14,8 +14,9 @@ from typing import ClassVar, Final, TypeVar
 
 import click
 
+from weighbridge.common.ceph_pool import CephPool
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.host import Host
+from weighbridge.common.host import Host, ProgramHost
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.signing import PRESIGNED
@@ -66,6 +67,16 @@ class ClusterSite:
 
 
 @dataclass(frozen=True)
+class PoolSite:
+    """A pool of a Ceph cluster that already ran, and the `host` for `rados bench`."""
+
+    host: ProgramHost
+    pool: CephPool
+    cpus: float | None
+    """CPUs of `host`; None: unknown."""
+
+
+@dataclass(frozen=True)
 class LoadSite:
     """The deployment that a driver is opened for, and what it is to do there.
 
@@ -86,7 +97,9 @@ class LoadSite:
     ring: Ring | None = None
     """Where Swift's object servers are, when they are measured without a proxy."""
     cluster: ClusterSite | None = None
-    """At Ceph's layers."""
+    """At Ceph's layers, of a cluster that this suite started."""
+    pool: PoolSite | None = None
+    """At layer `rados` of a cluster that already ran."""
     alone: bool = False
     """Whether only the first client makes load, so that others need not join."""
 

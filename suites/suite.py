@@ -69,9 +69,11 @@ class RadosBenchOptions(Record):
     """How `rados bench` runs: concurrent instances, each with a pool, share a step's workers."""
 
     instances: Annotated[int, Field(ge=1, le=64)] = 1
-    """Processes of `rados bench` at once, each with a pool of its own."""
+    """Processes of `rados bench` at once, each with a pool of its own, or all in one that a layout
+    names.
+    """
     pg_num: Annotated[int, Field(ge=1, le=32768)] = 32
-    """Placement groups of all its pools together."""
+    """Placement groups of all pools that are made for it together."""
 
     @model_validator(mode="after")
     def _powers(self) -> RadosBenchOptions:

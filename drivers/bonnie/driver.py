@@ -27,7 +27,7 @@ from weighbridge.drivers.protocol import (
 )
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
-from weighbridge.drivers.rados.tool import FILL_S, ToolDriver, now, object_bytes, one_operation
+from weighbridge.drivers.rados.tool import FILL_S, AdminToolDriver, now, object_bytes, one_operation
 from weighbridge.results.record.measurement import Measurement
 
 NAME: Final = "weighbridge"
@@ -35,7 +35,7 @@ NAME: Final = "weighbridge"
 BONNIE: Final = "bonnie++"
 
 
-class BonnieCephFs(ToolDriver):
+class BonnieCephFs(AdminToolDriver):
     """The driver of CephFS by bonnie++; `mon` runs the metadata server."""
 
     def __init__(

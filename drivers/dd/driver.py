@@ -34,7 +34,7 @@ from weighbridge.drivers.rados.image import ImageDriver
 from weighbridge.drivers.rados.tool import (
     FILL_S,
     GRACE_S,
-    ToolDriver,
+    AdminToolDriver,
     now,
     object_bytes,
     one_operation,
@@ -47,7 +47,7 @@ _EARLY: Final = 0.95
 """A dd that took less than this share of the runtime ran out of blocks."""
 
 
-class DdDriver(ToolDriver):
+class DdDriver(AdminToolDriver):
     """The base of both drivers: what differs is where the blocks are."""
 
     api: Literal["rbd", "cephfs"]

@@ -109,7 +109,7 @@ class CephFs:
         if self._keyed:
             self._cluster.ceph("auth", "rm", f"mds.{_MDS}")
             self._keyed = False
-        self._cluster.remove_pools()
+        self._cluster.remove_made()
 
     def _start(self, host: Host, name: str, *argv: str) -> None:
         self._programs.append(host.spawn(["sh", "-c", LOGGED, name, *argv], stderr=self._log))

@@ -11,7 +11,7 @@ from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.fio.result import BINS_NOTE, tally_of
 from weighbridge.drivers.protocol import Measured, Step
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
-from weighbridge.drivers.rados.tool import ToolDriver, now, object_bytes, one_operation
+from weighbridge.drivers.rados.tool import AdminToolDriver, now, object_bytes, one_operation
 from weighbridge.results.record.measurement import Load, Measurement
 from weighbridge.suites import Workload
 
@@ -23,7 +23,7 @@ _JOBS: Final = {
 }
 
 
-class FioDriver(ToolDriver):
+class FioDriver(AdminToolDriver):
     """A driver by fio of the tools' image, which hosts must have been started with."""
 
     api: Literal["rbd", "cephfs"]

@@ -24,10 +24,26 @@ FOR_EVER_S: Final = 10**6
 """For a write that ends when its objects exist."""
 
 
+class BenchPlace(Record):
+    """Where one `rados bench` keeps its objects. `client`: options of `rados`, such as its user and
+    a namespace.
+    """
+
+    pool: str
+    client: tuple[str, ...] = ()
+    tag: str = ""
+    """Ends names of its runs, where several share a place."""
+
+    @property
+    def rados(self) -> tuple[str, ...]:
+        """The start of commands for this place."""
+        return ("rados", *self.client, "--pool", self.pool)
+
+
 class RadosBenchCommand(Record):
     """One `rados bench`. `run` names its objects: reads without it would use others' objects."""
 
-    pool: str
+    place: BenchPlace
     mode: Mode
     seconds: Annotated[int, Field(ge=1)]
     workers: Annotated[int, Field(ge=1)]
@@ -38,7 +54,7 @@ class RadosBenchCommand(Record):
 
     def argv(self) -> tuple[str, ...]:
         """The command."""
-        words = ["rados", "--pool", self.pool, "bench", str(self.seconds), self.mode]
+        words = [*self.place.rados, "bench", str(self.seconds), self.mode]
         words += ["-t", str(self.workers), "--run-name", self.run, "--format", "json"]
         if self.mode == "write":
             words += ["-b", str(self.object_bytes), "-O", str(self.object_bytes), "--no-cleanup"]
@@ -48,7 +64,7 @@ class RadosBenchCommand(Record):
 
     def cleanup_argv(self) -> tuple[str, ...]:
         """The command that deletes what it wrote."""
-        return "rados", "--pool", self.pool, "cleanup", "--run-name", self.run
+        return *self.place.rados, "cleanup", "--run-name", self.run
 
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]

@@ -1,24 +1,62 @@
 """The cluster for its benchmarks: pools of their own are made, waited for and removed; nothing else
 is touched.
+
+Where the cluster already runs, `rados bench` gets a pool that exists instead
+(`drivers.rados.given_pool`): both are a `BenchCluster`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from weighbridge.common.errors import TargetError
-from weighbridge.common.host import Host
+from weighbridge.common.host import Host, ProgramHost
 from weighbridge.common.tool_output import json_value
 from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.rados.bench import BenchPlace
+from weighbridge.suites import RadosBenchOptions
 
 CLEAN_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.5
 
 
+class ToolCluster(Protocol):
+    """A Ceph cluster, as a driver needs it whose tool runs on `machine`."""
+
+    @property
+    def machine(self) -> ProgramHost:
+        """A host with Ceph's programs and keys."""
+
+    def version(self) -> str:
+        """Such as `ceph version 16.2.15 pacific (stable)`. Raises TargetError, DriverError."""
+
+    def remove_made(self, *, timeout_s: float = 60) -> None:
+        """Remove all that was made here. Raises TargetError, DriverError."""
+
+
+class BenchCluster(ToolCluster, Protocol):
+    """The same, as `rados bench` needs it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about steps in it."""
+
+    def places(self, prefix: str, options: RadosBenchOptions) -> tuple[BenchPlace, ...]:
+        """A place for each instance."""
+
+    def make_places(self, prefix: str, options: RadosBenchOptions) -> None:
+        """Make those that do not exist. Raises TargetError, DriverError."""
+
+    def how(self, options: RadosBenchOptions) -> str:
+        """Where instances keep their objects, in words that follow their number in parallel."""
+
+
 class RadosCluster:
     """A Ceph cluster, by a host with an admin keyring; `replicas` is the cluster's setting."""
+
+    notes: tuple[str, ...] = ()
 
     def __init__(self, machine: Host, *, replicas: int) -> None:
         self.machine = machine
@@ -91,7 +129,23 @@ class RadosCluster:
                 raise DriverFailure(f"{self.machine.name}: {what}\n{self.ceph('health', 'detail')}")
             time.sleep(_POLL_S)
 
-    def remove_pools(self, *, timeout_s: float = 60) -> None:
+    def places(self, prefix: str, options: RadosBenchOptions) -> tuple[BenchPlace, ...]:
+        """A pool for each instance."""
+        names = (f"{prefix}-rados-{number}" for number in range(options.instances))
+        return tuple(BenchPlace(pool=name) for name in names)
+
+    def make_places(self, prefix: str, options: RadosBenchOptions) -> None:
+        """Make these pools. Raises as `make_pools`."""
+        groups = pg_num_each(options.pg_num, options.instances)
+        names = [one.pool for one in self.places(prefix, options)]
+        self.make_pools(dict.fromkeys(names, groups), "rados")
+
+    def how(self, options: RadosBenchOptions) -> str:
+        """See BenchCluster."""
+        groups = pg_num_each(options.pg_num, options.instances)
+        return f"a pool of {groups} placement groups each"
+
+    def remove_made(self, *, timeout_s: float = 60) -> None:
         """Remove all pools that were made here, with their content. Raises CommandFailed."""
         while self.pools:
             name = self.pools[-1]

@@ -1,4 +1,4 @@
-"""RADOS: several `rados bench` in parallel, each in a separate pool.
+"""RADOS: several `rados bench` in parallel, each in a separate pool, or all in one that is given.
 
 `rados bench` has no warm-up, and reports latencies of complete runs only: a separate run goes first
 and is not counted.
@@ -16,12 +16,13 @@ from weighbridge.drivers.driver import DriverFailure, OnProgress
 from weighbridge.drivers.protocol import Cleaned, Cleanup, Measured, Prepare, Prepared, Step
 from weighbridge.drivers.rados.bench import (
     FOR_EVER_S,
+    BenchPlace,
     Mode,
     RadosBenchCommand,
     RadosBenchResult,
     combined,
 )
-from weighbridge.drivers.rados.cluster import RadosCluster, pg_num_each, split_evenly
+from weighbridge.drivers.rados.cluster import BenchCluster, split_evenly
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import (
     FILL_S,
@@ -44,11 +45,15 @@ _MODES: Mapping[str, Mode] = {"sequential": "seq", "uniform": "rand"}
 
 
 class RadosBench(ToolDriver):
-    """The rados bench driver. `settings`: how many run in parallel, and their placement groups."""
+    """The rados bench driver. `settings`: how many run in parallel, and the placement groups of the
+    pools that are made for them.
+    """
+
+    cluster: BenchCluster
 
     def __init__(
         self,
-        cluster: RadosCluster,
+        cluster: BenchCluster,
         *,
         prefix: str,
         log: Path,
@@ -63,19 +68,17 @@ class RadosBench(ToolDriver):
 
     def versions(self) -> Mapping[str, str]:
         """Ceph's release, and the settings."""
-        groups = pg_num_each(self._settings.pg_num, self._settings.instances)
-        how = f"{self._settings.instances} in parallel, a pool of {groups} placement groups each"
+        how = f"{self._settings.instances} in parallel, {self.cluster.how(self._settings)}"
         return {"rados bench": f"{self.cluster.version()}; {how}"}
 
-    def _pools(self) -> list[str]:
-        return [f"{self.prefix}-rados-{number}" for number in range(self._settings.instances)]
+    def _places(self) -> tuple[BenchPlace, ...]:
+        return self.cluster.places(self.prefix, self._settings)
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """Make the pools, and write the objects to be read, split over the pools."""
+        """Make the places, and write the objects to be read, split over them."""
         began = time.monotonic()
         workload = command.workload
-        groups = pg_num_each(self._settings.pg_num, self._settings.instances)
-        self.cluster.make_pools(dict.fromkeys(self._pools(), groups), "rados")
+        self.cluster.make_places(self.prefix, self._settings)
         if not workload.needs_objects or workload.name in self._prepared:
             return Prepared(objects=0, bytes=0, seconds=time.monotonic() - began)
         size = object_bytes(workload)
@@ -83,26 +86,26 @@ class RadosBench(ToolDriver):
         shares = [count for count in counts if count]
         fills = [
             RadosBenchCommand(
-                pool=pool,
+                place=place,
                 mode="write",
                 seconds=FOR_EVER_S,
                 # More workers than objects would write more of them.
                 workers=min(command.parallel, share),
                 object_bytes=size,
-                run=f"{self.prefix}-{workload.name}",
+                run=f"{self.prefix}-{workload.name}{place.tag}",
                 objects=share,
             )
-            for pool, share in zip(self._pools(), shares, strict=False)
+            for place, share in zip(self._places(), shares, strict=False)
         ]
         ran, results = self._bench(fills, "prepare", on_progress, total_s=FILL_S)
         for fill, result in zip(fills, results, strict=True):
             if result.count != fill.objects:
                 what = (
-                    f"rados bench wrote {result.count} objects into {fill.pool} instead of "
+                    f"rados bench wrote {result.count} objects into {fill.place.pool} instead of "
                     f"{fill.objects}"
                 )
                 raise DriverFailure(
-                    f"{self.machine.name}: {what}", kept=kept_of(ran, "rados-bench")
+                    f"{self.cluster.machine.name}: {what}", kept=kept_of(ran, "rados-bench")
                 )
         self._prepared[workload.name] = fills
         count = sum(result.count for result in results)
@@ -146,7 +149,9 @@ class RadosBench(ToolDriver):
         mode: Mode,
         runtime_s: int,
     ) -> list[str]:
-        notes = [f"{len(benches)} rados bench in parallel, a pool each"] if len(benches) > 1 else []
+        how = self.cluster.how(self._settings)
+        notes = [f"{len(benches)} rados bench in parallel, {how}"] if len(benches) > 1 else []
+        notes += self.cluster.notes
         if len(benches) < self._settings.instances:
             notes.append(
                 f"{len(benches)} of {self._settings.instances} instances: there are no workers or "
@@ -166,19 +171,18 @@ class RadosBench(ToolDriver):
         size = object_bytes(workload)
         if mode == "write":
             self._runs += 1
-            names = [
-                (pool, f"{self.prefix}-{workload.name}-{self._runs}") for pool in self._pools()
-            ]
+            stem = f"{self.prefix}-{workload.name}-{self._runs}"
+            names = [(place, f"{stem}{place.tag}") for place in self._places()]
         else:
             if workload.name not in self._prepared:
                 raise DriverError(f"{workload.name} was not prepared")
-            names = [(fill.pool, fill.run) for fill in self._prepared[workload.name]]
+            names = [(fill.place, fill.run) for fill in self._prepared[workload.name]]
         shares = [share for share in split_evenly(workers, len(names)) if share]
         benches = [
             RadosBenchCommand(
-                pool=pool, mode=mode, seconds=seconds, workers=share, object_bytes=size, run=run
+                place=place, mode=mode, seconds=seconds, workers=share, object_bytes=size, run=run
             )
-            for (pool, run), share in zip(names, shares, strict=False)
+            for (place, run), share in zip(names, shares, strict=False)
         ]
         if mode == "write":
             # Noted before they run: objects of a failed one exist all the same.
@@ -202,7 +206,7 @@ class RadosBench(ToolDriver):
     def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
         """Delete what the workload's steps wrote; for `all`, also what was prepared.
 
-        The pools remain for the next workload: making eight takes longer than a short step.
+        Pools remain for the next workload: making eight takes longer than a short step.
         """
         name = command.workload.name
         benches = self._written.pop(name, [])

@@ -16,7 +16,7 @@ from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.protocol import Cleaned, Cleanup, Prepare, Prepared
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import kept_of
-from weighbridge.drivers.rados.tool import FILL_S, ToolDriver, object_bytes
+from weighbridge.drivers.rados.tool import FILL_S, AdminToolDriver, object_bytes
 from weighbridge.suites import Workload
 
 OBJECT_BYTES: Final = 4 * 2**20
@@ -61,7 +61,7 @@ def fill_argv(image: RbdImage) -> tuple[str, ...]:
     return ("rbd", "bench", *words, image.path)
 
 
-class ImageDriver(ToolDriver):
+class ImageDriver(AdminToolDriver):
     """A driver whose tool uses an image for each workload; `pg_num` is their pool's."""
 
     mark: ClassVar[str]
@@ -107,5 +107,5 @@ class ImageDriver(ToolDriver):
             return Cleaned(deleted=0)
         del self._images[command.workload.name]
         if not self._images:
-            self.cluster.remove_pools()
+            self.cluster.remove_made()
         return Cleaned(deleted=1)

@@ -13,9 +13,10 @@ from weighbridge.drivers.rados.block import RbdBench
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.driver import RadosBench
 from weighbridge.drivers.rados.fitness import unfit
+from weighbridge.drivers.rados.given_pool import GivenPool
 from weighbridge.drivers.rados.tool import ToolDriver
 from weighbridge.results.record.driver_traits import DriverTraits
-from weighbridge.suites import Api, Workload
+from weighbridge.suites import Api, RadosBenchOptions, Workload
 
 
 class ToolKind(DriverKind):
@@ -55,17 +56,35 @@ class RadosKind(ToolKind):
     )
     layers = ("rados", "rbd")
 
+    @contextmanager
+    def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
+        """The same; in a pool that is given, what the run made there is removed with it."""
+        if site.pool is None:
+            with super().opened(site) as ready:
+                yield ready
+            return
+        at = site.pool
+        given = GivenPool(at.host, at.pool, namespace=site.prefix, log=site.log)
+        with RadosBench(
+            given, prefix=site.prefix, log=site.log, settings=_options(site), cpus=at.cpus
+        ) as bench:
+            yield OpenedDriver(bench, bench.versions())
+            bench.quit()
+
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
         """The driver of objects, or of images."""
         suite = site.suite
         if site.load_pass.api == "rados":
-            settings = site.load_pass.rados or suite.rados
             return RadosBench(
-                cluster, prefix=site.prefix, log=site.log, settings=settings, cpus=at.cpus
+                cluster, prefix=site.prefix, log=site.log, settings=_options(site), cpus=at.cpus
             )
         return RbdBench(
             cluster, prefix=site.prefix, log=site.log, pg_num=suite.rados.pg_num, cpus=at.cpus
         )
+
+
+def _options(site: LoadSite) -> RadosBenchOptions:
+    return site.load_pass.rados or site.suite.rados
 
 
 KIND: Final = RadosKind()

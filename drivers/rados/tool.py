@@ -14,7 +14,7 @@ from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.common.host import Host
 from weighbridge.drivers.driver import Driver, DriverFailure, OnProgress
 from weighbridge.drivers.protocol import Progress
-from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.cluster import RadosCluster, ToolCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
@@ -34,12 +34,11 @@ class ToolDriver(Driver):
     """
 
     def __init__(
-        self, cluster: RadosCluster, *, prefix: str, log: Path, cpus: float | None = None
+        self, cluster: ToolCluster, *, prefix: str, log: Path, cpus: float | None = None
     ) -> None:
         self.cluster = cluster
-        self.machine: Host = cluster.machine
         self.prefix = prefix
-        self.commands = HostCommands(self.machine, log)
+        self.commands = HostCommands(cluster.machine, log)
         self.log = log
         self._cpus = cpus
 
@@ -49,7 +48,7 @@ class ToolDriver(Driver):
 
     def end(self) -> None:
         """Remove all that was made in the cluster. Raises TargetError."""
-        self.cluster.remove_pools(timeout_s=_END_S)
+        self.cluster.remove_made(timeout_s=_END_S)
 
     def quit(self) -> None:
         """Remove everything. Raises TargetError when that fails."""
@@ -100,6 +99,18 @@ class ToolDriver(Driver):
             return None
         window_s = max(one.seconds for one in ran) if seconds is None else seconds
         return Load(cpu_s=sum(one.cpu_s for one in ran), cpu_limit=self._cpus, window_s=window_s)
+
+
+class AdminToolDriver(ToolDriver):
+    """The same for a cluster of this suite's own: it makes pools there, and all in them."""
+
+    cluster: RadosCluster
+
+    def __init__(
+        self, cluster: RadosCluster, *, prefix: str, log: Path, cpus: float | None = None
+    ) -> None:
+        super().__init__(cluster, prefix=prefix, log=log, cpus=cpus)
+        self.machine: Host = cluster.machine
 
 
 def seconds_up(seconds: float) -> int:

@@ -6,7 +6,13 @@ import pytest
 
 from tests.drivers.rados.conftest import DATA
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.rados.bench import Mode, RadosBenchCommand, RadosBenchResult, combined
+from weighbridge.drivers.rados.bench import (
+    BenchPlace,
+    Mode,
+    RadosBenchCommand,
+    RadosBenchResult,
+    combined,
+)
 from weighbridge.drivers.rados.cluster import pg_num_each, split_evenly
 
 RELEASES = ("ceph-14", "ceph-16", "ceph-18")
@@ -70,7 +76,7 @@ def test_an_incomplete_result_is_an_error(text: str) -> None:
 @pytest.mark.parametrize(("mode", "keeps"), [("write", True), ("seq", False), ("rand", False)])
 def test_only_writes_have_sizes_and_leave_their_objects(mode: Mode, keeps: bool) -> None:
     argv = RadosBenchCommand(
-        pool="p", mode=mode, seconds=3, workers=4, object_bytes=4096, run="r"
+        place=BenchPlace(pool="p"), mode=mode, seconds=3, workers=4, object_bytes=4096, run="r"
     ).argv()
     assert argv[:6] == ("rados", "--pool", "p", "bench", "3", mode)
     assert ("--no-cleanup" in argv, "-O" in argv, "--max-objects" in argv) == (keeps, keeps, False)

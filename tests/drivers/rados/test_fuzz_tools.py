@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from fake_ceph import STORE, detail
 from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.drivers.rados.bench import Mode, RadosBenchResult, combined
@@ -15,6 +16,8 @@ from weighbridge.drivers.rados.block import progress_lines, window
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, _handle
 from weighbridge.drivers.rados.osd_bench import osd_figures
+from weighbridge.drivers.rados.pool_leftovers import mtime_of
+from weighbridge.drivers.rados.pool_state import apart, details, fragments, kept_by, unclean
 
 TIMES = {"average_latency": "0.001482", "max_latency": "0.068732", "min_latency": "0.000164"}
 BENCH = {
@@ -156,3 +159,34 @@ def test_an_osd_that_allows_no_bench_is_an_error_that_names_its_option() -> None
 def test_an_unknown_line_of_run_parallel_is_an_error_that_shows_it(line: bytes) -> None:
     with pytest.raises(DriverError, match=r"run_parallel\.py"):
         _handle([CommandOutput(("rbd", "bench"))], line)
+
+
+@cases
+def test_any_list_of_pools_is_one_that_can_be_compared_or_a_target_error(dice: Dice) -> None:
+    printed = wrong_json(dice, [detail(), detail(STORE)]).decode(errors="replace")
+    pools = tried(lambda: details(printed, "gateway-1"), TargetError, saying="gateway-1: ceph osd")
+    for one in pools or ():
+        assert all(isinstance(fault, str) for fault in (*one.faults, one.remark))
+        kept = {each.pool_name: kept_by(each, '{"k": "2", "m": "1"}') for each in pools or ()}
+        assert isinstance(apart(one, pools or (), kept), str)
+
+
+@cases
+def test_any_profile_of_erasure_coding_is_fragments_or_a_target_error(dice: Dice) -> None:
+    printed = wrong_json(dice, {"k": "2", "m": "1"}).decode(errors="replace")
+    found = tried(lambda: fragments(printed, "gateway-1"), TargetError, saying="gateway-1: ceph")
+    assert found is None or found.times > 1
+
+
+@cases
+def test_any_status_of_a_cluster_gives_words(dice: Dice) -> None:
+    groups = [{"state_name": "active+clean", "count": 5}, {"state_name": "peering", "count": 1}]
+    printed = wrong_json(dice, {"pgmap": {"pgs_by_state": groups}}).decode(errors="replace")
+    words = unclean(CommandOutput(("ceph",), [(0.0, printed)], code=0))
+    assert words.isprintable()
+
+
+@cases
+def test_any_time_of_an_object_is_read_or_counts_as_new(dice: Dice) -> None:
+    line = wrong_text(dice, "bench/x mtime 2026-11-27T20:10:00.000000+0000, size 0")
+    assert mtime_of(CommandOutput(("rados",), [(0.0, line)], code=0)).tzinfo is not None

@@ -1,0 +1,274 @@
+"""`rados bench` in a pool that exists, with programs that keep objects as files."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from fake_ceph import STORE, FakeCeph, detail
+from tests.drivers.rados.test_driver import workload
+from weighbridge.common.ceph_pool import CephPool
+from weighbridge.common.errors import ObjectsLeft, TargetError, UsageError
+from weighbridge.common.structure import Fragments, Redundancy
+from weighbridge.drivers.protocol import Cleanup, Prepare, Step
+from weighbridge.drivers.rados import GivenPool, RadosBench, look
+from weighbridge.drivers.rados.pool_state import details
+from weighbridge.results.record.benched_pool import BenchedPool
+from weighbridge.suites import RadosBenchOptions
+
+Seen = Callable[..., BenchedPool]
+
+POOL = CephPool(host="gateway-1", pool="bench", user="client.bench")
+NAMESPACE = "wb-0123abcd"
+THEIRS = ("theirs/precious", "/benchmark_data_gateway-1_7_object0")
+"""Objects of others: in a namespace, and of a bench from the same host."""
+
+
+class Machine:
+    """This machine, with the programs of a fake cluster."""
+
+    name = "gateway-1"
+    python = sys.executable
+
+    def __init__(self, ceph: FakeCeph) -> None:
+        self.path = f"{ceph.bin}:{os.environ['PATH']}"
+
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        with stderr.open("ab") as file:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                env={**os.environ, **(env or {}), "PATH": self.path},
+            )
+
+
+@pytest.fixture
+def ceph(tmp_path: Path) -> FakeCeph:
+    made = FakeCeph(tmp_path / "ceph")
+    made.put("theirs", "precious")
+    (made.folder / "objects" / THEIRS[1][1:]).write_text("")
+    return made
+
+
+@pytest.fixture
+def given(ceph: FakeCeph, tmp_path: Path) -> GivenPool:
+    return GivenPool(Machine(ceph), POOL, namespace=NAMESPACE, log=tmp_path / "log")
+
+
+@pytest.fixture
+def seen(ceph: FakeCeph, tmp_path: Path) -> Seen:
+    return lambda pool=POOL: look(Machine(ceph), pool, log=tmp_path / "log")
+
+
+def ours(ceph: FakeCeph) -> list[str]:
+    """Objects in the namespace of the run."""
+    return [one for one in ceph.objects if one.startswith(NAMESPACE)]
+
+
+def untouched(ceph: FakeCeph) -> bool:
+    """Whether all others are there."""
+    return [one for one in ceph.objects if not one.startswith("wb-")] == sorted(
+        f"{'objects' if one.startswith('/') else ''}{one}" for one in THEIRS
+    )
+
+
+def bench(given: GivenPool, tmp_path: Path, instances: int = 2) -> RadosBench:
+    options = RadosBenchOptions(instances=instances)
+    return RadosBench(given, prefix=NAMESPACE, log=tmp_path / "log", settings=options)
+
+
+def test_all_is_written_in_a_namespace_of_the_run_and_nothing_is_left(
+    ceph: FakeCeph, given: GivenPool, tmp_path: Path
+) -> None:
+    with bench(given, tmp_path) as driver:
+        prepared = driver.prepare(Prepare(workload=workload()))
+        assert prepared.objects == 7
+        assert len(ours(ceph)) == 7 + 2
+        made = driver.step(Step(workload=workload(), workers=4)).measurement
+        driver.step(Step(workload=workload("write"), workers=4))
+        assert len(ours(ceph)) == 7 + 2 + 2 * (4 + 1)
+        driver.cleanup(Cleanup(workload=workload("write"), what="all"))
+        assert ours(ceph) == []
+        driver.quit()
+    assert (made.api, made.tallies[0].count) == ("rados", 800)
+    assert made.notes == ("2 rados bench in parallel, in the pool bench, which existed before",)
+    assert untouched(ceph)
+    asked = [one for one in ceph.calls if " bench 3 " in one]
+    start = f"rados --name client.bench --namespace {NAMESPACE} --pool bench bench "
+    assert asked
+    assert all(one.startswith(start) for one in asked)
+    assert not [one for one in ceph.calls if "pool create" in one or "pool rm" in one]
+
+
+def test_what_a_failed_bench_left_is_swept_though_its_run_has_no_metadata(
+    ceph: FakeCeph, given: GivenPool
+) -> None:
+    for name in ("benchmark_data_gateway-1_9_object0", "benchmark_data_other_3_object1"):
+        ceph.put(NAMESPACE, name)
+    ceph.put(NAMESPACE, "wb-0123abcd-some-1")
+    assert given.sweep() == 3
+    assert ours(ceph) == []
+    assert untouched(ceph)
+    assert given.sweep() == 0
+
+
+def test_somebody_elses_object_in_the_namespace_is_left_and_named(
+    ceph: FakeCeph, given: GivenPool
+) -> None:
+    ceph.put(NAMESPACE, "their own")
+    ceph.put(NAMESPACE, "wb-0123abcd-some-1")
+    with pytest.raises(ObjectsLeft, match="someone else's object, 'their own': nothing deleted"):
+        given.sweep()
+    assert len(ours(ceph)) == 2
+
+
+def test_what_cannot_be_deleted_is_named_with_its_place_and_the_reason(
+    ceph: FakeCeph, given: GivenPool
+) -> None:
+    ceph.put(NAMESPACE, "wb-0123abcd-some-1")
+    ceph.say("denied", "error: (1) Operation not permitted")
+    with pytest.raises(ObjectsLeft) as error:
+        given.sweep()
+    assert error.value.words == (
+        "objects that may be left: pool bench, namespace wb-0123abcd, by gateway-1"
+    )
+    assert "rados ls: error: (1) Operation not permitted" in error.value.message
+
+
+def test_a_look_knows_replicas_groups_and_rule_and_leaves_nothing(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    found = seen()
+    assert found.words == "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0"
+    assert found.apart == ""
+    assert found.stores == (STORE,)
+    assert found.remark == ""
+    assert untouched(ceph)
+    assert not [one for one in ceph.objects if one.startswith("wb-")]
+    assert [one for one in ceph.calls if " create probe" in one]
+
+
+@pytest.mark.parametrize(
+    ("pools", "words"),
+    [
+        ([detail(size=1), detail(STORE)], f"has 1 replica, and {STORE}, .* 3 replicas"),
+        ([detail(crush_rule=1), detail(STORE)], "has CRUSH rule 1, .* it may be on other devices"),
+        ([detail()], "no pool in which a radosgw keeps objects"),
+        ([detail(), detail(STORE, type=3, erasure_code_profile="p")], "erasure coding 2\\+1"),
+    ],
+)
+def test_a_pool_that_is_unlike_the_gateways_is_said_to_be_no_layer_below_them(
+    ceph: FakeCeph, seen: Seen, pools: list[object], words: str
+) -> None:
+    ceph.say("pools", pools)
+    assert re.search(words, seen().apart)
+
+
+def test_a_pool_with_the_fragments_of_the_gateways_pool_is_alike(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    coded = {"type": 3, "erasure_code_profile": "p", "crush_rule": 2}
+    ceph.say("pools", [detail(**coded), detail(STORE, **coded)])
+    found = seen()
+    fragments = Fragments(data=2, parity=1)
+    assert (found.kept, found.apart) == (Redundancy(replicas=1, fragments=fragments), "")
+
+
+def test_what_the_user_may_not_know_is_not_known_and_the_pool_can_be_benched(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("no-caps", "Error EACCES: access denied")
+    found = seen()
+    assert (found.kept, found.pg_num, found.rule) == (None, None, None)
+    assert found.apart == "nothing is known of it: client.bench: Error EACCES: access denied"
+
+
+def test_groups_that_are_not_clean_are_a_remark_and_a_note_of_every_step(
+    ceph: FakeCeph, seen: Seen, given: GivenPool, tmp_path: Path
+) -> None:
+    ceph.say("states", {"active+clean": 60, "active+undersized+degraded": 5})
+    words = (
+        "of 65 placement groups of the cluster not all are active and clean: 5 "
+        "active+undersized+degraded"
+    )
+    assert seen().remark == words
+    with bench(given, tmp_path, 1) as driver:
+        driver.prepare(Prepare(workload=workload("write")))
+        made = driver.step(Step(workload=workload("write"), workers=4)).measurement
+    assert made.notes == (words,)
+
+
+def test_a_pool_that_others_use_is_said_to_be(ceph: FakeCeph, seen: Seen) -> None:
+    ceph.say("pools", [detail(application_metadata={"rbd": {}}), detail(STORE)])
+    assert seen().remark == "it is in use by rbd"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"quota_max_bytes": 2**30}, ["it has a quota (1 GiB)"]),
+        (
+            {"quota_max_objects": 5, "flags_names": "hashpspool,full_quota"},
+            ["it is full (full_quota)", "it has a quota (5 objects)"],
+        ),
+        ({"flags_names": "hashpspool,nearfull"}, ["it is full (nearfull)"]),
+    ],
+)
+def test_a_pool_in_which_writes_may_wait_is_refused_with_all_that_is_wrong(
+    ceph: FakeCeph, seen: Seen, changes: dict[str, object], words: list[str]
+) -> None:
+    ceph.say("pools", [detail(**changes), detail(STORE)])
+    with pytest.raises(UsageError) as error:
+        seen()
+    assert [word for word in words if word not in error.value.message] == []
+    assert error.value.message.count("gateway-1: pool bench: it ") == len(words)
+    assert not [one for one in ceph.calls if "create" in one]
+
+
+def test_a_pool_that_does_not_exist_is_refused_with_the_nearest_name(seen: Seen) -> None:
+    with pytest.raises(UsageError, match=r"the cluster has no such pool.*'bench'"):
+        seen(POOL.model_copy(update={"pool": "benhc"}))
+
+
+def test_a_user_without_rights_is_refused_with_what_rados_says_and_the_rights_it_needs(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("denied", "error creating bench/probe: (1) Operation not permitted")
+    with pytest.raises(UsageError, match=r"client.bench cannot use it: rados create: .*permitted"):
+        seen()
+    with pytest.raises(UsageError, match="osd 'allow rw pool=bench'"):
+        seen()
+
+
+def test_a_user_without_a_keyring_is_refused(seen: Seen) -> None:
+    with pytest.raises(UsageError, match="unable to find a keyring"):
+        seen(POOL.model_copy(update={"user": "client.nobody"}))
+
+
+def test_a_host_without_the_program_is_refused(ceph: FakeCeph, seen: Seen) -> None:
+    (ceph.bin / "rados").unlink()
+    with pytest.raises(UsageError, match=r"gateway-1 has no program `rados`.*\n.*ceph-common"):
+        seen()
+
+
+def test_without_the_program_ceph_nothing_is_known(ceph: FakeCeph, seen: Seen) -> None:
+    (ceph.bin / "ceph").unlink()
+    assert seen().apart == "nothing is known of it: gateway-1 has no program `ceph`"
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "[]x", '[{"pool_name": "bench"}]', '{"a": 1}', "[" * 100_000]
+)
+def test_what_is_no_list_of_pools_is_an_error_that_names_host_and_command(printed: str) -> None:
+    with pytest.raises(TargetError, match="gateway-1: ceph osd pool ls detail: "):
+        details(printed, "gateway-1")
