@@ -47,7 +47,7 @@ def ceiling_lines(stairs: Iterable[Staircase]) -> Mapping[str, tuple[CeilingLine
             steps = [
                 (step.throughput_ops_s or 0.0, stair.layout)
                 for stair in mine
-                if (step := stair.step(level)) is not None
+                if (step := stair.step(level)) is not None and step.carries
             ]
             # The top layer is the curve itself.
             below = [

@@ -97,7 +97,11 @@ def _reference(stair: Staircase) -> LayerStep | None:
     """The layer that a staircase's top is compared with: its store, else the slower of disks and
     network.
     """
-    below = [step for step in stair.known if step is not stair.top and step.level != "gateway"]
+    below = [
+        step
+        for step in stair.known
+        if step is not stair.top and step.level != "gateway" and step.carries
+    ]
     stores = [step for step in below if step.level not in HARDWARE]
     return (
         stores[-1]

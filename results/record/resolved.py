@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
+from weighbridge.results.record.benched_pool import BenchedPool
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.step import Pass, Slug
 from weighbridge.suites import Suite
@@ -131,6 +132,8 @@ class ResolvedPlan(_Part):
     """By layout; empty in runs made when there was only one driver."""
     structures: dict[str, Structure] = Field(default_factory=dict)
     """By layout, where known."""
+    pools: dict[str, BenchedPool] = Field(default_factory=dict)
+    """By layout, pools that existed before, in which layer `rados` was measured."""
     order_seed: int | None = None
     """The seed of the order of visits and of shuffled worker counts; None: not recorded."""
     twins: dict[str, str] = Field(default_factory=dict)

@@ -63,11 +63,19 @@ differ between deployments (`results.analysis.sameness.BOUNDS`), which is less t
 repeats on one machine differ.
 """
 
-Verdict = Literal["from memory", "at least", "held below", "not believable"]
-"""`at least`: its own load generator ran out of CPU; `held below`: that of the layer below did."""
+Verdict = Literal["from memory", "at least", "held below", "not below", "not believable"]
+"""`at least`: its own load generator ran out of CPU; `held below`: that of the layer below did, or
+may have; `not below`: no layer is above it, since gateways keep objects elsewhere.
+"""
 
 
-_VERDICTS: Final[tuple[Verdict, ...]] = ("not believable", "from memory", "held below", "at least")
+_VERDICTS: Final[tuple[Verdict, ...]] = (
+    "not believable",
+    "not below",
+    "from memory",
+    "held below",
+    "at least",
+)
 """The gravest first."""
 
 
@@ -100,8 +108,15 @@ class LayerStep(Record):
     saturated: str | None = None
     held: str = ""
     """What ran out on the load generator's host: the layer can do at least this."""
+    lone_host: str = ""
+    """The one host that it was measured from, where gateways may be on several."""
     doubt: LayerDoubt | None = None
     note: str = ""
+
+    @property
+    def carries(self) -> bool:
+        """Whether the layers above can be shares of it."""
+        return self.doubt is None or self.doubt.verdict != "not below"
 
     @property
     def believable(self) -> bool:
@@ -234,7 +249,7 @@ def above(
     found: list[LayerDoubt] = []
     for one in below:
         ops_s = one.throughput_ops_s
-        if ops_s is None or rate <= ops_s * (1 + one.bound):
+        if ops_s is None or not one.carries or rate <= ops_s * (1 + one.bound):
             continue
         times = f"{show_figure(rate / ops_s, 2)} times what {INSIDE[one.level]} can do"
         if one.level == "gateway" and daemons > 1:
@@ -243,6 +258,9 @@ def above(
             found.append(LayerDoubt(verdict="from memory", text=times))
         elif one.held:
             why = "whose figure is a lower bound, since its load generator ran out of CPU"
+            found.append(LayerDoubt(verdict="held below", text=f"{times}, {why}"))
+        elif one.lone_host:
+            why = f"which was measured from one host, {one.lone_host}: it may do more"
             found.append(LayerDoubt(verdict="held below", text=f"{times}, {why}"))
         else:
             found.append(

@@ -17,6 +17,7 @@ from weighbridge.results.analysis.layers.ceiling import (
     Transfer,
     ceiling,
 )
+from weighbridge.results.analysis.layers.in_pool import in_pool
 from weighbridge.results.analysis.layers.staircase import (
     HARDWARE,
     NAMES,
@@ -128,7 +129,7 @@ def _staircase(
     head = rows[0]
     layout = next(one for one in plan.layouts if one.name == head.layout)
     (workload,) = (one for one in plan.suite.workloads if one.name == head.workload)
-    structure = plan.structures.get(layout.name)
+    structure, pool = plan.structures.get(layout.name), plan.pools.get(layout.name)
     size = head.object_size_bytes or 0.0
     asked = CeilingQuery(
         operation=cast("Transfer", head.operation),
@@ -137,17 +138,14 @@ def _staircase(
         clients=plan.hardware.clients,
         nics_bit_s=plan.hardware.nics_bit_s,
     )
-    benched = (
-        _store(layout, structure) == "rados"
-        and "osd" in plan.suite.layers
-        and head.operation == "write"
-    )
+    store: StoreLayer | None = "rados" if pool is not None else _store(layout, structure)
+    benched = store == "rados" and "osd" in plan.suite.layers and head.operation == "write"
     wanted = [one for one in HARDWARE if one != "osd" or benched]
     steps = [
         _hardware(kind, ceiling(kind, attested, structure, asked), size, plan) for kind in wanted
     ]
     mix = len(workload.operations) > 1
-    for level in _levels(layout, structure, head.api):
+    for level in _levels(store, structure, head.api):
         if level == _top(structure, head.api):
             step = _best(rows, level, structure)
         else:
@@ -157,6 +155,8 @@ def _staircase(
                 if row.layer == level and (level != "gateway" or row.api == head.api)
             ]
             step = _layer(plan, own, level, structure)
+            if pool is not None and level == "rados" and own:
+                step = in_pool(step, own[0], pool)
         steps.append(
             step.model_copy(
                 update={"note": _joined(step.note, "a mix: other operations shared it")}
@@ -192,10 +192,9 @@ def _store(layout: PlannedLayout, structure: Structure | None) -> StoreLayer | N
     )
 
 
-def _levels(layout: PlannedLayout, structure: Structure | None, api: Api) -> list[Level]:
+def _levels(store: StoreLayer | None, structure: Structure | None, api: Api) -> list[Level]:
     """The layers above the hardware, from the bottom up."""
     top = _top(structure, api)
-    store = _store(layout, structure)
     levels: list[Level] = [] if store is None or store == top else [store]
     levels += ["gateway"] if top == "front" else []
     return [*levels, top]
@@ -355,6 +354,7 @@ def _shared(
             lower = _under(step, below)
             disks = next((one.throughput_ops_s for one in made if one.level == "disk"), None)
             doubt = None if step.level == "network" else above(rate, below, operation, daemons)
+            doubt = step.doubt or doubt
             if step.held and (doubt is None or doubt.verdict != "not believable"):
                 where = f"{step.held} ran out on its load generator: the layer can do more"
                 doubt = doubt or LayerDoubt(verdict="at least", text=where)
@@ -378,7 +378,7 @@ def _under(step: LayerStep, made: Sequence[LayerStep]) -> LayerStep | None:
     """
     if step.level in ("disk", "network"):
         return None
-    known = [one for one in made if one.throughput_ops_s is not None]
+    known = [one for one in made if one.throughput_ops_s is not None and one.carries]
     layers = [one for one in known if one.level not in HARDWARE]
     return (
         layers[-1]
