@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import SecretStr
 
+from weighbridge.common.ceph_pool import CephPool
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host
 
@@ -64,4 +65,6 @@ class Below:
 
     gateway: tuple[Endpoint, ...] = ()
     ceph: CephBelow | None = None
+    pool: CephPool | None = None
+    """Where the cluster ran before: a pool for `rados bench`."""
     swift: SwiftBelow | None = None

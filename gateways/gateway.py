@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field
 
+from weighbridge.common.ceph_pool import CephPool
 from weighbridge.common.distribution import Family
 from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import Endpoint, ObjectApi
@@ -249,6 +250,8 @@ class Gateway(ABC):
     """Name of the release: one of `releases`, or one that `settings_of` takes."""
     fault_settings: ClassVar[Mapping[str, object]] = {}
     """Settings, by dotted key, for workloads with faults, unless the command names them."""
+    pool: CephPool | None = None
+    """The pool for layer `rados` of a cluster that already runs; None: pools are made."""
     cluster: Record | None = None
     """The planned deployment, where it can be changed while it runs; its class shows the kind."""
 
@@ -361,6 +364,10 @@ class Gateway(ABC):
     def layers(self) -> tuple[StoreLayer, ...]:
         """Layers below and beside it that can be measured while it runs."""
         return ()
+
+    def no_layer(self, layer: str) -> str:
+        """Why it does not have a layer, in words."""
+        return "this layout has none"
 
     def spreads(self) -> bool:
         """Whether clients use several endpoints of it, which not every driver can."""

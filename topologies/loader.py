@@ -256,6 +256,12 @@ def _misplaced(
         message = f"{known} is for gateways that already run, and {layout.gateway} must be started"
         advice = "choose other hardware, such as lab-cpu"
         return [document.fault_at(("gateway",), f"{message}: {advice}")]
+    pool = gateway.pool
+    if pool is not None and pool.host not in hardware.observed:
+        hint = did_you_mean(pool.host, list(hardware.observed))
+        message = f"{known} has no host {pool.host!r} among those that are `observed`{hint}"
+        where = _path_of(layout.settings, pool.host) or ()
+        return [document.fault_at(("settings", *where), message)]
     image = gateway.image
     if hardware.of.contained and image.packages and not image.suite:
         message = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from weighbridge.common.cleanup import CleanupStack
@@ -13,8 +13,16 @@ from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.deployment import StateFolders, hosts_request
 from weighbridge.topologies.hardware import Hardware, HostsRequest
+from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ownership import own_folder
+
+Look = Callable[[Planned, Hosts], None]
+"""A further check of a layout on its hosts. Raises UsageError."""
+
+
+def see_nothing(_planned: Planned, _hosts: Hosts) -> None:
+    """A look that checks nothing."""
 
 
 def build_images(
@@ -33,15 +41,22 @@ def build_images(
 
 
 def preflight(
-    planned: Planned, hardware: Hardware, place: StateFolders, say: Say, *, attest: bool = False
+    planned: Planned,
+    hardware: Hardware,
+    place: StateFolders,
+    say: Say,
+    *,
+    attest: bool = False,
+    look: Look = see_nothing,
 ) -> None:
-    """Have a layout's own programs check its configuration, on hosts that run only for this.
+    """Have a layout's own programs check its configuration, on hosts that run only for this, and
+    then `look`.
 
     A run does this for all layouts before it measures the first: a mistake in the last one would
     otherwise be found hours later. Builds missing images, with `attest` that of the tools too.
     Raises UsageError with what is wrong, CommandFailed.
     """
-    for error in _refusals([planned], hardware, place, say, attest=attest).values():
+    for error in _refusals([planned], hardware, place, say, attest=attest, look=look).values():
         raise error
 
 
@@ -74,7 +89,13 @@ def preflight_all(
 
 
 def _refusals(
-    planneds: Sequence[Planned], hardware: Hardware, place: StateFolders, say: Say, *, attest: bool
+    planneds: Sequence[Planned],
+    hardware: Hardware,
+    place: StateFolders,
+    say: Say,
+    *,
+    attest: bool,
+    look: Look = see_nothing,
 ) -> dict[str, UsageError]:
     """By name of layout, of layouts that differ in settings alone and share their hosts."""
     first = planneds[0]
@@ -92,6 +113,7 @@ def _refusals(
             try:
                 # Each layout writes all the files that its programs read, over the one before.
                 planned.gateway.preflight(hosts.hosts, say)
+                look(planned, hosts)
             except MissingPrerequisite:
                 raise
             except UsageError as error:

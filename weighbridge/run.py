@@ -25,6 +25,7 @@ from weighbridge.conductor.opening import DriverSettings, for_run, joining, sett
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.perf import able
 from weighbridge.conductor.plan import Plan
+from weighbridge.conductor.pools import PoolCheck, with_pools
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import QuietMachine, background_load
 from weighbridge.conductor.step_runner import complete_steps
@@ -155,7 +156,7 @@ def run(
         # after the first is measured.
         needed_s = TimeEstimate.of(plan).left_s()
         refuse_ending_keys(layouts, min(needed_s, plan.budget_s or needed_s))
-        _check(plan, layouts, doing)
+        plan = _checked(plan, layouts, doing)
         # And before that, clients that join: nothing is kept of a run that waited in vain.
         doing = stack.enter_context(doing.with_clients(plan.hardware))
         store = RunStore.create(
@@ -212,7 +213,7 @@ def resume(
         if not over:
             needed_s = TimeEstimate.of(plan, left.complete).left_s()
             refuse_ending_keys(left.planned, min(needed_s, budget_s or needed_s))
-            _check(plan, left.planned, doing)
+            _checked(plan, left.planned, doing)
             doing = stack.enter_context(doing.with_clients(plan.hardware))
         state, error = store.manifest.state, store.manifest.error
         was = "killed" if state == "running" else f"{state}: {error}" if error else state
@@ -286,13 +287,15 @@ def _nothing_to_do(left: ResumableRun, budget_s: float | None) -> str:
     return ""
 
 
-def _check(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> None:
+def _checked(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> Plan:
+    """The plan with what checking all layouts found of their pools."""
     tools = wants_tools(plan.suite, [*chain(*plan.passes.values())]) or bool(
         asked_of_hosts(plan.suite, sameness=plan.attest)
     )
-    # An A/A control has the configuration of its layout.
-    own = [one for one in layouts if one.layout.name not in plan.twins]
-    selection.check(own, plan.hardware, doing.where, doing.say, attest=tools)
+    own = [one for one in layouts if one.layout.name not in plan.twins]  # controls are the same
+    pools = PoolCheck(plan, doing.say, doing.where.home / "logs" / "pools.log")
+    selection.check(own, plan.hardware, doing.where, doing.say, attest=tools, look=pools)
+    return with_pools(plan, pools.found)
 
 
 class _GrowingPlan:

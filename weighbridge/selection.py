@@ -22,7 +22,7 @@ from weighbridge.topologies import auto, loader
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
-from weighbridge.topologies.preflight import build_images, preflight
+from weighbridge.topologies.preflight import Look, build_images, preflight, see_nothing
 from weighbridge.topologies.reference import Reference, parse, path_of
 
 QUICK: Final = "quick"
@@ -235,8 +235,10 @@ def check(
     say: Say,
     *,
     attest: bool = False,
+    look: Look = see_nothing,
 ) -> None:
-    """Have the programs of every layout check its configuration; builds missing images.
+    """Have the programs of every layout check its configuration, and then `look` at it; builds
+    missing images.
 
     `attest`: builds the image of the tools, too. Raises UsageError with the faults of all layouts,
     CommandFailed.
@@ -245,7 +247,7 @@ def check(
     refused: dict[str, list[str]] = {}
     for one in layouts:
         try:
-            preflight(one, hardware, place, say, attest=attest)
+            preflight(one, hardware, place, say, attest=attest, look=look)
         except UsageError as error:
             refused.setdefault(str(error), []).append(one.layout.name)
     if refused:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi, singles
 from weighbridge.common.errors import BucketsLeft, VerificationFailed
 from weighbridge.common.host import Host
+from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.gateways.existing import credentials, running_existing
 from weighbridge.gateways.existing.running_existing import RunningExisting
@@ -27,6 +28,16 @@ from weighbridge.gateways.verify import OperationFailed, verify
 
 _CLEARED_S = 10.0
 """Time to delete the two objects of a verification and their bucket."""
+_MAKES_NONE: Final = "no pools, images or file systems are made in a cluster that already runs"
+_NO_LAYER: Final[Mapping[str, str]] = {
+    "osd": "the OSDs' own benchmark is not run on a cluster that already runs",
+    "rados": "the layout names no pool for it (settings: ceph)",
+    "object-server": "the rings of a cluster that already runs are not known",
+    "gateway": "an endpoint is measured as it is: give one behind its front its own layout",
+    "rbd": _MAKES_NONE,
+    "cephfs": _MAKES_NONE,
+}
+"""Why layers are not measured."""
 
 
 class Existing(Gateway):
@@ -47,6 +58,7 @@ class Existing(Gateway):
         assert isinstance(settings, ExistingSettings)  # noqa: S101 - the interface's contract
         self.release = release
         self.settings = settings
+        self.pool = settings.ceph
 
     def apis(self) -> tuple[ObjectApi, ...]:
         """The APIs whose endpoints the layout names."""
@@ -71,6 +83,14 @@ class Existing(Gateway):
         found = credentials.endpoints(self.settings, os.environ)
         ends = [one.keys_end_at for one in found if one.keys_end_at and one.key_source is None]
         return min(ends, default=None)
+
+    def layers(self) -> tuple[StoreLayer, ...]:
+        """RADOS, if the layout names a pool."""
+        return () if self.pool is None else ("rados",)
+
+    def no_layer(self, layer: str) -> str:
+        """See Gateway."""
+        return _NO_LAYER.get(layer, super().no_layer(layer))
 
     def needs(self) -> Mapping[str, HostNeed]:
         """No host at all."""
@@ -102,7 +122,7 @@ class Existing(Gateway):
             f"{checks} operations over {' and '.join(one.api for one in endpoints)}, reads byte "
             "for byte"
         )
-        return RunningExisting(client, endpoints, found)
+        return RunningExisting(client, endpoints, found, self.pool)
 
     def _verified(self, client: Host, endpoints: tuple[Endpoint, ...], say: Say) -> int:
         bucket = f"wb-check-{os.urandom(8).hex()}"

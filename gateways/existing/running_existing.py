@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from weighbridge.common.ceph_pool import CephPool
 from weighbridge.common.endpoint import Endpoint, singles
 from weighbridge.common.errors import BucketsLeft, TargetError, name_buckets
 from weighbridge.common.host import Host
+from weighbridge.gateways.below import Below
 from weighbridge.gateways.endpoint_program import run_with_endpoints, without_secrets
 from weighbridge.gateways.existing.credentials import source, with_new_keys
 from weighbridge.gateways.existing.settings import ExistingSettings
@@ -24,12 +26,19 @@ _SERVER_FAILS = 500
 
 
 class RunningExisting(RunningGateway):
-    """A gateway that runs elsewhere and is reached from `client`."""
+    """A gateway that runs elsewhere and is reached from `client`; `pool` is its cluster's, for
+    `rados bench`.
+    """
 
     def __init__(
-        self, client: Host, endpoints: Sequence[Endpoint], facts: Mapping[str, str]
+        self,
+        client: Host,
+        endpoints: Sequence[Endpoint],
+        facts: Mapping[str, str],
+        pool: CephPool | None = None,
     ) -> None:
         self._client = client
+        self._pool = pool
         self.endpoints = tuple(endpoints)
         self.facts = MappingProxyType(dict(facts))
         self.rendered: tuple[Rendered, ...] = ()
@@ -45,6 +54,10 @@ class RunningExisting(RunningGateway):
     def check(self) -> None:
         """Raise TargetError when one of its endpoints does not answer."""
         look(self._client, self.endpoints)
+
+    def below(self) -> Below:
+        """The pool, if the layout names one."""
+        return Below(pool=self._pool)
 
     def clear(self, buckets: Sequence[str], *, within_s: float | None = None) -> tuple[str, ...]:
         """Delete these buckets over each of its endpoints; see RunningGateway."""

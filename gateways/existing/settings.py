@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
+from weighbridge.common.ceph_pool import CephPool
 from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoints, refuse_unlike
 from weighbridge.common.keystone import Keystone
 from weighbridge.common.record import Record
@@ -204,6 +205,8 @@ class ExistingSettings(Record):
     swift: SwiftAccess | None = None
     endpoints: Endpoints | None = None
     """How clients spread over several endpoints of an API; None: as its defaults say."""
+    ceph: CephPool | None = None
+    """Where `rados bench` may run for layer `rados`; None: that layer is not measured."""
 
     @model_validator(mode="after")
     def _any(self) -> ExistingSettings:

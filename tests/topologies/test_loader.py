@@ -292,3 +292,52 @@ def test_every_gateway_lists_its_parameters() -> None:
         for one in parameters(kind.Settings):
             assert one.kind
             assert one.about
+
+
+POOLED = """
+name: mine
+about: Runs already
+gateway: existing
+release: any
+place: {}
+settings:
+  s3: {url: "http://127.0.0.1:1"}
+  ceph:
+    pool: bench
+    host: gateway-2
+"""
+OBSERVING = """
+name: cluster
+kind: existing
+hosts: {client-1: {}}
+observed: {gateway-1: {ssh: {host: a}}}
+"""
+
+
+def test_the_host_of_a_pool_must_be_observed(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(POOLED)
+    (tmp_path / "cluster.yaml").write_text(OBSERVING)
+    hardware = loader.load_hardware(tmp_path / "cluster.yaml")
+    with pytest.raises(
+        DocumentError,
+        match=r"mine\.yaml:11:11: hardware 'cluster' has no host 'gateway-2' among those that are "
+        r"`observed` \(did you mean 'gateway-1'\?\)",
+    ):
+        loader.load_layout(tmp_path / "mine.yaml", hardware)
+    (tmp_path / "mine.yaml").write_text(POOLED.replace("gateway-2", "gateway-1"))
+    assert loader.load_layout(tmp_path / "mine.yaml", hardware).gateway.layers() == ("rados",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("pool", "--all"), ("user", "bench"), ("keyring", "here"), ("conf", "/a b"), ("cluster", "x")],
+)
+def test_a_pool_of_which_something_is_no_name_or_path_is_refused_at_its_place(
+    tmp_path: Path, key: str, value: str
+) -> None:
+    text = POOLED.replace("    pool: bench\n", "" if key == "pool" else "    pool: bench\n")
+    (tmp_path / "mine.yaml").write_text(f'{text}    {key}: "{value}"\n')
+    (tmp_path / "cluster.yaml").write_text(OBSERVING)
+    hardware = loader.load_hardware(tmp_path / "cluster.yaml")
+    with pytest.raises(DocumentError, match=rf"mine\.yaml:\d+:\d+: .*{key}|mine\.yaml:1[12]:"):
+        loader.load_layout(tmp_path / "mine.yaml", hardware)

@@ -1,4 +1,5 @@
-"""`weighbridge clean LAYOUT...`: buckets that killed runs left on gateways that run without us.
+"""`weighbridge clean LAYOUT...`: what killed runs left where it outlives them: buckets on gateways
+that run without us, and objects in the pool of layer `rados`.
 
 Raises UsageError if the suite itself starts a layout's gateway; TargetError, after all others were
 looked at, if something could not be looked at or deleted.
@@ -6,27 +7,38 @@ looked at, if something could not be looked at or deleted.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from weighbridge.cli import complete
 from weighbridge.cli.line_options import endpoints
-from weighbridge.cli.options import seconds
+from weighbridge.cli.options import named, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from weighbridge.common.endpoint import Endpoint
+    from weighbridge.drivers.rados import GivenPool
     from weighbridge.endpoint_line import EndpointLine
     from weighbridge.gateways.existing.existing import Existing
-    from weighbridge.gateways.existing.leftover_buckets import LeftoverBucket
+    from weighbridge.topologies.hardware import Hardware
 
 
 @endpoints
 @click.command("clean")
 @click.argument("layouts", metavar="[LAYOUT]...", nargs=-1, shell_complete=complete.layouts)
+@click.option(
+    "--hardware",
+    metavar="FILE",
+    default="this-machine",
+    show_default=True,
+    shell_complete=complete.hardware,
+    callback=named,
+    help="Hardware whose `observed` hosts have the pools that layouts name (`ceph`).",
+)
 @click.option(
     "--delete",
     "deleting",
@@ -40,16 +52,17 @@ if TYPE_CHECKING:
     default="6h",
     show_default=True,
     callback=seconds,
-    help="Keep buckets that hold anything younger: a run may still be using them.",
+    help="Keep what holds anything younger: a run may still be using it.",
 )
 def command(
-    layouts: tuple[str, ...], line: EndpointLine, older_s: float, *, deleting: bool
+    layouts: tuple[str, ...], line: EndpointLine, hardware: str, older_s: float, *, deleting: bool
 ) -> None:
     """List what killed runs left on gateways that already run; --delete deletes it."""
     import os
     from datetime import UTC, datetime, timedelta
 
-    from weighbridge.common.errors import TargetError, UsageError
+    from weighbridge import selection
+    from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
     from weighbridge.gateways.existing import credentials
     from weighbridge.screen.terminal import console, print_line
 
@@ -57,24 +70,37 @@ def command(
         raise UsageError(
             "name a layout of a gateway that already runs, or --s3 or --swift NAME=URL"
         )
+    hosts = selection.hardware_named(hardware)
+    gateways = _gateways(layouts, line, hosts)
     found = [
         endpoint
-        for gateway in _gateways(layouts, line)
+        for gateway in gateways
         for endpoint in credentials.endpoints(gateway.settings, os.environ)
     ]
     youngest = datetime.now(UTC) - timedelta(seconds=older_s)
     screen = console()
     faults = []
+
+    def say(text: str) -> None:
+        print_line(screen, text)
+
     for endpoint in found:
         try:
-            _clean(endpoint, youngest, lambda text: print_line(screen, text), deleting=deleting)
+            _clean(endpoint, youngest, say, deleting=deleting)
         except TargetError as error:
+            faults.append(error.message)
+    for gateway in gateways:
+        try:
+            with _pool(gateway, hosts) as given:
+                if given is not None:
+                    _clean_pool(given, youngest, say, deleting=deleting)
+        except WeighbridgeError as error:
             faults.append(error.message)
     if faults:
         raise TargetError("\n".join(faults))
 
 
-def _gateways(layouts: tuple[str, ...], line: EndpointLine) -> list[Existing]:
+def _gateways(layouts: tuple[str, ...], line: EndpointLine, hardware: Hardware) -> list[Existing]:
     """The gateways of the layouts and of the line. Raises UsageError or DocumentError."""
     import os
 
@@ -84,7 +110,6 @@ def _gateways(layouts: tuple[str, ...], line: EndpointLine) -> list[Existing]:
     from weighbridge.gateways.existing.existing import Existing
 
     advice = "`weighbridge down --all` removes what killed runs left of gateways that they started."
-    hardware = selection.hardware_named("this-machine")
     planned = [*endpoint_layouts(line, hardware, os.environ)]
     for layout in layouts:
         try:
@@ -127,7 +152,7 @@ def _clean(
             one = sweep.content(name, made)
             if one is None:
                 continue
-            reason, count = _kept(one, youngest), one.objects
+            reason, count = _kept(one.newest, one.strange, youngest), one.objects
             if not reason and deleting:
                 count = sweep.delete(name)
         except EndpointSilent as error:
@@ -154,11 +179,67 @@ def _clean(
         raise TargetError("\n".join(faults))
 
 
-def _kept(one: LeftoverBucket, youngest: datetime) -> str:
-    """Why a bucket is kept; empty if it may be deleted."""
-    if one.strange:
-        names = ", ".join(map(repr, one.strange))
+@contextmanager
+def _pool(gateway: Existing, hardware: Hardware) -> Iterator[GivenPool | None]:
+    """The pool of a layout, over ssh; None: it names none. Raises UsageError, TargetError."""
+    if gateway.pool is None:
+        yield None
+        return
+    import tempfile
+    from contextlib import closing
+    from pathlib import Path
+
+    from weighbridge.drivers.rados import GivenPool
+    from weighbridge.topologies.ssh.observed import ObservedHosts
+
+    name = gateway.pool.host
+    alone = hardware.model_copy(update={"observed": {name: hardware.observed[name]}})
+    with (
+        tempfile.TemporaryDirectory(prefix="weighbridge-") as folder,
+        closing(ObservedHosts(alone, Path(folder))) as hosts,
+    ):
+        log = Path(folder) / "pool.log"
+        yield GivenPool(hosts.hosts[name], gateway.pool, namespace="", log=log)
+
+
+def _clean_pool(
+    given: GivenPool, youngest: datetime, say: Callable[[str], None], *, deleting: bool
+) -> None:
+    """List what runs left in a pool, or delete it, and say how much.
+
+    Raises DriverError or TargetError when something could not be looked at or deleted.
+    """
+    from datetime import UTC
+
+    from weighbridge.drivers.rados import leftovers
+
+    where = f"pool {given.pool.pool} by {given.machine.name}"
+    deleted = kept = 0
+    found = leftovers(given)
+    for one in found:
+        reason = _kept(one.newest, one.strange, youngest)
+        kept += bool(reason)
+        verdict = reason or "only objects of runs of this suite: --delete deletes them"
+        if deleting and not reason:
+            count = given.within(one.namespace).sweep()
+            verdict, deleted = f"deleted, with {count} objects", deleted + count
+        newest = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        say(
+            f"{where}: namespace {one.namespace}: {one.objects} objects, the newest from {newest}: "
+            f"{verdict}"
+        )
+    if not found:
+        say(f"{where}: no run has left an object there")
+    else:
+        what = f"{deleted} objects deleted" if deleting else f"{len(found) - kept} can be deleted"
+        say(f"{where}: {len(found)} namespaces, {what}, {kept} kept")
+
+
+def _kept(newest: datetime, strange: Sequence[str], youngest: datetime) -> str:
+    """Why something is kept; empty if it may be deleted."""
+    if strange:
+        names = ", ".join(map(repr, strange))
         return f"kept: it holds something that this suite did not make ({names})"
-    if one.newest > youngest:
+    if newest > youngest:
         return "kept: so recent that a run may still be using it (--older-than)"
     return ""

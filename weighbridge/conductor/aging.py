@@ -44,7 +44,8 @@ def unfit(suite: Suite, planned: Sequence[Planned]) -> list[str]:
 def _knows_space(one: Planned) -> bool:
     structure = one.gateway.structure({})
     coded = structure is not None and structure.fragments is not None
-    return coded or bool({"rados", "object-server"} & set(one.gateway.layers()))
+    ours = not one.gateway.already_runs
+    return coded or (ours and bool({"rados", "object-server"} & set(one.gateway.layers())))
 
 
 def _parts(kept: Redundancy) -> str:

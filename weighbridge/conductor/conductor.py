@@ -11,7 +11,7 @@ from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.conductor import aging
 from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
-from weighbridge.conductor.clearing import buckets_of, clear, clearing
+from weighbridge.conductor.clearing import Sweep, buckets_of, clear, clearing
 from weighbridge.conductor.durability import DurabilityPass
 from weighbridge.conductor.further import next_block
 from weighbridge.conductor.host_checks import HostChecks
@@ -19,6 +19,7 @@ from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
 from weighbridge.conductor.pass_runner import PassRunner
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, Visit
+from weighbridge.conductor.pools import sheets, sweep_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import QuietMachine
 from weighbridge.conductor.step_runner import Display, StepRunner
@@ -97,6 +98,7 @@ class Conductor:
         death of a daemon on a new deployment; a gateway that cannot be started ends the run with
         its error (ServiceFailed, CommandFailed, VerificationFailed), after all is torn down.
         """
+        self._store.add_facts(sheets(self._plan.pools))
         if self._resumed:
             self._clear_leftovers()
         begun = bool(self._complete)
@@ -205,7 +207,12 @@ class Conductor:
 
     def _clear(self, deployment: Deployment) -> None:
         say = self._runner.announcing("cleared", deployment.layout.name)
-        clear(deployment, self._buckets, say)
+        clear(deployment, self._buckets, say, self._sweep(deployment))
+
+    def _sweep(self, deployment: Deployment) -> Sweep:
+        """What deletes what the run made in a pool that outlives it."""
+        log = self._store.logs / f"pool-{deployment.layout.name}.log"
+        return sweep_of(self._plan, deployment, namespace=self._prefix, log=log)
 
     def _visit(self, visit: Visit) -> None:
         """One deployment, and another each time that a daemon has died and something is left."""
@@ -241,9 +248,8 @@ class Conductor:
                 self._ask_osds(deployment, visit)
             if self._resumed:
                 self._clear(deployment)
-            cleared = clearing(
-                deployment, self._buckets, self._runner.announcing("cleared", visit.layout)
-            )
+            say_cleared = self._runner.announcing("cleared", visit.layout)
+            cleared = clearing(deployment, self._buckets, say_cleared, self._sweep(deployment))
             planned = self._planned[visit.layout]
             with cleared, self._runner.watching(planned, deployment) as watch:
                 again = self._aged(deployment, visit) and self._measure(visit, deployment, watch)

@@ -11,7 +11,7 @@ from typing import Final
 from weighbridge.common.address import host_port
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, UsageError
-from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, OpenedDriver
+from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, OpenedDriver, PoolSite
 from weighbridge.drivers.protocol import Ring, RingDisk
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.record.step import Pass
@@ -106,6 +106,7 @@ def opened(
         target=target,
         ring=ring,
         cluster=_cluster(deployment) if one.api in ("rados", "rbd", "cephfs") else None,
+        pool=_pool(deployment) if one.api == "rados" else None,
         alone=alone,
     )
     with KINDS.get_or_refuse(one.driver).opened(site) as ready:
@@ -122,6 +123,14 @@ def _cluster(deployment: Deployment) -> ClusterSite | None:
         below.replicas,
         deployment.hardware.hosts[below.host.name].most_cpus,
     )
+
+
+def _pool(deployment: Deployment) -> PoolSite | None:
+    pool = deployment.running_gateway.below().pool
+    if pool is None:
+        return None
+    host = deployment.observed[pool.host]
+    return PoolSite(host, pool, host.cores)
 
 
 def _target(deployment: Deployment, one: Pass) -> tuple[Endpoint, Ring | None]:

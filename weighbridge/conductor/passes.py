@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
 from typing import Final, get_args
 
@@ -64,14 +64,18 @@ def together(passes: Sequence[Pass]) -> tuple[tuple[Pass, ...], ...]:
     return tuple(tuple(some) for _, some in alike)
 
 
-def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
-    """Which of the suite's layers are not measured on a layout that has these, and why."""
+def left_out(
+    suite: Suite, layers: Collection[str], why_none: Callable[[str], str]
+) -> tuple[str, ...]:
+    """Which of the suite's layers are not measured on a layout that has these, and why; `why_none`
+    says it of those that it does not have.
+    """
     found = []
     for layer in suite.layers:
         if layer in ("disk", "network"):
             continue
         if layer not in layers:
-            found.append(f"layer {layer}: this layout has none")
+            found.append(f"layer {layer}: {why_none(layer)}")
         for api, driver in _ways(suite, layer) if layer in layers and layer != "gateway" else ():
             found += [
                 f"layer {layer}: {one.name}: {why}"

@@ -24,6 +24,7 @@ from weighbridge.conductor.refusals import refuse_what_layouts_lack
 from weighbridge.drivers.kind import KINDS
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
+from weighbridge.results.record.benched_pool import BenchedPool
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
@@ -79,6 +80,8 @@ class Plan(Record):
     """
     attest: bool = False
     """Whether hosts are measured before the first visit of each layout that is not a control."""
+    pools: dict[str, BenchedPool] = Field(default_factory=dict)
+    """Pools that existed before, by the layouts whose layer `rados` is measured in them."""
     profile: Chosen | None = None
     """The step that is profiled once on every layout."""
     capabilities: bool = False
@@ -341,7 +344,7 @@ def make_plan(
         left_out={
             one.layout.name: (
                 *(f"{name}: {why}" for name, why in lone.get(one.layout.name, {}).items()),
-                *left_out(suite, one.gateway.layers()),
+                *left_out(suite, one.gateway.layers(), one.gateway.no_layer),
             )
             for one in planned
         },

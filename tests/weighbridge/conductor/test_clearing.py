@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from lying_store import lying_store
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import BucketsLeft, DriverError
+from weighbridge.common.errors import BucketsLeft, DriverError, LeftBehind, ObjectsLeft
 from weighbridge.conductor import clearing as clearing_room
 from weighbridge.conductor.clearing import HINT, SOON_S, clear, clearing
 from weighbridge.conductor.interruption import Interrupted, interruptible
@@ -135,3 +135,36 @@ def test_what_a_killed_run_left_is_named_if_a_signal_ends_its_deletion() -> None
     with pytest.raises(Interrupted) as error:
         clear(standing(kept), ["wb-1-small-0"], kept.said.append)
     assert error.value.__notes__ == [NOTE]
+
+
+def test_what_else_a_run_made_is_deleted_too_and_all_that_is_left_is_named_at_once() -> None:
+    kept = Kept(LEFT)
+    objects = ObjectsLeft("pool bench, namespace wb-1, by gateway-1", "no answer")
+
+    def sweep(within_s: float | None) -> tuple[str, ...]:
+        assert within_s is None
+        raise objects
+
+    with pytest.raises(LeftBehind) as error:
+        clear(standing(kept), ["wb-1-small-0"], kept.said.append, sweep)
+    assert error.value.words == f"{NOTE}; {objects.words}"
+    assert error.value.message == f"{LEFT.message}\n{objects.message}"
+
+
+def test_a_sweep_that_a_signal_ends_gets_a_few_more_seconds() -> None:
+    kept = Kept()
+    asked: list[float | None] = []
+
+    def sweep(within_s: float | None) -> tuple[str, ...]:
+        asked.append(within_s)
+        if within_s is None:
+            raise Interrupted(2)
+        return ("deleted 3 objects",)
+
+    with (
+        pytest.raises(Interrupted),
+        clearing(standing(kept), ["wb-1-small-0"], kept.said.append, sweep),
+    ):
+        pass
+    assert asked == [None, SOON_S]
+    assert kept.said[-1] == "deleted 3 objects"

@@ -157,7 +157,9 @@ def test_buckets_of_a_resumed_run_keep_their_names_and_are_cleared_first(
     store = killed(run, "begins", 5)
     cleared: list[tuple[str, ...]] = []
 
-    def clear(_standing: object, buckets: list[str]) -> tuple[str, ...]:
+    def clear(
+        _standing: object, buckets: list[str], *, within_s: float | None = None
+    ) -> tuple[str, ...]:
         cleared.append(tuple(buckets))
         return ()
 

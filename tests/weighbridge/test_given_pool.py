@@ -1,0 +1,293 @@
+"""`compare --layers rados` on a cluster that already runs: a null target, and a host of its cluster
+over ssh whose Ceph keeps objects as files.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fake_ceph import FakeCeph, detail
+from ssh_server import Server
+from tests.weighbridge import command_line
+from tests.weighbridge.test_existing import KEY, null_target
+from weighbridge.results.record.store import RunStore
+from weighbridge.topologies.ssh.event_loop import EventLoop
+
+pytestmark = pytest.mark.long
+
+HARDWARE = """
+name: cluster
+kind: existing
+hosts: {{client-1: {{}}}}
+ssh: {{user: somebody, key: {folder}/key, known_hosts: {folder}/known}}
+observed:
+  gateway-1: {{ssh: {{host: 127.0.0.1, port: {port}}}, tier: gateway, nic: lo}}
+"""
+SUITE = """
+name: trial
+about: As short as it can be
+api: [s3]
+layers: [rados, rbd, osd]
+workloads:
+  - name: small
+    objects: {size: 4KiB, containers: 2, per_container: 5}
+    operations: {read: 1}
+    workers: [2]
+    runtime: 1s
+    warmup: 0s
+"""
+LAYOUT = """
+name: mine
+about: A null target that already runs
+gateway: existing
+release: any
+place: {{}}
+settings:
+  s3: {{url: "http://127.0.0.1:{target}", credentials: environment}}
+  ceph: {{host: {host}, pool: {pool}, user: client.bench}}
+"""
+
+
+class Cluster:
+    """The gateway, the host with Ceph's programs, and the command that measures them."""
+
+    def __init__(self, folder: Path, server: Server, target: int) -> None:
+        self.folder, self.server, self.target = folder, server, target
+        self.ceph = FakeCeph(folder / "ceph")
+        self.ceph.put("theirs", "precious")
+        server.profile = f"export PATH={self.ceph.bin}:$PATH"
+        keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY}
+        self.environment = command_line.environment(folder, **keys)
+
+    def command(self, *words: str, host: str = "gateway-1", pool: str = "bench") -> list[str]:
+        for name, text in (
+            ("cluster", HARDWARE.format(folder=self.folder, port=self.server.port)),
+            ("trial", SUITE),
+            ("mine", LAYOUT.format(target=self.target, host=host, pool=pool)),
+        ):
+            (self.folder / f"{name}.yaml").write_text(text)
+        files = ("--hardware", self.folder / "cluster.yaml")
+        return command_line.command(*(words or self.compare), *files)
+
+    @property
+    def compare(self) -> tuple[str, ...]:
+        layout, suite = str(self.folder / "mine.yaml"), str(self.folder / "trial.yaml")
+        out = str(self.folder / "runs")
+        return ("compare", "--suite", suite, "--layouts", layout, "--out", out, "--no-charts")
+
+    def run(self, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words, **changes),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            env=self.environment,
+        )
+
+    @contextmanager
+    def benching(self) -> Iterator[subprocess.Popen[str]]:
+        """The command, while `rados bench` runs, which takes long."""
+        self.ceph.say("hang", 600)
+        process = subprocess.Popen(
+            self.command(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment,
+        )
+        try:
+            assert process.stdout is not None
+            said = ""
+            while "step 2/2" not in said:
+                said += (line := process.stdout.readline())
+                assert line, said
+            until(lambda: any(" bench 1 rand " in call for call in self.ceph.calls))
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    @property
+    def run_folder(self) -> Path:
+        (found,) = (self.folder / "runs").iterdir()
+        return found
+
+    @property
+    def left(self) -> list[str]:
+        """What is in the pool besides what was there before."""
+        assert "theirs/precious" in self.ceph.objects
+        return [one for one in self.ceph.objects if one != "theirs/precious"]
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait until something is so, at most half a minute."""
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    loop = EventLoop()
+    server = Server(tmp_path, loop)
+    with null_target() as place:
+        yield Cluster(tmp_path, server, place[1])
+    loop.do(server.close())
+    loop.close()
+
+
+def test_rados_is_a_layer_below_the_gateway_and_the_pool_keeps_what_it_had(
+    cluster: Cluster,
+) -> None:
+    done = cluster.run()
+    assert done.returncode in (0, 4), done.stdout + done.stderr
+    store = RunStore.open(cluster.run_folder)
+    (layer,) = (step for step in store.steps() if step.key.layer == "rados")
+    assert layer.measurement is not None, layer.notes
+    assert layer.measurement.driver == "rados-bench"
+    stairs = [*csv.DictReader((store.folder / "derived" / "staircase.csv").open())]
+    rados, gateway = (one for one in stairs if one["level"] in ("rados", "gateway"))
+    assert "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0" in rados["note"]
+    assert (gateway["below"], bool(gateway["share_of_below"])) == ("rados", True)
+    plan = json.loads((store.folder / "plan.resolved.json").read_text())
+    assert plan["left_out"]["mine"] == [
+        "layer rbd: no pools, images or file systems are made in a cluster that already runs",
+        "layer osd: the OSDs' own benchmark is not run on a cluster that already runs",
+    ]
+    (facts,) = (one.facts for one in store.manifest.sheets if one.title == "layer rados")
+    assert facts["pool: pools of gateways"] == "default.rgw.buckets.data"
+    assert cluster.left == []
+    assert cluster.server.running == set()
+
+
+def test_a_pool_unlike_the_gateways_has_no_shares_and_the_report_says_why(
+    cluster: Cluster,
+) -> None:
+    cluster.ceph.say("pools", [detail(size=2), detail("default.rgw.buckets.data")])
+    done = cluster.run()
+    assert "not below (pool bench has 2 replicas, and default.rgw.buckets.data" in " ".join(
+        done.stdout.split()
+    )
+    derived = cluster.run_folder / "derived"
+    (gateway,) = (
+        one
+        for one in csv.DictReader((derived / "staircase.csv").open())
+        if one["level"] == "gateway"
+    )
+    assert (gateway["below"], gateway["share_of_below"]) == ("", "")
+    assert "pool bench has 2 replicas" in (derived / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"host": "gateway-2"}, "no host 'gateway-2' among those that are `observed`"),
+        ({"pool": "benhc"}, "gateway-1: pool benhc: the cluster has no such pool"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_measured(
+    cluster: Cluster, changes: dict[str, str], words: str
+) -> None:
+    done = cluster.run(**changes)
+    assert done.returncode == 2, done.stdout
+    assert words in done.stderr
+    assert not (cluster.folder / "runs").exists()
+    assert cluster.left == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_asked_to_end_ends_its_bench_and_leaves_nothing(
+    cluster: Cluster, number: signal.Signals
+) -> None:
+    with cluster.benching() as process:
+        process.send_signal(number)
+        said = process.communicate(timeout=120)[0]
+    assert process.returncode == 128 + number, said
+    assert cluster.left == []
+    assert cluster.server.running == set()
+
+
+def test_what_cannot_be_deleted_at_the_end_is_named(cluster: Cluster) -> None:
+    with cluster.benching() as process:
+        cluster.ceph.say("denied", "error: (1) Operation not permitted")
+        process.send_signal(signal.SIGTERM)
+        said = " ".join(process.communicate(timeout=120)[0].split())
+    assert process.returncode == 128 + signal.SIGTERM, said
+    (namespace,) = {one.split("/")[0] for one in cluster.left}
+    assert (
+        f"objects that may be left: pool bench, namespace {namespace}, by gateway-1; all else is "
+        "torn down" in said
+    )
+
+
+def test_a_killed_run_ends_its_bench_and_what_it_left_goes_with_the_run_that_resumes_it(
+    cluster: Cluster,
+) -> None:
+    with cluster.benching() as process:
+        process.kill()
+    until(lambda: not cluster.server.running)
+    assert len(cluster.left) == 10 + 1
+    cluster.ceph.say("hang", 0)
+    go_on = command_line.command("resume", "--no-charts", cluster.run_folder)
+    done = subprocess.run(
+        go_on, capture_output=True, text=True, check=False, timeout=300, env=cluster.environment
+    )
+    assert done.returncode in (0, 4), done.stdout + done.stderr
+    assert cluster.left == []
+    steps = RunStore.open(cluster.run_folder).steps()
+    assert [step.key.layer for step in steps if step.measurement is not None] == [None, "rados"]
+
+
+def test_a_pool_that_changed_since_the_run_began_is_refused_when_it_is_resumed(
+    cluster: Cluster,
+) -> None:
+    with cluster.benching() as process:
+        process.kill()
+    cluster.ceph.say("pools", [detail(size=2), detail("default.rgw.buckets.data")])
+    go_on = command_line.command("resume", "--no-charts", cluster.run_folder)
+    done = subprocess.run(
+        go_on, capture_output=True, text=True, check=False, timeout=300, env=cluster.environment
+    )
+    assert done.returncode == 2, done.stdout
+    assert "when the run began, it was pool bench: 3 replicas" in done.stderr
+
+
+def test_clean_deletes_what_runs_left_in_the_pool_and_nothing_else(cluster: Cluster) -> None:
+    ours = ("benchmark_data_gateway-1_1_object0", "wb-0123abcd-small")
+    for name in ours:
+        cluster.ceph.put("wb-0123abcd", name)
+    cluster.ceph.put("wb-89abcdef", ours[0])
+    cluster.ceph.put("wb-89abcdef", "somebody's")
+    layout = str(cluster.folder / "mine.yaml")
+    listed = cluster.run("clean", layout)
+    assert listed.returncode == 0, listed.stderr
+    assert listed.stdout.count("a run may still be using it") == 1
+    old = ("--older-than", "1ms")
+    assert "2 namespaces, 1 can be deleted, 1 kept" in cluster.run("clean", layout, *old).stdout
+    assert len(cluster.left) == 4
+    done = cluster.run("clean", layout, "--delete", *old)
+    assert done.returncode == 0, done.stderr
+    assert "namespace wb-0123abcd: 2 objects" in done.stdout
+    assert "deleted, with 2 objects" in done.stdout
+    assert 'this suite did not make ("somebody\'s")' in done.stdout
+    assert cluster.left == [f"wb-89abcdef/{ours[0]}", "wb-89abcdef/somebody's"]
+    assert cluster.server.running == set()
+
+
+def test_clean_goes_on_where_a_pool_does_not_answer_and_says_so(cluster: Cluster) -> None:
+    cluster.ceph.say("denied", "error: (1) Operation not permitted")
+    done = cluster.run("clean", str(cluster.folder / "mine.yaml"))
+    assert done.returncode == 3, done.stdout
+    assert "no run has left a bucket there" in done.stdout
+    assert "gateway-1: rados ls --all: error: (1) Operation not permitted" in done.stderr
