@@ -198,7 +198,7 @@ class Site:
             yield process
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
 
 
 def until(true: Callable[[], bool], within_s: float = 60) -> None:

@@ -115,7 +115,7 @@ class Cluster:
             yield process
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
 
     @property
     def run_folder(self) -> Path:
@@ -127,6 +127,12 @@ class Cluster:
         """What is in the pool besides what was there before."""
         assert "theirs/precious" in self.ceph.objects
         return [one for one in self.ceph.objects if one != "theirs/precious"]
+
+
+def stairs(folder: Path) -> list[dict[str, str]]:
+    """RADOS and the gateway, as in the staircase of a run."""
+    lines = (folder / "derived" / "staircase.csv").read_text().splitlines()
+    return [one for one in csv.DictReader(lines) if one["level"] in ("rados", "gateway")]
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -156,8 +162,7 @@ def test_rados_is_a_layer_below_the_gateway_and_the_pool_keeps_what_it_had(
     (layer,) = (step for step in store.steps() if step.key.layer == "rados")
     assert layer.measurement is not None, layer.notes
     assert layer.measurement.driver == "rados-bench"
-    stairs = [*csv.DictReader((store.folder / "derived" / "staircase.csv").open())]
-    rados, gateway = (one for one in stairs if one["level"] in ("rados", "gateway"))
+    rados, gateway = stairs(store.folder)
     assert "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0" in rados["note"]
     assert (gateway["below"], bool(gateway["share_of_below"])) == ("rados", True)
     plan = json.loads((store.folder / "plan.resolved.json").read_text())
@@ -180,11 +185,7 @@ def test_a_pool_unlike_the_gateways_has_no_shares_and_the_report_says_why(
         done.stdout.split()
     )
     derived = cluster.run_folder / "derived"
-    (gateway,) = (
-        one
-        for one in csv.DictReader((derived / "staircase.csv").open())
-        if one["level"] == "gateway"
-    )
+    _, gateway = stairs(cluster.run_folder)
     assert (gateway["below"], gateway["share_of_below"]) == ("", "")
     assert "pool bench has 2 replicas" in (derived / "report.html").read_text()
 
