@@ -19,6 +19,7 @@ from weighbridge.topologies.loader import (
 from weighbridge.topologies.preflight import preflight
 
 sys.path.insert(0, str(Path(__file__).parent))
+from benched_pool import check_benched_pool
 from deployed_layouts import deployed, witness
 from small_lab import health, within
 from witness import ODD_NAMES
@@ -112,6 +113,7 @@ def test_an_older_and_a_newer_release_serve_both_apis_with_three_mons(
             assert witness(deployment, api)["same"] == ODD_NAMES
         # Slow operations of a busy machine are a warning until they have ended.
         assert within(120, lambda: health(deployment.hosts["store-1"]).startswith("HEALTH_OK"))
+        check_benched_pool(deployment, tmp_path)
 
 
 def planned(folder: Path, layout: str, change: Callable[[str], str]) -> Planned:
