@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,15 @@ class Server:
         self.listener = loop.do(self._listen(folder))
         self.port = self.listener.get_port()
         self.know(folder, self.key)
+
+    def all_ended(self, within_s: float = 10) -> bool:
+        """Whether all that it runs ends soon: it sees the end of a connection later than its
+        client.
+        """
+        until_s = time.monotonic() + within_s
+        while self.running and time.monotonic() < until_s:
+            time.sleep(0.01)
+        return not self.running
 
     def know(self, folder: Path, key: asyncssh.SSHKey) -> None:
         public = key.export_public_key().decode()

@@ -70,7 +70,7 @@ def test_counters_are_those_since_the_first_reading(server: Server, tmp_path: Pa
     # The question and its answer themselves went over lo.
     assert then.network_received_bytes > first.network_received_bytes
     assert then.memory_held_bytes is not None
-    assert server.running == set()
+    assert server.all_ended()
 
 
 def test_a_device_that_is_not_there_is_named(server: Server, tmp_path: Path) -> None:
@@ -146,4 +146,4 @@ def test_a_program_runs_as_the_login_and_ends_with_its_session_and_counters_go_o
         again.stdout.close()
     finally:
         hosts.close()
-    assert server.running == set()
+    assert server.all_ended()

@@ -173,7 +173,7 @@ def test_rados_is_a_layer_below_the_gateway_and_the_pool_keeps_what_it_had(
     (facts,) = (one.facts for one in store.manifest.sheets if one.title == "layer rados")
     assert facts["pool: pools of gateways"] == "default.rgw.buckets.data"
     assert cluster.left == []
-    assert cluster.server.running == set()
+    assert cluster.server.all_ended()
 
 
 def test_a_pool_unlike_the_gateways_has_no_shares_and_the_report_says_why(
@@ -216,7 +216,7 @@ def test_a_run_that_is_asked_to_end_ends_its_bench_and_leaves_nothing(
         said = process.communicate(timeout=120)[0]
     assert process.returncode == 128 + number, said
     assert cluster.left == []
-    assert cluster.server.running == set()
+    assert cluster.server.all_ended()
 
 
 def test_what_cannot_be_deleted_at_the_end_is_named(cluster: Cluster) -> None:

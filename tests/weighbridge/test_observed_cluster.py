@@ -53,7 +53,7 @@ def test_what_an_observed_host_used_is_in_the_telemetry_and_no_program_stays(
     for file in files:
         lines = file.read_text().splitlines()
         assert any('"host":"store-1"' in line and '"phase":"measure"' in line for line in lines)
-    assert server.running == set()
+    assert server.all_ended()
     rows = [*csv.DictReader((run / "derived" / "summary.csv").read_text().splitlines())]
     assert all(float(row["storage_cpu_s_per_1000_ops"]) > 0 for row in rows)
     steps = RunStore.open(run).steps()
