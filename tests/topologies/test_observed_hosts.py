@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import asyncssh
 import pytest
 
 from ssh_server import Server
@@ -117,6 +118,19 @@ def test_observed_hosts_need_a_way_in_and_may_say_how(tmp_path: Path) -> None:
         f"name: x\nkind: existing\nhosts: {{client-1: {{}}}}\nssh: {{user: me}}\nobserved: {text}\n"
     )
     assert load_hardware(path).observed["store-1"].tier == "gateway"
+
+
+def test_a_login_that_is_refused_later_is_an_error_of_the_host(
+    server: Server, tmp_path: Path
+) -> None:
+    hosts = ObservedHosts(hardware(server, tmp_path), tmp_path / "logs")
+    try:
+        server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
+        with pytest.raises(TargetError, match="has another host key"):
+            hosts.hosts["store-1"].spawn(["true"], stderr=tmp_path / "logs" / "program.err")
+    finally:
+        hosts.close()
+    assert server.all_ended()
 
 
 def test_a_program_runs_as_the_login_and_ends_with_its_session_and_counters_go_on(

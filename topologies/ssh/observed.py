@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common.errors import TargetError
+from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.host import Counters
 from weighbridge.common.tool_output import printable
 from weighbridge.topologies.hardware import Hardware, HostSpec
@@ -85,9 +85,12 @@ class ObservedHost:
         variables = {"LC_ALL": "C.UTF-8", **(env or {})}
         words = ("env", *(f"{key}={value}" for key, value in variables.items()), *argv)
         stderr.parent.mkdir(parents=True, exist_ok=True)
-        return RemoteProgram(
-            connection, words, stderr=stderr, send=lambda _: self._drop(connection)
-        )
+        try:
+            return RemoteProgram(
+                connection, words, stderr=stderr, send=lambda _: self._drop(connection)
+            )
+        except UsageError as error:  # such as a login that is refused now
+            raise TargetError(error.message, advice=error.advice) from error
 
     def _drop(self, connection: SshConnection) -> None:
         """End a connection with all that was started over it; what follows gets another."""
