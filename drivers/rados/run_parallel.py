@@ -23,6 +23,8 @@ import time
 from collections.abc import Sequence
 
 _TAIL_BYTES = 4000
+_ASIDE_S = 1.0
+"""Time for the rest of an ended command's stderr, which what it started may hold open."""
 
 
 class ParallelCommands:
@@ -32,12 +34,12 @@ class ParallelCommands:
         self._lock = threading.Lock()
         self._stopping = False
         self._began = time.monotonic()
-        # In memory: the host may be anybody's.
-        self._errors = [os.fdopen(os.memfd_create("stderr"), "w+b") for _ in commands]
+        # Of stderr; in memory, and no more than that: the host may be anybody's.
+        self._tails = [b"" for _ in commands]
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        for number, (argv, errors) in enumerate(zip(commands, self._errors)):  # noqa: B905 - Python 3.9 has no strict
+        for number, argv in enumerate(commands):
             self._running[number] = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+                argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
 
     def run(self) -> None:
@@ -58,6 +60,8 @@ class ParallelCommands:
         self._signal(signal.SIGKILL)
 
     def _follow(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        aside = threading.Thread(target=self._keep_tail, args=(number, process), daemon=True)
+        aside.start()
         if process.stdout is not None:
             for line in process.stdout:
                 text = line.decode(errors="replace").rstrip("\n")
@@ -65,13 +69,16 @@ class ParallelCommands:
         # Reaped under the lock: before that its pid cannot be another process's, which a signal
         # would hit.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        seconds = self._seconds()
+        aside.join(_ASIDE_S)
         with self._lock:
             _, status, used = os.wait4(process.pid, 0)
             del self._running[number]
             stopping = self._stopping
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         cpu_s = used.ru_utime + used.ru_stime
-        self._report("end", number, self._seconds(), code, cpu_s, self._tail(number))
+        errors = self._tails[number].decode(errors="replace")
+        self._report("end", number, seconds, code, cpu_s, errors)
         if code and not stopping:
             self._signal(signal.SIGKILL)
 
@@ -81,10 +88,12 @@ class ParallelCommands:
             for process in self._running.values():
                 os.kill(process.pid, which)
 
-    def _tail(self, number: int) -> str:
-        file = self._errors[number]
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-        return file.read().decode(errors="replace")
+    def _keep_tail(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        while process.stderr is not None:
+            chunk = os.read(process.stderr.fileno(), 1 << 16)
+            if not chunk:
+                return
+            self._tails[number] = (self._tails[number] + chunk)[-_TAIL_BYTES:]
 
     def _seconds(self) -> float:
         return time.monotonic() - self._began

@@ -136,13 +136,33 @@ def test_no_file_is_written_on_the_host(
         raise AssertionError("a file was put there")
 
     monkeypatch.setattr(machine, "put", put)
-    # Files that are open and deleted count too; one is in memory alone.
+    # Files that are open and deleted count too.
     script = "echo aside >&2; readlink /proc/$PPID/fd/*"
     found = commands.ask(["sh", "-c", script], within_s=30)
     files = [one for one in found.text.splitlines() if one.startswith("/")]
     assert found.errors == "aside\n"
-    known = {str(tmp_path / "log"), "/dev/null", "/memfd:stderr (deleted)"}
-    assert {*files} <= known
+    assert {*files} <= {str(tmp_path / "log"), "/dev/null"}
+
+
+def test_of_long_errors_the_end_is_kept(commands: HostCommands) -> None:
+    found = commands.ask(["sh", "-c", "yes | head -c 1000000 >&2; echo the end >&2"], within_s=30)
+    assert len(found.errors) == 4000
+    assert found.errors.endswith("y\nthe end\n")
+
+
+def test_what_a_command_leaves_running_does_not_keep_its_end_back(commands: HostCommands) -> None:
+    text = "echo aside >&2; sleep 30 >/dev/null & echo $!"
+    began = time.monotonic()
+    found = commands.ask(["sh", "-c", text], within_s=20)
+    os.kill(int(found.text), signal.SIGKILL)
+    assert (found.code, found.errors) == (0, "aside\n")
+    assert time.monotonic() - began < 15
+    assert found.seconds < 1
+
+
+def test_errors_that_come_soon_after_the_end_are_kept(commands: HostCommands) -> None:
+    text = "(sleep 0.3; echo late >&2) >/dev/null & echo aside >&2"
+    assert commands.ask(["sh", "-c", text], within_s=20).errors == "aside\nlate\n"
 
 
 def test_endless_output_is_an_error(
