@@ -250,12 +250,19 @@ def test_a_killed_run_ends_its_bench_and_what_it_left_goes_with_the_run_that_res
     assert [step.key.layer for step in steps if step.measurement is not None] == [None, "rados"]
 
 
+@pytest.mark.parametrize(
+    "pools",
+    [
+        [detail(size=2), detail("default.rgw.buckets.data")],
+        [detail(), detail("default.rgw.buckets.data", size=2)],
+    ],
+)
 def test_a_pool_that_changed_since_the_run_began_is_refused_when_it_is_resumed(
-    cluster: Cluster,
+    cluster: Cluster, pools: list[object]
 ) -> None:
     with cluster.benching() as process:
         process.kill()
-    cluster.ceph.say("pools", [detail(size=2), detail("default.rgw.buckets.data")])
+    cluster.ceph.say("pools", pools)
     go_on = command_line.command("resume", "--no-charts", cluster.run_folder)
     done = subprocess.run(
         go_on, capture_output=True, text=True, check=False, timeout=300, env=cluster.environment

@@ -55,12 +55,16 @@ def with_pools(plan: Plan, found: Mapping[str, BenchedPool]) -> Plan:
     pools = {**found, **{twin: found[of] for twin, of in plan.twins.items() if of in found}}
     for name, then in plan.pools.items():
         now = pools.get(name, then)
-        if (now.kept, now.rule) != (then.kept, then.rule):
+        if (now.kept, now.rule, not now.apart) != (then.kept, then.rule, not then.apart):
             raise UsageError(
-                f"{name}: when the run began, it was {then.words}; now it is {now.words}",
+                f"{name}: when the run began, it was {_shared(then)}; now it is {_shared(now)}",
                 advice="Results of two such pools do not belong in one table: make a new run.",
             )
     return plan if plan.pools else plan.model_copy(update={"pools": pools})
+
+
+def _shared(pool: BenchedPool) -> str:
+    return f"{pool.words}, {pool.apart or 'and gateways kept objects as it does'}"
 
 
 def sheets(pools: Mapping[str, BenchedPool]) -> Iterable[Sheet]:
