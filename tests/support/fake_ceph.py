@@ -54,8 +54,9 @@ class FakeCeph:
         self.say("states", {"active+clean": 64, "active+clean+scrubbing": 1})
 
     def say(self, what: str, value: object) -> None:
-        """Change what the cluster says: `pools`, `states`, `denied` (of rados), `no-caps` (of
-        ceph), `hang` (how long a bench takes, in seconds).
+        """Change what the cluster says: `pools`, `states`, `denied` (of rados), `no-list` (of its
+        `ls`), `stuck` (a namespace in which nothing can be deleted), `no-caps` (of ceph), `hang`
+        (how long a bench takes, in seconds).
         """
         (self.folder / f"{what}.json").write_text(json.dumps(value))
 
@@ -159,6 +160,12 @@ def _rados(folder: Path, words: list[str], options: dict[str, str]) -> int:
         return 0
     space = folder / "objects" / options.get("--namespace", "")
     space.mkdir(exist_ok=True)
+    refused = _known(folder, "no-list") if words[0] == "ls" else None
+    if words[0] in ("rm", "cleanup") and _known(folder, "stuck") == space.name:
+        refused = "error: (110) Connection timed out"
+    if refused:
+        sys.stderr.write(f"{refused}\n")
+        return 1
     if words[0] == "bench":
         return _bench(space, words, options, folder)
     if words[0] == "cleanup":

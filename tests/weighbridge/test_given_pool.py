@@ -290,7 +290,19 @@ def test_clean_deletes_what_runs_left_in_the_pool_and_nothing_else(cluster: Clus
     assert "deleted, with 2 objects" in done.stdout
     assert 'this suite did not make ("somebody\'s")' in done.stdout
     assert cluster.left == [f"wb-89abcdef/{ours[0]}", "wb-89abcdef/somebody's"]
-    assert cluster.server.running == set()
+    assert cluster.server.all_ended()
+
+
+def test_clean_goes_on_where_one_namespace_cannot_be_deleted_and_names_it(cluster: Cluster) -> None:
+    for namespace in ("wb-0123abcd", "wb-89abcdef"):
+        cluster.ceph.put(namespace, "wb-0123abcd-small")
+    cluster.ceph.say("stuck", "wb-0123abcd")
+    layout = str(cluster.folder / "mine.yaml")
+    done = cluster.run("clean", layout, "--delete", "--older-than", "1ms")
+    assert done.returncode == 3, done.stdout
+    assert "2 namespaces, 1 objects deleted, 0 kept" in done.stdout
+    assert "pool bench, namespace wb-0123abcd, by gateway-1" in " ".join(done.stderr.split())
+    assert cluster.left == ["wb-0123abcd/wb-0123abcd-small"]
 
 
 def test_clean_goes_on_where_a_pool_does_not_answer_and_says_so(cluster: Cluster) -> None:

@@ -211,17 +211,23 @@ def _clean_pool(
     """
     from datetime import UTC
 
+    from weighbridge.common.errors import LeftBehind, TargetError
     from weighbridge.drivers.rados import leftovers
 
     where = f"pool {given.pool.pool} by {given.machine.name}"
     deleted = kept = 0
+    faults: list[str] = []
     found = leftovers(given)
     for one in found:
         reason = _kept(one.newest, one.strange, youngest)
         kept += bool(reason)
         verdict = reason or "only objects of runs of this suite: --delete deletes them"
         if deleting and not reason:
-            count = given.within(one.namespace).sweep()
+            try:
+                count = given.within(one.namespace).sweep()
+            except LeftBehind as error:
+                faults.append(error.message)
+                continue
             verdict, deleted = f"deleted, with {count} objects", deleted + count
         newest = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         say(
@@ -233,6 +239,8 @@ def _clean_pool(
     else:
         what = f"{deleted} objects deleted" if deleting else f"{len(found) - kept} can be deleted"
         say(f"{where}: {len(found)} namespaces, {what}, {kept} kept")
+    if faults:
+        raise TargetError("\n".join(faults))
 
 
 def _kept(newest: datetime, strange: Sequence[str], youngest: datetime) -> str:
