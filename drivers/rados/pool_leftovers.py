@@ -14,15 +14,16 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import printable
 from weighbridge.drivers.rados.bench import BenchPlace
-from weighbridge.drivers.rados.given_pool import DATA, SWEEP_S, GivenPool, is_ours
+from weighbridge.drivers.rados.given_pool import SWEEP_S, GivenPool, is_ours
 from weighbridge.drivers.rados.host_commands import CommandOutput
 from weighbridge.drivers.rados.pool_state import said
 
 NAMESPACE: Final = re.compile(r"wb-[0-9a-f]{8}|wb-check-[0-9a-f]{16}")
 _MTIME: Final = re.compile(r"mtime (\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+0000)?,")
+_NUMBERED: Final = re.compile(r"(benchmark_data_.+)_object([0-9]{1,18})", re.DOTALL)
 _SHOWN: Final = 3
-_LOOKED_AT: Final = 8
-"""So many objects of a namespace are asked for their time."""
+_LOOKED_AT: Final = 100
+"""So many objects of a namespace are asked for their time, at most."""
 
 
 class PoolLeftover(Record):
@@ -31,7 +32,7 @@ class PoolLeftover(Record):
     namespace: str
     objects: int
     newest: datetime
-    """When the newest of some of its objects was written."""
+    """When the newest of those was written that were written last."""
     strange: tuple[str, ...] = ()
     """Some names in it that no run gives."""
 
@@ -59,14 +60,25 @@ def leftovers(given: GivenPool) -> tuple[PoolLeftover, ...]:
 
 
 def _newest(given: GivenPool, names: Sequence[str]) -> datetime:
-    """When the newest of some of these objects was written: of runs' metadata first, which are
-    written last. One whose time cannot be read counts as new, so that its age deletes nothing.
+    """When the newest of these objects was written. One whose time cannot be read counts as new, so
+    that its age deletes nothing.
     """
-    ours = sorted((name for name in names if is_ours(name)), key=lambda name: name.startswith(DATA))
-    first = ours[: _LOOKED_AT // 2]
-    rest = ours[len(first) :: max(1, len(ours) // _LOOKED_AT)]
-    times = [_time(given, name) for name in (*first, *rest)[:_LOOKED_AT]]
-    return max(times, default=datetime.now(UTC))
+    last = last_written(names)
+    every = -(-len(last) // _LOOKED_AT) or 1
+    return max((_time(given, name) for name in last[::every]), default=datetime.now(UTC))
+
+
+def last_written(names: Sequence[str]) -> list[str]:
+    """Those of a namespace's objects of runs that may have been written last: the last of each
+    `rados bench`, which numbers them, and all others.
+    """
+    last: dict[str, tuple[int, str]] = {}
+    for name in names:
+        if is_ours(name):
+            found = _NUMBERED.fullmatch(name)
+            whose, number = (found[1], int(found[2])) if found else (name, 0)
+            last[whose] = max(last.get(whose, (-1, "")), (number, name))
+    return [name for _, name in last.values()]
 
 
 def _time(given: GivenPool, name: str) -> datetime:

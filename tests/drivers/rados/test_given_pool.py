@@ -18,6 +18,7 @@ from weighbridge.common.errors import ObjectsLeft, TargetError, UsageError
 from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import GivenPool, RadosBench, look
+from weighbridge.drivers.rados.pool_leftovers import last_written
 from weighbridge.drivers.rados.pool_state import details
 from weighbridge.results.record.benched_pool import BenchedPool
 from weighbridge.suites import RadosBenchOptions
@@ -264,6 +265,12 @@ def test_a_host_without_the_program_is_refused(ceph: FakeCeph, seen: Seen) -> No
 def test_without_the_program_ceph_nothing_is_known(ceph: FakeCeph, seen: Seen) -> None:
     (ceph.bin / "ceph").unlink()
     assert seen().apart == "nothing is known of it: gateway-1 has no program `ceph`"
+
+
+def test_of_objects_that_runs_left_those_count_that_were_written_last() -> None:
+    one, other = (f"benchmark_data_gateway-1_{pid}_object" for pid in (7, 70))
+    names = [f"{one}9", f"{one}10", f"{one}2", f"{other}0", "wb-1-get", "theirs", f"{one}x"]
+    assert sorted(last_written(names)) == sorted((f"{one}10", f"{other}0", "wb-1-get", f"{one}x"))
 
 
 @pytest.mark.parametrize(
