@@ -61,8 +61,8 @@ class GivenPool:
         return self.commands.ask(argv, within_s=within_s)
 
     def ceph(self, *words: str) -> CommandOutput:
-        """The same of `ceph`, as the pool's user, for JSON."""
-        return self.ask("ceph", *self.pool.client, *words, "--format", "json")
+        """The same of `ceph`, as the pool's user, for JSON; a host without it is no failure."""
+        return self.ask("env", "ceph", *self.pool.client, *words, "--format", "json")
 
     def version(self) -> str:
         """See ToolCluster: of the client."""

@@ -267,6 +267,17 @@ def test_without_the_program_ceph_nothing_is_known(ceph: FakeCeph, seen: Seen) -
     assert seen().apart == "nothing is known of it: gateway-1 has no program `ceph`"
 
 
+def test_without_the_program_ceph_steps_are_measured_and_say_what_is_not_known(
+    ceph: FakeCeph, given: GivenPool, tmp_path: Path
+) -> None:
+    (ceph.bin / "ceph").unlink()
+    with bench(given, tmp_path, 1) as driver:
+        driver.prepare(Prepare(workload=workload("write")))
+        made = driver.step(Step(workload=workload("write"), workers=4)).measurement
+    (note,) = made.notes
+    assert re.search(r"active and clean is not known: env: .*ceph.*No such file", note)
+
+
 def test_of_objects_that_runs_left_those_count_that_were_written_last() -> None:
     one, other = (f"benchmark_data_gateway-1_{pid}_object" for pid in (7, 70))
     names = [f"{one}9", f"{one}10", f"{one}2", f"{other}0", "wb-1-get", "theirs", f"{one}x"]
