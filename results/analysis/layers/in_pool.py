@@ -20,7 +20,7 @@ def in_pool(step: LayerStep, row: Row, pool: BenchedPool) -> LayerStep:
         for one in row.resources
         if one.what == "CPU" and one.saturated and one.host == pool.host
     ]
-    notes = (step.note, f"{pool.words}; from {pool.host}")
+    notes = (step.note, f"{pool.words}; from {pool.host}", pool.remark)
     return step.model_copy(
         update={
             "note": "; ".join(note for note in notes if note),

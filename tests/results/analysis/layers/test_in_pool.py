@@ -87,5 +87,13 @@ def test_a_bench_whose_host_ran_out_of_cpu_is_a_lower_bound() -> None:
     assert "RADOS at least 100" in found.words
 
 
+def test_what_else_is_known_of_a_pool_is_beside_its_figure() -> None:
+    made = planned(remark="it is in use by rbd")
+    found = only(made, [row(40, **MINE)], [below("rados", 100, **MINE)], [])
+    rados = found.step("rados")
+    assert rados is not None
+    assert rados.note.endswith("from gateway-1; it is in use by rbd")
+
+
 def test_what_a_later_version_knows_of_a_pool_is_ignored() -> None:
     assert planned(colour="green").pools["mine"].kept == Redundancy(replicas=3)
