@@ -4,6 +4,7 @@ it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Final
 
 from weighbridge.common.ceph_pool import CephPool
 from weighbridge.common.document import did_you_mean
-from weighbridge.common.errors import UsageError
+from weighbridge.common.errors import DriverError, TargetError, UsageError
 from weighbridge.common.host import ProgramHost
 from weighbridge.common.structure import Redundancy
 from weighbridge.common.tool_output import printable
@@ -130,7 +131,14 @@ class _Look:
                     return
         finally:
             if not nothing_made:
-                self.given.sweep(within_s=ANSWER_S)
+                self._delete()
+
+    def _delete(self) -> None:
+        """Delete the object: by its name, for which it need not be listed."""
+        with contextlib.suppress(DriverError, TargetError):
+            if self.given.ask(*self.given.place.rados, "rm", PROBE).code == 0:
+                return
+        self.given.sweep(within_s=ANSWER_S)
 
     def _advise(self) -> None:
         pool = self.pool

@@ -251,6 +251,16 @@ def test_a_user_without_rights_is_refused_with_what_rados_says_and_the_rights_it
         seen()
 
 
+def test_a_user_who_may_not_list_is_refused_and_the_object_that_was_tried_is_gone(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("no-list", "error: (1) Operation not permitted")
+    with pytest.raises(UsageError, match=r"client.bench cannot use it: rados ls: .*permitted"):
+        seen()
+    assert untouched(ceph)
+    assert not [one for one in ceph.objects if one.startswith("wb-")]
+
+
 def test_a_user_without_a_keyring_is_refused(seen: Seen) -> None:
     with pytest.raises(UsageError, match="unable to find a keyring"):
         seen(POOL.model_copy(update={"user": "client.nobody"}))
