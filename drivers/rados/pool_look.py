@@ -21,6 +21,7 @@ from weighbridge.drivers.rados.pool_state import (
     PoolDetail,
     apart,
     details,
+    fewer,
     kept_by,
     said,
     unclean,
@@ -86,15 +87,20 @@ class _Look:
         known = {one.pool_name: one for one in details(listed.text, here.host)}
         mine = known.get(self.pool.pool)
         if mine is None:
-            hint = did_you_mean(self.pool.pool, list(known))
+            hint = did_you_mean(self.pool.pool, [printable(name) for name in known])
             self.faults.append(f"the cluster has no such pool{hint}")
             self.advice.append("Name an existing pool: this suite makes none in such a cluster.")
             return here
         self.faults += mine.faults
         if mine.faults:
             self.advice.append("Name another pool, or one of your own for this.")
-        stores = [one for one in known.values() if one.keeps_objects]
+        stores = [
+            one
+            for one in known.values()
+            if one.keeps_objects or (one.may_keep_objects and one is not mine)
+        ]
         kept = {one.pool_name: self._kept(one) for one in (mine, *stores)}
+        remarks = (mine.remark, fewer(mine, stores), unclean(self.given.ceph("status")))
         return here.model_copy(
             update={
                 "kept": kept[mine.pool_name],
@@ -102,9 +108,7 @@ class _Look:
                 "rule": mine.crush_rule,
                 "stores": tuple(printable(one.pool_name) for one in stores),
                 "apart": apart(mine, stores, kept),
-                "remark": "; ".join(
-                    words for words in (mine.remark, unclean(self.given.ceph("status"))) if words
-                ),
+                "remark": "; ".join(words for words in remarks if words),
             }
         )
 

@@ -21,6 +21,14 @@ FULL: Final = ("full", "full_quota", "backfillfull", "nearfull")
 """Flags of a pool in which writes wait for ever, or soon will."""
 CLEAN: Final = "active+clean"
 """How states of placement groups begin in which nothing is to be repaired or moved."""
+NO_OBJECTS: Final = frozenset(
+    {
+        *("root", "control", "log", "meta", "index", "non-ec", "otp"),
+        # Of releases before 12.
+        *("rgw", "gc", "extra", "usage", "intent-log", "users", "uid", "email", "keys", "swift"),
+    }
+)
+"""How names of radosgw's pools end that it names itself and in which it keeps no objects."""
 MOST_FRAGMENTS: Final = 256
 """An object is on so many OSDs at most, of either kind of fragment."""
 
@@ -39,7 +47,12 @@ class PoolDetail(Record):
     size: _Number
     pg_num: _Number
     crush_rule: _Count
-    erasure_code_profile: str = ""
+    # It becomes an argument: none that is an option.
+    erasure_code_profile: Annotated[str, Field(pattern=r"^([^-].{0,199})?$")] = ""
+    read_tier: int = -1
+    write_tier: int = -1
+    tier_of: int = -1
+    options: dict[str, Any] = Field(default_factory=dict)
     quota_max_bytes: _Count = 0
     quota_max_objects: _Count = 0
     flags_names: str = ""
@@ -56,6 +69,14 @@ class PoolDetail(Record):
         return "rgw" in self.application_metadata and self.pool_name.endswith(".buckets.data")
 
     @property
+    def may_keep_objects(self) -> bool:
+        """Whether gateways may keep objects in it, by a name that somebody gave: as the pool of a
+        storage class, say.
+        """
+        last = self.pool_name.rpartition(".")[2]
+        return "rgw" in self.application_metadata and last not in NO_OBJECTS
+
+    @property
     def faults(self) -> tuple[str, ...]:
         """Why nothing should be benched in it."""
         full = [one for one in self.flags_names.split(",") if one in FULL]
@@ -68,6 +89,19 @@ class PoolDetail(Record):
                 "for ever"
             )
         return tuple(found)
+
+    @property
+    def odd(self) -> str:
+        """How it keeps objects in another way than its replicas and devices say; empty: in none."""
+        mode = self.options.get("compression_mode", "none")
+        if mode != "none":
+            return (
+                f"compresses (compression_mode {printable(mode)}), and what rados bench writes is "
+                "almost nothing then"
+            )
+        if max(self.read_tier, self.write_tier, self.tier_of) >= 0:
+            return "has a cache tier, or is one"
+        return ""
 
     @property
     def remark(self) -> str:
@@ -131,7 +165,9 @@ def unclean(status: CommandOutput) -> str:
         groups = json_value("ceph status", status.text, TargetError)["pgmap"]["pgs_by_state"]
         states = _STATES.validate_python(groups)
     except (KeyError, TypeError, ValidationError, TargetError):
-        return "whether placement groups are active and clean is not known: ceph status is wrong"
+        states = []
+    if not states:
+        return "whether placement groups are active and clean is not known: ceph status has none"
     bad = [one for one in states if not one.state_name.startswith(CLEAN)]
     if not bad:
         return ""
@@ -143,27 +179,45 @@ def unclean(status: CommandOutput) -> str:
 def apart(pool: PoolDetail, stores: Sequence[PoolDetail], kept: Mapping[str, Redundancy]) -> str:
     """Why what gateways reach in `stores` is no share of what `pool` reaches; empty: it is one.
 
-    `kept`: how each pool keeps objects, by name.
+    `stores`: the pools in which they keep objects, or may; `kept`: how each pool keeps them, by
+    name.
     """
-    if not stores:
+    if not any(one.keeps_objects for one in stores):
         return (
             "the cluster has no pool in which a radosgw keeps objects (NAME.buckets.data), so it "
             "is not known how gateways keep them, nor on which devices"
         )
     own = kept[pool.pool_name]
     for one in stores:
-        theirs, name = kept[one.pool_name], printable(one.pool_name)
+        theirs = kept[one.pool_name]
+        keep = "keep" if one.keeps_objects else "may keep"
+        name = f"{printable(one.pool_name)}, in which gateways {keep} objects"
         if theirs != own:
+            return f"pool {pool.pool_name} has {kept_words(own)}, and {name}, {kept_words(theirs)}"
+        if one.size != pool.size:
             return (
-                f"pool {pool.pool_name} has {kept_words(own)}, and {name}, in which gateways keep "
-                f"objects, {kept_words(theirs)}"
+                f"pool {pool.pool_name} has pieces of an object on {pool.size} OSDs, and {name}, "
+                f"on {one.size}"
             )
         if one.crush_rule != pool.crush_rule:
             return (
-                f"pool {pool.pool_name} has CRUSH rule {pool.crush_rule}, and {name}, in which "
-                f"gateways keep objects, {one.crush_rule}: it may be on other devices"
+                f"pool {pool.pool_name} has CRUSH rule {pool.crush_rule}, and {name}, "
+                f"{one.crush_rule}: it may be on other devices"
             )
-    return ""
+    return next(
+        (f"pool {printable(one.pool_name)} {one.odd}" for one in (pool, *stores) if one.odd), ""
+    )
+
+
+def fewer(pool: PoolDetail, stores: Sequence[PoolDetail]) -> str:
+    """That a pool may be on fewer OSDs than those of gateways; empty: it is not."""
+    most = max(stores, key=lambda one: one.pg_num, default=pool)
+    if most.pg_num <= pool.pg_num:
+        return ""
+    return (
+        f"it has {pool.pg_num} placement groups, and {printable(most.pool_name)} {most.pg_num}: it "
+        "may use fewer OSDs, and reach less"
+    )
 
 
 def said(one: CommandOutput) -> str:

@@ -29,7 +29,7 @@ class BenchedPool(Record):
     rule: NonNegativeInt | None = None
     """The number of its CRUSH rule, which says on which devices it is."""
     stores: tuple[str, ...] = ()
-    """Pools in which gateways of this cluster keep objects."""
+    """Pools in which gateways of this cluster keep objects, or may."""
     apart: str = ""
     """Why what gateways reach is no share of what it reaches; empty: they keep objects in the same
     way on the same devices.

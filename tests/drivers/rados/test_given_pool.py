@@ -25,6 +25,8 @@ from weighbridge.suites import RadosBenchOptions
 
 Seen = Callable[..., BenchedPool]
 
+CODED: dict[str, object] = {"type": 3, "erasure_code_profile": "p"}
+
 POOL = CephPool(host="gateway-1", pool="bench", user="client.bench")
 NAMESPACE = "wb-0123abcd"
 THEIRS = ("theirs/precious", "/benchmark_data_gateway-1_7_object0")
@@ -166,6 +168,19 @@ def test_a_look_knows_replicas_groups_and_rule_and_leaves_nothing(
         ([detail(crush_rule=1), detail(STORE)], "has CRUSH rule 1, .* it may be on other devices"),
         ([detail()], "no pool in which a radosgw keeps objects"),
         ([detail(), detail(STORE, type=3, erasure_code_profile="p")], "erasure coding 2\\+1"),
+        (
+            [detail(**CODED), detail(STORE, **CODED, size=4)],
+            f"has pieces of an object on 3 OSDs, and {STORE}, .* on 4",
+        ),
+        (
+            [detail(), detail(STORE), detail("cold", size=2, application_metadata={"rgw": {}})],
+            "has 3 replicas, and cold, in which gateways may keep objects, 2 replicas",
+        ),
+        (
+            [detail(), detail(STORE, options={"compression_mode": "force"})],
+            f"pool {STORE} compresses \\(compression_mode force\\)",
+        ),
+        ([detail(read_tier=7, write_tier=7), detail(STORE)], "pool bench has a cache tier"),
     ],
 )
 def test_a_pool_that_is_unlike_the_gateways_is_said_to_be_no_layer_below_them(
@@ -175,10 +190,52 @@ def test_a_pool_that_is_unlike_the_gateways_is_said_to_be_no_layer_below_them(
     assert re.search(words, seen().apart)
 
 
+def test_pools_in_which_radosgw_keeps_no_objects_may_be_unlike(ceph: FakeCeph, seen: Seen) -> None:
+    rgw = {"application_metadata": {"rgw": {}}, "size": 2, "crush_rule": 5}
+    others = (".rgw.root", "default.rgw.log", "default.rgw.buckets.index", "old.rgw.buckets.non-ec")
+    ceph.say("pools", [detail(), detail(STORE), *(detail(name, **rgw) for name in others)])
+    assert (seen().apart, seen().stores) == ("", (STORE,))
+
+
+@pytest.mark.parametrize(
+    ("pools", "stores"),
+    [
+        ([detail(application_metadata={"rgw": {}})], ()),
+        ([detail(), detail("cold", application_metadata={"rgw": {}})], ("cold",)),
+    ],
+)
+def test_a_pool_of_gateways_by_its_application_alone_is_not_known_to_be_theirs(
+    ceph: FakeCeph, seen: Seen, pools: list[object], stores: tuple[str, ...]
+) -> None:
+    ceph.say("pools", pools)
+    found = seen()
+    assert found.apart.startswith("the cluster has no pool in which a radosgw keeps objects")
+    assert found.stores == stores
+
+
+def test_a_pool_with_fewer_placement_groups_than_the_gateways_is_said_to_reach_less(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("pools", [detail(), detail(STORE, pg_num=256)])
+    assert seen().remark == (
+        f"it has 32 placement groups, and {STORE} 256: it may use fewer OSDs, and reach less"
+    )
+
+
+def test_a_profile_that_would_be_an_option_of_a_program_is_refused(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    coded = detail(STORE, type=3, erasure_code_profile="-o/etc/motd")
+    ceph.say("pools", [detail(), coded])
+    with pytest.raises(TargetError, match=r"gateway-1: ceph osd pool ls detail: 1\.erasure_code"):
+        seen()
+    assert not [one for one in ceph.calls if "motd" in one]
+
+
 def test_a_pool_with_the_fragments_of_the_gateways_pool_is_alike(
     ceph: FakeCeph, seen: Seen
 ) -> None:
-    coded = {"type": 3, "erasure_code_profile": "p", "crush_rule": 2}
+    coded = {**CODED, "crush_rule": 2}
     ceph.say("pools", [detail(**coded), detail(STORE, **coded)])
     found = seen()
     fragments = Fragments(data=2, parity=1)
@@ -207,6 +264,14 @@ def test_groups_that_are_not_clean_are_a_remark_and_a_note_of_every_step(
         driver.prepare(Prepare(workload=workload("write")))
         made = driver.step(Step(workload=workload("write"), workers=4)).measurement
     assert made.notes == (words,)
+
+
+def test_a_cluster_that_tells_of_no_groups_is_not_said_to_be_clean(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("states", {})
+    words = "whether placement groups are active and clean is not known: ceph status has none"
+    assert seen().remark == words
 
 
 def test_a_pool_that_others_use_is_said_to_be(ceph: FakeCeph, seen: Seen) -> None:
@@ -239,6 +304,13 @@ def test_a_pool_in_which_writes_may_wait_is_refused_with_all_that_is_wrong(
 def test_a_pool_that_does_not_exist_is_refused_with_the_nearest_name(seen: Seen) -> None:
     with pytest.raises(UsageError, match=r"the cluster has no such pool.*'bench'"):
         seen(POOL.model_copy(update={"pool": "benhc"}))
+
+
+def test_no_name_of_a_pool_moves_the_cursor(ceph: FakeCeph, seen: Seen) -> None:
+    ceph.say("pools", [detail("\x1b[2Jvault")])
+    with pytest.raises(UsageError, match=r"the cluster has no such pool.*vault") as error:
+        seen()
+    assert "\x1b" not in error.value.message
 
 
 def test_a_user_without_rights_is_refused_with_what_rados_says_and_the_rights_it_needs(
