@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from fake_ceph import FakeCeph
+from tests.drivers.rados.given_pools import NAMESPACE, POOL, THEIRS, Machine, Seen
 from weighbridge.common.host import Completed
+from weighbridge.drivers.rados import GivenPool, look
 from weighbridge.drivers.rados.cluster import RadosCluster
 
 DATA = Path(__file__).parents[2] / "data"
@@ -129,3 +132,21 @@ def machine(tmp_path: Path) -> StubMachine:
 @pytest.fixture
 def cluster(machine: StubMachine) -> RadosCluster:
     return RadosCluster(machine, replicas=3)
+
+
+@pytest.fixture
+def ceph(tmp_path: Path) -> FakeCeph:
+    made = FakeCeph(tmp_path / "ceph")
+    made.put("theirs", "precious")
+    (made.folder / "objects" / THEIRS[1][1:]).write_text("")
+    return made
+
+
+@pytest.fixture
+def given(ceph: FakeCeph, tmp_path: Path) -> GivenPool:
+    return GivenPool(Machine(ceph), POOL, namespace=NAMESPACE, log=tmp_path / "log")
+
+
+@pytest.fixture
+def seen(ceph: FakeCeph, tmp_path: Path) -> Seen:
+    return lambda pool=POOL: look(Machine(ceph), pool, log=tmp_path / "log")

@@ -1,0 +1,207 @@
+"""Looking at a pool before it is benched, with programs that keep objects as files."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fake_ceph import STORE, FakeCeph, detail
+from tests.drivers.rados.given_pools import CODED, POOL, Seen, untouched
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.structure import Fragments, Redundancy
+from weighbridge.drivers.rados.pool_state import details
+
+
+def test_a_look_knows_replicas_groups_and_rule_and_leaves_nothing(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    found = seen()
+    assert found.words == "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0"
+    assert found.apart == ""
+    assert found.stores == (STORE,)
+    assert found.remark == ""
+    assert untouched(ceph)
+    assert not [one for one in ceph.objects if one.startswith("wb-")]
+    assert [one for one in ceph.calls if " create probe" in one]
+
+
+@pytest.mark.parametrize(
+    ("pools", "words"),
+    [
+        ([detail(size=1), detail(STORE)], f"has 1 replica, and {STORE}, .* 3 replicas"),
+        ([detail(crush_rule=1), detail(STORE)], "has CRUSH rule 1, .* it may be on other devices"),
+        ([detail()], "no pool in which a radosgw keeps objects"),
+        ([detail(), detail(STORE, type=3, erasure_code_profile="p")], "erasure coding 2\\+1"),
+        (
+            [detail(**CODED), detail(STORE, **CODED, size=4)],
+            f"has pieces of an object on 3 OSDs, and {STORE}, .* on 4",
+        ),
+        (
+            [detail(), detail(STORE), detail("cold", size=2, application_metadata={"rgw": {}})],
+            "has 3 replicas, and cold, in which gateways may keep objects, 2 replicas",
+        ),
+        (
+            [detail(), detail(STORE, options={"compression_mode": "force"})],
+            f"pool {STORE} compresses \\(compression_mode force\\)",
+        ),
+        ([detail(read_tier=7, write_tier=7), detail(STORE)], "pool bench has a cache tier"),
+    ],
+)
+def test_a_pool_that_is_unlike_the_gateways_is_said_to_be_no_layer_below_them(
+    ceph: FakeCeph, seen: Seen, pools: list[object], words: str
+) -> None:
+    ceph.say("pools", pools)
+    assert re.search(words, seen().apart)
+
+
+def test_pools_in_which_radosgw_keeps_no_objects_may_be_unlike(ceph: FakeCeph, seen: Seen) -> None:
+    rgw = {"application_metadata": {"rgw": {}}, "size": 2, "crush_rule": 5}
+    others = (".rgw.root", "default.rgw.log", "default.rgw.buckets.index", "old.rgw.buckets.non-ec")
+    ceph.say("pools", [detail(), detail(STORE), *(detail(name, **rgw) for name in others)])
+    assert (seen().apart, seen().stores) == ("", (STORE,))
+
+
+@pytest.mark.parametrize(
+    ("pools", "stores"),
+    [
+        ([detail(application_metadata={"rgw": {}})], ()),
+        ([detail(), detail("cold", application_metadata={"rgw": {}})], ("cold",)),
+    ],
+)
+def test_a_pool_of_gateways_by_its_application_alone_is_not_known_to_be_theirs(
+    ceph: FakeCeph, seen: Seen, pools: list[object], stores: tuple[str, ...]
+) -> None:
+    ceph.say("pools", pools)
+    found = seen()
+    assert found.apart.startswith("the cluster has no pool in which a radosgw keeps objects")
+    assert found.stores == stores
+
+
+def test_a_pool_with_fewer_placement_groups_than_the_gateways_is_said_to_reach_less(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("pools", [detail(), detail(STORE, pg_num=256)])
+    assert seen().remark == (
+        f"it has 32 placement groups, and {STORE} 256: it may use fewer OSDs, and reach less"
+    )
+
+
+def test_a_profile_that_would_be_an_option_of_a_program_is_refused(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    coded = detail(STORE, type=3, erasure_code_profile="-o/etc/motd")
+    ceph.say("pools", [detail(), coded])
+    with pytest.raises(TargetError, match=r"gateway-1: ceph osd pool ls detail: 1\.erasure_code"):
+        seen()
+    assert not [one for one in ceph.calls if "motd" in one]
+
+
+def test_a_pool_with_the_fragments_of_the_gateways_pool_is_alike(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    coded = {**CODED, "crush_rule": 2}
+    ceph.say("pools", [detail(**coded), detail(STORE, **coded)])
+    found = seen()
+    fragments = Fragments(data=2, parity=1)
+    assert (found.kept, found.apart) == (Redundancy(replicas=1, fragments=fragments), "")
+
+
+def test_what_the_user_may_not_know_is_not_known_and_the_pool_can_be_benched(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("no-caps", "Error EACCES: access denied")
+    found = seen()
+    assert (found.kept, found.pg_num, found.rule) == (None, None, None)
+    assert found.apart == "nothing is known of it: client.bench: Error EACCES: access denied"
+
+
+def test_a_cluster_that_tells_of_no_groups_is_not_said_to_be_clean(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("states", {})
+    words = "whether placement groups are active and clean is not known: ceph status has none"
+    assert seen().remark == words
+
+
+def test_a_pool_that_others_use_is_said_to_be(ceph: FakeCeph, seen: Seen) -> None:
+    ceph.say("pools", [detail(application_metadata={"rbd": {}}), detail(STORE)])
+    assert seen().remark == "it is in use by rbd"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"quota_max_bytes": 2**30}, ["it has a quota (1 GiB)"]),
+        (
+            {"quota_max_objects": 5, "flags_names": "hashpspool,full_quota"},
+            ["it is full (full_quota)", "it has a quota (5 objects)"],
+        ),
+        ({"flags_names": "hashpspool,nearfull"}, ["it is full (nearfull)"]),
+    ],
+)
+def test_a_pool_in_which_writes_may_wait_is_refused_with_all_that_is_wrong(
+    ceph: FakeCeph, seen: Seen, changes: dict[str, object], words: list[str]
+) -> None:
+    ceph.say("pools", [detail(**changes), detail(STORE)])
+    with pytest.raises(UsageError) as error:
+        seen()
+    assert [word for word in words if word not in error.value.message] == []
+    assert error.value.message.count("gateway-1: pool bench: it ") == len(words)
+    assert not [one for one in ceph.calls if "create" in one]
+
+
+def test_a_pool_that_does_not_exist_is_refused_with_the_nearest_name(seen: Seen) -> None:
+    with pytest.raises(UsageError, match=r"the cluster has no such pool.*'bench'"):
+        seen(POOL.model_copy(update={"pool": "benhc"}))
+
+
+def test_no_name_of_a_pool_moves_the_cursor(ceph: FakeCeph, seen: Seen) -> None:
+    ceph.say("pools", [detail("\x1b[2Jvault")])
+    with pytest.raises(UsageError, match=r"the cluster has no such pool.*vault") as error:
+        seen()
+    assert "\x1b" not in error.value.message
+
+
+def test_a_user_without_rights_is_refused_with_what_rados_says_and_the_rights_it_needs(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("denied", "error creating bench/probe: (1) Operation not permitted")
+    with pytest.raises(UsageError, match=r"client.bench cannot use it: rados create: .*permitted"):
+        seen()
+    with pytest.raises(UsageError, match="osd 'allow rw pool=bench'"):
+        seen()
+
+
+def test_a_user_who_may_not_list_is_refused_and_the_object_that_was_tried_is_gone(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("no-list", "error: (1) Operation not permitted")
+    with pytest.raises(UsageError, match=r"client.bench cannot use it: rados ls: .*permitted"):
+        seen()
+    assert untouched(ceph)
+    assert not [one for one in ceph.objects if one.startswith("wb-")]
+
+
+def test_a_user_without_a_keyring_is_refused(seen: Seen) -> None:
+    with pytest.raises(UsageError, match="unable to find a keyring"):
+        seen(POOL.model_copy(update={"user": "client.nobody"}))
+
+
+def test_a_host_without_the_program_is_refused(ceph: FakeCeph, seen: Seen) -> None:
+    (ceph.bin / "rados").unlink()
+    with pytest.raises(UsageError, match=r"gateway-1 has no program `rados`.*\n.*ceph-common"):
+        seen()
+
+
+def test_without_the_program_ceph_nothing_is_known(ceph: FakeCeph, seen: Seen) -> None:
+    (ceph.bin / "ceph").unlink()
+    assert seen().apart == "nothing is known of it: gateway-1 has no program `ceph`"
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "[]x", '[{"pool_name": "bench"}]', '{"a": 1}', "[" * 100_000]
+)
+def test_what_is_no_list_of_pools_is_an_error_that_names_host_and_command(printed: str) -> None:
+    with pytest.raises(TargetError, match="gateway-1: ceph osd pool ls detail: "):
+        details(printed, "gateway-1")
