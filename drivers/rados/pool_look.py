@@ -14,11 +14,10 @@ from weighbridge.common.ceph_pool import CephPool
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import DriverError, TargetError, UsageError
 from weighbridge.common.host import ProgramHost
-from weighbridge.common.structure import Redundancy
 from weighbridge.common.tool_output import printable
 from weighbridge.drivers.rados.given_pool import ANSWER_S, PROBE, GivenPool
+from weighbridge.drivers.rados.host_commands import CommandOutput
 from weighbridge.drivers.rados.pool_state import (
-    PoolDetail,
     apart,
     details,
     fewer,
@@ -99,11 +98,12 @@ class _Look:
             for one in known.values()
             if one.keeps_objects or (one.may_keep_objects and one is not mine)
         ]
-        kept = {one.pool_name: self._kept(one) for one in (mine, *stores)}
+        kept = {one.pool_name: kept_by(one, self._profile) for one in (mine, *stores)}
+        own = kept[mine.pool_name]
         remarks = (mine.remark, fewer(mine, stores), unclean(self.given.ceph("status")))
         return here.model_copy(
             update={
-                "kept": kept[mine.pool_name],
+                "kept": None if isinstance(own, str) else own,
                 "pg_num": mine.pg_num,
                 "rule": mine.crush_rule,
                 "stores": tuple(printable(one.pool_name) for one in stores),
@@ -112,12 +112,9 @@ class _Look:
             }
         )
 
-    def _kept(self, one: PoolDetail) -> Redundancy:
-        """How a pool keeps objects."""
-        if not one.coded:
-            return kept_by(one, "")
-        asked = self.given.ceph("osd", "erasure-code-profile", "get", one.erasure_code_profile)
-        return kept_by(one, asked.text)
+    def _profile(self, name: str) -> CommandOutput:
+        """What the cluster says of a profile of erasure coding."""
+        return self.given.ceph("osd", "erasure-code-profile", "get", name)
 
     def _probe(self) -> None:
         """See whether objects can be written, listed and deleted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -32,6 +32,8 @@ NO_OBJECTS: Final = frozenset(
 MOST_FRAGMENTS: Final = 256
 """An object is on so many OSDs at most, of either kind of fragment."""
 
+Kept = Redundancy | str
+"""How a pool keeps objects, or why that is not known."""
 
 _Count = Annotated[int, Field(ge=0, lt=2**64)]
 _Number = Annotated[int, Field(ge=1, lt=2**31)]
@@ -147,14 +149,20 @@ def fragments(printed: str, where: str) -> Fragments:
         raise TargetError(f"{tool}: no k and m in {printable(found)}") from error
 
 
-def kept_by(pool: PoolDetail, profile: str) -> Redundancy:
-    """How a pool keeps objects; `profile` is what was printed of its erasure coding, if it has any.
-
-    Raises TargetError.
+def kept_by(pool: PoolDetail, profile: Callable[[str], CommandOutput]) -> Kept:
+    """How a pool keeps objects; `profile` gets what `ceph` prints of its erasure coding, if it has
+    any, by name.
     """
     if not pool.coded:
         return Redundancy(replicas=pool.size)
-    return Redundancy(replicas=1, fragments=fragments(profile, printable(pool.pool_name)))
+    name = pool.erasure_code_profile
+    answer = profile(name)
+    if answer.code != 0:
+        return f"ceph osd erasure-code-profile get {printable(name)}: {said(answer)}"
+    try:
+        return Redundancy(replicas=1, fragments=fragments(answer.text, printable(pool.pool_name)))
+    except TargetError as error:
+        return error.message
 
 
 def unclean(status: CommandOutput) -> str:
@@ -176,7 +184,7 @@ def unclean(status: CommandOutput) -> str:
     return f"of {total} placement groups of the cluster not all are active and clean: {words}"
 
 
-def apart(pool: PoolDetail, stores: Sequence[PoolDetail], kept: Mapping[str, Redundancy]) -> str:
+def apart(pool: PoolDetail, stores: Sequence[PoolDetail], kept: Mapping[str, Kept]) -> str:
     """Why what gateways reach in `stores` is no share of what `pool` reaches; empty: it is one.
 
     `stores`: the pools in which they keep objects, or may; `kept`: how each pool keeps them, by
@@ -188,8 +196,13 @@ def apart(pool: PoolDetail, stores: Sequence[PoolDetail], kept: Mapping[str, Red
             "is not known how gateways keep them, nor on which devices"
         )
     own = kept[pool.pool_name]
+    unknown = "it is not known how pool {} keeps objects: {}"
+    if isinstance(own, str):
+        return unknown.format(pool.pool_name, own)
     for one in stores:
         theirs = kept[one.pool_name]
+        if isinstance(theirs, str):
+            return unknown.format(printable(one.pool_name), theirs)
         keep = "keep" if one.keeps_objects else "may keep"
         name = f"{printable(one.pool_name)}, in which gateways {keep} objects"
         if theirs != own:

@@ -55,8 +55,8 @@ class FakeCeph:
 
     def say(self, what: str, value: object) -> None:
         """Change what the cluster says: `pools`, `states`, `denied` (of rados), `no-list` (of its
-        `ls`), `stuck` (a namespace in which nothing can be deleted), `no-caps` (of ceph), `hang`
-        (how long a bench takes, in seconds).
+        `ls`), `stuck` (a namespace in which nothing can be deleted), `no-caps` (of ceph),
+        `profiles` (of erasure coding, by name), `hang` (how long a bench takes, in seconds).
         """
         (self.folder / f"{what}.json").write_text(json.dumps(value))
 
@@ -98,7 +98,11 @@ def _ceph(folder: Path, words: list[str]) -> int:
         states = _known(folder, "states").items()
         answer = {"pgmap": {"pgs_by_state": [{"state_name": s, "count": n} for s, n in states]}}
     elif words[:3] == ["osd", "erasure-code-profile", "get"]:
-        answer = {"k": "2", "m": "1", "plugin": "jerasure"}
+        profiles = _known(folder, "profiles") or {"p": {"k": "2", "m": "1", "plugin": "jerasure"}}
+        if words[3] not in profiles:
+            sys.stderr.write(f"Error ENOENT: unknown erasure code profile '{words[3]}'\n")
+            return 2
+        answer = profiles[words[3]]
     else:
         sys.stderr.write("no valid command found\n")
         return 22

@@ -165,9 +165,10 @@ def test_an_unknown_line_of_run_parallel_is_an_error_that_shows_it(line: bytes) 
 def test_any_list_of_pools_is_one_that_can_be_compared_or_a_target_error(dice: Dice) -> None:
     printed = wrong_json(dice, [detail(), detail(STORE)]).decode(errors="replace")
     pools = tried(lambda: details(printed, "gateway-1"), TargetError, saying="gateway-1: ceph osd")
+    profile = CommandOutput(("ceph",), [(0.0, '{"k": "2", "m": "1"}')], code=0)
     for one in pools or ():
         assert all(isinstance(fault, str) for fault in (*one.faults, one.remark))
-        kept = {each.pool_name: kept_by(each, '{"k": "2", "m": "1"}') for each in pools or ()}
+        kept = {each.pool_name: kept_by(each, lambda _: profile) for each in pools or ()}
         assert isinstance(apart(one, pools or (), kept), str)
 
 

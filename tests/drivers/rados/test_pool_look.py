@@ -107,6 +107,22 @@ def test_a_pool_with_the_fragments_of_the_gateways_pool_is_alike(
     assert (found.kept, found.apart) == (Redundancy(replicas=1, fragments=fragments), "")
 
 
+@pytest.mark.parametrize("profile", [{}, {"k": "2"}])
+def test_a_pool_whose_fragments_are_not_known_can_be_benched_without_a_share(
+    ceph: FakeCeph, seen: Seen, profile: dict[str, str]
+) -> None:
+    ceph.say("profiles", {"other": profile, **({"p": profile} if profile else {})})
+    ceph.say("pools", [detail(), detail(STORE, **CODED)])
+    found = seen()
+    assert found.kept == Redundancy(replicas=3)
+    why = "no k and m" if profile else "unknown erasure code profile 'p'"
+    assert re.match(f"it is not known how pool {STORE} keeps objects: .*{why}", found.apart)
+    ceph.say("pools", [detail(**CODED), detail(STORE)])
+    found = seen()
+    assert (found.kept, found.pg_num) == (None, 32)
+    assert re.match(f"it is not known how pool bench keeps objects: .*{why}", found.apart)
+
+
 def test_what_the_user_may_not_know_is_not_known_and_the_pool_can_be_benched(
     ceph: FakeCeph, seen: Seen
 ) -> None:
