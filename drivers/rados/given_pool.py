@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ from weighbridge.common.host import ProgramHost
 from weighbridge.common.tool_output import printable
 from weighbridge.drivers.rados.bench import BenchPlace
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
-from weighbridge.drivers.rados.pool_state import said, unclean
+from weighbridge.drivers.rados.pool_state import PoolDetail, details, said, unclean
 from weighbridge.suites import RadosBenchOptions
 
 ANSWER_S: Final = 30.0
@@ -75,9 +76,23 @@ class GivenPool:
         return tuple(self.place.model_copy(update={"tag": tag}) for tag in tags)
 
     def make_places(self, prefix: str, options: RadosBenchOptions) -> None:
-        """Nothing is to be made: note how the cluster is."""
+        """Nothing is to be made: note how the cluster is.
+
+        Raises TargetError where writes would wait for ever, as since the run began.
+        """
+        listed = self.ceph("osd", "pool", "ls", "detail")
+        if listed.code == 0:  # else its user may not know
+            self._check(details(listed.text, self.machine.name))
         words = unclean(self.ceph("status"))
         self.notes = (words,) if words else ()
+
+    def _check(self, pools: Sequence[PoolDetail]) -> None:
+        """Raises TargetError with all that is wrong with the pool."""
+        mine = next((one for one in pools if one.pool_name == self.pool.pool), None)
+        faults = ("the cluster has it no longer",) if mine is None else mine.faults
+        if faults:
+            where = f"{self.machine.name}: pool {self.pool.pool}"
+            raise TargetError("\n".join(f"{where}: {fault}" for fault in faults))
 
     def how(self, options: RadosBenchOptions) -> str:
         """See BenchCluster."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fake_ceph import FakeCeph
+from fake_ceph import STORE, FakeCeph, detail
 from tests.drivers.rados.given_pools import NAMESPACE, Seen, ours, untouched
 from tests.drivers.rados.test_driver import workload
-from weighbridge.common.errors import ObjectsLeft
+from weighbridge.common.errors import ObjectsLeft, TargetError
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import GivenPool, RadosBench
 from weighbridge.drivers.rados.pool_leftovers import last_written
@@ -93,6 +93,31 @@ def test_groups_that_are_not_clean_are_a_remark_and_a_note_of_every_step(
         driver.prepare(Prepare(workload=workload("write")))
         made = driver.step(Step(workload=workload("write"), workers=4)).measurement
     assert made.notes == (words,)
+
+
+@pytest.mark.parametrize(
+    ("pools", "words"),
+    [
+        (
+            [detail(flags_names="hashpspool,nearfull")],
+            r"gateway-1: pool bench: it is full \(nearfull\): writes would wait for ever",
+        ),
+        ([detail(STORE)], "gateway-1: pool bench: the cluster has it no longer"),
+    ],
+)
+def test_a_pool_that_fills_up_during_a_run_is_refused_for_the_next_workload(
+    ceph: FakeCeph, given: GivenPool, tmp_path: Path, pools: list[object], words: str
+) -> None:
+    with bench(given, tmp_path) as driver:
+        driver.prepare(Prepare(workload=workload()))
+        there = ours(ceph)
+        ceph.say("pools", pools)
+        with pytest.raises(TargetError, match=words):
+            driver.prepare(Prepare(workload=workload("write")))
+        assert ours(ceph) == there
+        ceph.say("pools", [detail()])
+        ceph.say("no-caps", "Error EACCES: access denied")
+        driver.prepare(Prepare(workload=workload("write")))
 
 
 def test_without_the_program_ceph_steps_are_measured_and_say_what_is_not_known(
