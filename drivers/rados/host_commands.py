@@ -31,6 +31,8 @@ END_S: Final = 5.0
 """Time for commands to end after `stop`."""
 MOST_BYTES: Final = 256 * 2**20
 """The limit for all output of commands."""
+MOST_LINES: Final = 2_000_000
+"""The same in lines: short ones take more memory here than there."""
 
 # Clients of the same name on a host would compete for its admin socket; neither that nor a log is
 # needed.
@@ -134,7 +136,7 @@ class HostCommands:
         pipe = program.stdout.fileno()
         began = ticked = time.monotonic()
         stopped = False
-        read, read_bytes = b"", 0
+        read, read_bytes, read_lines = b"", 0, 0
         while any(one.code is None for one in ran):
             now = time.monotonic()
             if now - began > within_s + (END_S if stopped else 0):
@@ -154,6 +156,9 @@ class HostCommands:
             if read_bytes > MOST_BYTES:
                 raise self._failure(ran, f"printed more than {show_bytes(MOST_BYTES)}")
             *lines, read = (read + chunk).split(b"\n")
+            read_lines += len(lines)
+            if read_lines > MOST_LINES:
+                raise self._failure(ran, f"printed more than {MOST_LINES:,} lines")
             for line in lines:
                 _handle(ran, line)
             if not (stopped or may_fail) and any(one.code for one in ran):

@@ -171,3 +171,11 @@ def test_endless_output_is_an_error(
     monkeypatch.setattr(host_commands, "MOST_BYTES", 2**20)
     with pytest.raises(DriverFailure, match="printed more than 1 MiB"):
         commands.ask(["yes"], within_s=30)
+
+
+def test_endless_lines_are_an_error(
+    commands: HostCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_commands, "MOST_LINES", 1000)
+    with pytest.raises(DriverFailure, match="yes printed more than 1,000 lines"):
+        commands.ask(["yes"], within_s=30)
