@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -17,7 +18,7 @@ from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import load_hardware
-from weighbridge.topologies.ssh import observed
+from weighbridge.topologies.ssh import connection, observed
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.observed import ObservedHosts
 from weighbridge.topologies.ssh.program import LOST
@@ -130,6 +131,39 @@ def test_a_login_that_is_refused_later_is_an_error_of_the_host(
             hosts.hosts["store-1"].spawn(["true"], stderr=tmp_path / "logs" / "program.err")
     finally:
         hosts.close()
+    assert server.all_ended()
+
+
+def test_a_server_that_opens_no_session_is_given_up_and_asked_again(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = asyncssh.SSHServerConnection._process_session_open
+    loop, over = server.loop, asyncio.Event()
+
+    async def at_last() -> None:
+        await over.wait()
+        raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "too late")
+
+    def silent(self: Any, packet: Any) -> Any:
+        channel, _ = opened(self, packet)
+        return channel, at_last()
+
+    hosts = ObservedHosts(hardware(server, tmp_path), tmp_path / "logs")
+    try:
+        host = hosts.hosts["store-1"]
+        with monkeypatch.context() as patch:
+            patch.setattr(connection, "SESSION_S", 0.5)
+            patch.setattr(asyncssh.SSHServerConnection, "_process_session_open", silent)
+            with pytest.raises(TargetError, match=r"store-1 .* opens no session within 0\.5 s"):
+                host.spawn(["true"], stderr=tmp_path / "logs" / "program.err")
+        *_, given_up = server.connections
+        loop.do(asyncio.wait_for(given_up.wait_closed(), 10))
+        with host.spawn(["true"], stderr=tmp_path / "logs" / "program.err") as program:
+            assert program.wait(10) == 0
+        assert host.counters().cpu_s is not None
+    finally:
+        hosts.close()
+        loop.loop.call_soon_threadsafe(over.set)
     assert server.all_ended()
 
 

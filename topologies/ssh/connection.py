@@ -27,6 +27,9 @@ CONNECTIONS: Final = 6
 """Connections to one host at most; further commands wait for a free session."""
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+SESSION_S: Final = 30.0
+"""Time for an sshd to open a session and start its command."""
+
 _CLOSED: Final = "SSH connection closed"
 """asyncssh's message about a session on a connection that is closing."""
 _LOST: Final = (asyncssh.DisconnectError, ConnectionError, BrokenPipeError)
@@ -155,6 +158,8 @@ class SshConnection:
                 yield connection
             finally:
                 connection.open -= 1
+                if connection.most == connection.open == 0:
+                    connection.client.abort()
 
     async def _connect(self) -> _Connection:
         try:
@@ -233,9 +238,17 @@ class SshConnection:
             while True:
                 async with self._session() as connection:
                     try:
-                        process = await connection.client.create_process(
-                            frame.framed(argv), encoding=None, **pipes
-                        )
+                        async with asyncio.timeout(SESSION_S):
+                            process = await connection.client.create_process(
+                                frame.framed(argv), encoding=None, **pipes
+                            )
+                    except TimeoutError:
+                        # What may still begin there ends with it, after its other sessions.
+                        connection.most = 0
+                        raise TargetError(
+                            f"{self.where}: opens no session within {SESSION_S:g} s",
+                            advice="check its load, and its sshd's log",
+                        ) from None
                     except asyncssh.ChannelOpenError as error:
                         if connection.closed or error.reason == _CLOSED:
                             self._lose(error)
