@@ -164,7 +164,9 @@ class TuningResult(Record):
         if effect.ratio is None:
             return effect.text.rstrip(".")
         interval, values = interval_words(effect), value_words(effect)
-        doubt = ", no difference found" if effect.verdict == "not significant" else ""
+        # An interval is of one test alone; a verdict is corrected for all of them.
+        none = "not significant among all tests" if effect.ratio.shown else "no difference found"
+        doubt = f", {none}" if effect.verdict == "not significant" else ""
         change = f"{show_percent(effect.ratio.value)}{f' ({interval})' if interval else ''}{doubt}"
         return f"{self.called(number)} {change}{f', {values}' if values else ''}"
 
