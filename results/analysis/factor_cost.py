@@ -130,9 +130,12 @@ class _Cost:
         self.ranked = bool(rows) and all(row.ranked for row in rows)
         self.doubts = tuple(dict.fromkeys(one.words for row in rows for one in row.doubts))
         self.p90_ms = rows[0].value("p90") if len(rows) == 1 else None
+        counted = {point.repeat for row in rows for point in row.used if point.valid}
         for key in keys:
             measured, visit = steps[key].measurement, visits.get(key)
-            if measured is None or visit is None or not visit.ranked or not measured.done:
+            if measured is None or visit is None or not measured.done:
+                continue
+            if key.repeat not in counted:
                 continue
             self.repeats += 1
             self.ops_s.append(measured.done / measured.window_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -10,7 +10,7 @@ from made_up import fake_measurement
 from weighbridge.results.analysis.factor_cost import FactorCost, factor_costs, variant_groups
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import StepUse
-from weighbridge.results.analysis.steps.visit import JudgedStep
+from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.record.measurement import Load
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.report.factor_table import (
@@ -44,7 +44,10 @@ SUITE = Suite.model_validate(
 FACTORS = {"write-unsigned": 1.0, "write-signed": 2.0, "write-chunks": 1.0}
 
 
-def costs(repeats: int, condemned: Sequence[str] = ()) -> tuple[FactorCost, ...]:
+def costs(
+    repeats: int, condemned: Sequence[str] = (), left_out: Collection[int] = ()
+) -> tuple[FactorCost, ...]:
+    """`left_out`: repeats that rows leave out. Each window moves, which the rows alone judge."""
     steps, visits, rows = {}, {}, []
     for name, factor in FACTORS.items():
         for repeat in range(repeats):
@@ -60,7 +63,7 @@ def costs(repeats: int, condemned: Sequence[str] = ()) -> tuple[FactorCost, ...]
                 measurement=made.model_copy(update={"load": load}),
             )
             use = StepUse(gateway_cpu_s=cpu_s * 10)
-            visits[key] = JudgedStep(key=key, valid=True, use=use, points={})
+            visits[key] = JudgedStep(key=key, valid=True, steady=False, use=use, points={})
         row = Row(
             layout="rgw",
             api="s3",
@@ -70,6 +73,10 @@ def costs(repeats: int, condemned: Sequence[str] = ()) -> tuple[FactorCost, ...]
             workers=4,
             repeats=repeats,
             valid=name not in condemned,
+            points=tuple(
+                Point(repeat=repeat, valid=True, steady=repeat not in left_out, figures={})
+                for repeat in range(repeats)
+            ),
         )
         rows.append(row)
     return factor_costs(SIGNING, SUITE, steps, visits, rows)
@@ -143,6 +150,11 @@ def test_one_repeat_has_no_interval_and_what_is_not_ranked_no_factor() -> None:
     assert factor_lines([signed])[0][-1] == "not ranked"
     assert not factor_sentences([signed])
     assert chunks.client is not None
+
+
+def test_the_repeats_of_the_rows_count_and_no_others() -> None:
+    assert {one.repeats for one in costs(5)} == {5}
+    assert {one.repeats for one in costs(5, left_out=(1, 3))} == {3}
 
 
 def test_the_cpu_of_an_operation_counts_complete_ones_and_not_their_parts_again() -> None:
