@@ -24,6 +24,8 @@ complete machine, 1 to 5 % for throttled bandwidths, less than 1 % for NICs of 1
 """
 FREE_BOUND: Final = 0.35
 """The same for figures without a limit: 9 to 28 % for CPUs, 15 to 31 % for random requests."""
+MEDIAN_FROM: Final = 3
+"""The fewest deployments of a layout whose median leaves an odd one out."""
 
 _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
     "events/s": ((1, "events/s"),),
@@ -146,15 +148,17 @@ def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tu
     by the worst figure; else a mild one if those of only one of them miss a promise beyond the
     bound, and if only one of two `layouts` was attested.
 
-    The median over a layout's deployments counts, so that one odd deployment does not make hosts
-    differ.
+    The median over a layout's deployments counts if there are MEDIAN_FROM, so that one odd
+    deployment does not make hosts differ; of fewer, each does.
     """
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     compared = compare(attested)
     for one in compared:
         values = _by_layout(one, lambda found: found.value)
-        middles = sorted((value, layout) for layout, value in values.items())
+        middles = sorted((value, layout) for layout, some in values.items() for value in some)
         for (low, slow), (high, fast) in combinations(middles, 2):
+            if slow == fast:
+                continue
             apart = 1 - low / high
             if apart > max(
                 one.bound, worst.get((slow, fast), worst.get((fast, slow), (0.0, "")))[0]
@@ -194,12 +198,19 @@ def odd_layouts(attested: Sequence[Attested]) -> frozenset[str]:
     return frozenset(name for name, others in found.items() if 2 * others >= len(names) - 1)
 
 
-def _by_layout(one: ComparedFigure, of: Callable[[Attested], float]) -> dict[str, float]:
-    """For each layout the median over its deployments."""
+def _by_layout(
+    one: ComparedFigure, of: Callable[[Attested], float]
+) -> dict[str, tuple[float, ...]]:
+    """For each layout the median over its deployments; of fewer than MEDIAN_FROM, each of them: no
+    median leaves one out.
+    """
     found: dict[str, list[float]] = {}
     for each in one.found:
         found.setdefault(each.layout, []).append(of(each))
-    return {layout: median(values) for layout, values in found.items()}
+    return {
+        layout: (median(values),) if len(values) >= MEDIAN_FROM else tuple(values)
+        for layout, values in found.items()
+    }
 
 
 def _one_short(compared: Iterable[ComparedFigure]) -> dict[tuple[str, str], Doubt]:
@@ -213,7 +224,7 @@ def _one_short(compared: Iterable[ComparedFigure]) -> dict[tuple[str, str], Doub
         bound = BOUNDS[one.kind]
         lacks = _by_layout(one, _lack)
         for pair in permutations(lacks, 2):
-            short, full = (lacks[layout] for layout in pair)
+            short, full = (max(lacks[layout]) for layout in pair)
             if short > bound >= full and short > worst.get(pair, (0.0, ""))[0]:
                 words = (
                     f"{_about(one)} gave {_percent(short)} less than promised under {pair[0]} "

@@ -2,23 +2,16 @@
 differ.
 
 A program that disturbs the machine for the seconds of one attestation would otherwise make all
-results of a layout not comparable. The median of a layout's deployments counts
-(`results.analysis.sameness.host_doubts`): hosts that really differ do so in all of them.
+results of a layout not comparable. The median of MEDIAN_FROM deployments counts
+(`results.analysis.sameness.host_doubts`): hosts that really differ do so in most of them.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 from weighbridge.conductor.plan import Plan, Visit
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.analysis.sameness import host_doubts, odd_layouts
+from weighbridge.results.analysis.sameness import MEDIAN_FROM, host_doubts, odd_layouts
 from weighbridge.results.record.store import RunStore
-
-ATTESTED_MOST: Final = 3
-"""So many deployments of a layout whose hosts seem to differ are attested: the fewest whose median
-leaves one out.
-"""
 
 
 class HostChecks:
@@ -56,4 +49,4 @@ class HostChecks:
 
     def _enough(self, layout: str) -> bool:
         seen = {one.repeat for one in self._store.attested() if one.layout == layout}
-        return len(seen) >= ATTESTED_MOST
+        return len(seen) >= MEDIAN_FROM

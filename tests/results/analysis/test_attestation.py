@@ -14,6 +14,7 @@ from weighbridge.results.analysis.sameness import (
     verdict,
     warnings,
 )
+from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.record.attestation import Attested, Kind, Unit
 from weighbridge.results.record.store import RunStore
 
@@ -289,9 +290,18 @@ def test_hosts_that_differ_beyond_their_bound_are_a_grave_doubt_about_two_layout
     assert (doubt.what, doubt.grade) == ("hosts differ", "grave")
     assert (
         doubt.words
-        == "CPU of gateway-1 gave 250 events/s under swift and 1,388 events/s under rgw-beast (82 "
+        == "CPU of gateway-1 gave 250 events/s under swift and 1,395 events/s under rgw-beast (82 "
         "% apart, bound 30 %)"
     )
+
+
+def test_one_odd_deployment_of_two_still_makes_hosts_differ_and_of_three_no_longer() -> None:
+    def doubts(*swift: float) -> tuple[PairDoubt, ...]:
+        of = [figure("swift", value, repeat=repeat) for repeat, value in enumerate(swift)]
+        return host_doubts([figure("rgw-beast", 200e6), *of])
+
+    assert [one.doubt.what for one in doubts(170e6, 200e6)] == ["hosts differ"]
+    assert doubts(170e6, 200e6, 198e6) == ()
 
 
 def test_hosts_of_which_only_one_misses_its_promise_are_a_mild_doubt() -> None:
