@@ -29,6 +29,7 @@ What = Literal[
     "repeats left out",
     "few repeats",
     "lower bound",
+    "resolution",
     "above its ceiling",
     "endpoint left out",
     "incomplete",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Final, Literal, Protocol
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from weighbridge.common.record import Record
 from weighbridge.results.metric_figure import Merge, MetricFigure, geometric_mean
@@ -42,6 +42,10 @@ class OperationReader(Protocol):
     gateway_cpu_s: float | None
     storage_cpu_s: float | None
     """CPU seconds of all hosts of the tier in the window; None if unknown."""
+    from_disk: float | None
+    """Bytes read from the stores' disks for each byte of objects that the step's reads answered;
+    None if unknown, and of operations other than reads.
+    """
 
     def latency(self, percent: float) -> MetricFigure | None:
         """A latency percentile in ms; 100: the maximum. None if unknown or with too few samples."""
@@ -84,6 +88,9 @@ class Metric(Record):
     """Whether a driver may report it in bins."""
     bound: str | Annotated[float, Field(ge=1)] = 1.10
     """The practical threshold as a ratio, or the key of a suite's `bounds` that sets it."""
+    resolution: Annotated[float, Field(ge=0)] = 0.0
+    """In its unit: a figure may be too large by less than this. Such a metric has its own `bound`.
+    """
     is_integer: bool = False
     """Whether it is an integer."""
     digits: int = 3
@@ -93,6 +100,12 @@ class Metric(Record):
     """Whether the report's table has it as a column, and tables for papers."""
     terminal: str = ""
     """Its column header in the terminal; empty: not shown there."""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Metric:
+        if self.resolution and isinstance(self.bound, str):
+            raise ValueError("a metric with a resolution needs a bound of its own, as a number")
+        return self
 
     @property
     def stem(self) -> str:

@@ -21,6 +21,7 @@ from weighbridge.results.metric import Metric, OperationReader
 from weighbridge.results.metric_figure import (
     NOTHING,
     MetricFigure,
+    average,
     largest,
     mean_of_all,
     total,
@@ -225,6 +226,21 @@ _OWN: Final = (
         over_repeats="If one host does both, neither is known.",
         read=lambda one: _per_1000(one.storage_cpu_s, one.done),
         terminal="st\nCPU-s/1k",
+    ),
+    Metric(
+        key="from-disk",
+        name="read from disk",
+        title="Read from disk",
+        unit="%",
+        suffix="percent",
+        group="cost",
+        about="Bytes read from the stores’ disks in the window, in % of those that reads answered: "
+        "what was not in a cache, and more where disks read ahead.",
+        over_repeats="A step of several operations has one figure. Mean over the repeats; unknown "
+        "if a disk could not be sampled.",
+        read=lambda one: None if one.from_disk is None else 100 * one.from_disk,
+        merge=average,
+        terminal="from\ndisk %",
     ),
     GOODPUT,
     *SHARES,

@@ -9,6 +9,8 @@ from weighbridge.results.metric import Metric, OperationReader
 from weighbridge.results.metric_figure import MetricFigure, average, largest
 
 _OF: Final = "Of workloads with `fault`."
+WHOLE_SECOND: Final = 1.0
+"""They are read from complete seconds: the first after the fault begins up to this much later."""
 
 
 def _until(reached_s: float | None, within_s: float) -> MetricFigure:
@@ -53,7 +55,11 @@ def _shown(
 
 
 def _time(
-    key: str, name: str, about: str, read: Callable[[OperationReader], MetricFigure | float | None]
+    key: str,
+    name: str,
+    about: str,
+    read: Callable[[OperationReader], MetricFigure | float | None],
+    resolution: float = 0.0,
 ) -> Metric:
     """A time that is compared."""
     return Metric(
@@ -69,6 +75,7 @@ def _time(
         read=read,
         better="less",
         bound=1.25,
+        resolution=resolution,
         page=False,
     )
 
@@ -86,12 +93,14 @@ OUTAGE_METRICS: Final = (
         "From the fault to the first of five seconds without errors and with half of the rate "
         "before the fault, looked for until what died comes back.",
         _detect,
+        resolution=WHOLE_SECOND,
     ),
     _time(
         "recover",
         "time to 90 %",
         "From the fault to the first of five seconds with 90 % of the rate before the fault.",
         _recover,
+        resolution=WHOLE_SECOND,
     ),
     _shown(
         "rate-before",

@@ -133,6 +133,8 @@ lock=requirements.lock
 [ "$purpose" != test ] || lock=requirements-test.lock
 now=$(cat pyproject.toml "$lock" Cargo.toml Cargo.lock drivers/engine/Cargo.toml drivers/engine/src/*.rs \
   drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/src/*.rs $vdisk/Cargo.toml $vdisk/src/*.rs | cksum)-$(pwd)
+# A run records the version of the code that makes it, which has the commit in it.
+commit=$(git rev-parse HEAD 2>/dev/null || true)
 stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
 if ! [ -x gateways/apache/fastcgi_responder ] || ! [ -x topologies/lab/vdisk_server ]; then stale=yes; fi
@@ -188,8 +190,9 @@ if [ "$stale" = yes ]; then
 fi
 [ -z "$fetching" ] || wait "$fetching" || fail "Python packages could not be installed (see above)"
 
-if [ "$stale" = yes ]; then
+if [ "$stale" = yes ] || [ "$(cat "$venv/.setup-commit" 2>/dev/null || true)" != "$commit" ]; then
   pip install --no-build-isolation --no-deps --editable .
   printf '%s' "$now" >"$stamp"
+  printf '%s' "$commit" >"$venv/.setup-commit"
 fi
 say "ready"

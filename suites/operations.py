@@ -72,6 +72,11 @@ class OperationTraits:
     """The operation whose requests it counts."""
 
     @property
+    def answers_bodies(self) -> bool:
+        """Whether bytes of objects are read, and nothing is changed."""
+        return self.moves_bodies and self.picks and not self.writes
+
+    @property
     def writes(self) -> bool:
         """Whether its acknowledgement promises that something was kept, or deleted."""
         return self.makes or self.deletes or self.alters

@@ -335,10 +335,23 @@ def _doubts(
         for doubt in row.doubts
     ]
     lone = few(min(len(baseline.used), len(subject.used)))
-    return touching(
-        [*own, *(one.doubt for one in between if one.about(*names)), *([lone] if lone else [])],
-        metric.key,
-    )
+    coarse = _coarse(metric, _middle(baseline, metric), _middle(subject, metric))
+    also = [one for one in (lone, coarse) if one is not None]
+    return touching([*own, *(one.doubt for one in between if one.about(*names)), *also], metric.key)
+
+
+def _coarse(metric: Metric, one: float | None, other: float | None) -> Doubt | None:
+    """The doubt about figures that their resolution lets neither differ nor be equivalent."""
+    if not metric.resolution or one is None or other is None:
+        return None
+    low, high = sorted((one, other))
+    bound = float(metric.bound)
+    differ = high - metric.resolution >= bound * low
+    alike = high <= bound * (low - metric.resolution)
+    if differ or alike:
+        return None
+    words = f"{metric.name} is known to {metric.resolution:g} {metric.unit} only"
+    return Doubt(what="resolution", grade="grave", words=words, metrics=(metric.key,))
 
 
 def _in_bins(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import get_args
+from typing import Final, get_args
 
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.power_mark import power_words
@@ -27,6 +27,12 @@ from weighbridge.results.figures import (
 from weighbridge.results.interval import Interval
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import LEVEL, Ratio
+
+MOSTLY: Final = 50.0
+SELDOM: Final = 10.0
+"""Shares of the bytes read, in per cent: from MOSTLY on, and up to SELDOM, two sides that are
+compared have their reads from different places. Between them a reader must look at the figures.
+"""
 
 
 def sentence(one: Effect) -> str:
@@ -49,8 +55,8 @@ def _sentence(one: Effect) -> str:
     high, low = (subject, baseline) if up else (baseline, subject)
     relation = _throughput if one.metric == "throughput" else _latency
     text = f"{opening(one)}{relation(one, measure, high, low)}; {strength(one)}."
-    limits = limits_of(one)
-    return f"{text} {upper(limits)}." if limits else text
+    more = (words for words in (limits_of(one), _places_of(one)) if words)
+    return " ".join((text, *(f"{upper(words)}." for words in more)))
 
 
 def limits_of(one: Effect) -> str:
@@ -69,6 +75,23 @@ def limits_of(one: Effect) -> str:
     if len(known) == 2 and len(set(known.values())) == 1:
         return f"{at}both were limited by {next(iter(known.values()))}"
     return f"{at}limited by {', '.join(by)}"
+
+
+def _places_of(one: Effect) -> str:
+    """Where reads came from, if one side reads from disks and the other from memory: their ratio is
+    then one of caches too. At the worker count of `limits_of`: `share read from disk at 16 workers:
+    98 % (rgw-beast), 2 % (swift)`. Empty otherwise, and if unknown for one.
+    """
+    if one.sides is None:
+        return ""
+    known = [(row.layout, row.value("from-disk")) for row in one.sides]
+    shares = [share for _, share in known if share is not None]
+    if len(shares) < len(known) or max(shares) < MOSTLY or min(shares) > SELDOM:
+        return ""
+    at = f" at {counted(one.sides[0].workers, 'worker')}" if len(one.by_count) > 1 else ""
+    # Disks read ahead, so more may come from them than was asked for.
+    parts = (f"{min(share or 0.0, 100.0):.0f} % ({layout})" for layout, share in known)
+    return f"share read from disk{at}: {', '.join(parts)}"
 
 
 def _only(known: Mapping[str, str], one: Effect) -> str:

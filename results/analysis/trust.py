@@ -13,7 +13,7 @@ from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.outages import OutageRow, Outages
 from weighbridge.results.analysis.sameness import compare, host_doubts
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import percent
+from weighbridge.results.analysis.steps.use import highest, percent
 from weighbridge.results.analysis.steps.validity import DRIVER_CPU_SHARE
 from weighbridge.results.doubt import BUSY_MILD, graves
 from weighbridge.results.figures import counted, show_ratio
@@ -62,7 +62,8 @@ def trust(
         _machine(hardware_kind, measured),
         _steady(measured),
         _driver(measured),
-        _repeats(measured, comparison),
+        _repeats(measured, comparison is not None and bool(comparison.effects)),
+        *_control(comparison),
         _failures(rows),
     )
 
@@ -80,13 +81,15 @@ def outage_trust(
     measured = [one.row for one in broken if one.row.points]
     if not measured:
         return ()
-    repeats = _repeats(measured, outages.comparison)
+    repeats = _repeats(measured)
+    control = [one.model_copy(update={"section": _OUTAGES}) for one in _control(outages.comparison)]
     signs = (
         _hosts(attested, layouts, unequal=unequal),
         _machine(hardware_kind, measured),
         _steady_before(measured),
         _driver(measured),
         repeats.model_copy(update={"section": _OUTAGES}),
+        *control,
         _failures_before(broken),
     )
     # Such a report has no section of bottlenecks.
@@ -173,48 +176,71 @@ def _steadiness(verdicts: Sequence[bool | None], *, blind: SignState) -> tuple[S
 
 
 def _driver(rows: Sequence[Row]) -> TrustSign:
-    """By the medians over the repeats; a repeat at its bound is not valid by itself."""
-    shares = [
-        max(one.share for one in row.resources if (one.tier, one.what) == ("client", "CPU"))
-        for row in rows
-        if any((one.tier, one.what) == ("client", "CPU") for one in row.resources)
-    ]
+    """By the medians over the repeats; a repeat at a bound is not valid by itself."""
+    shares, nics = (
+        [share for row in rows if (share := highest(row.resources, what, ("client",))) is not None]
+        for what in ("CPU", "network")
+    )
     most, blind = max(shares, default=0.0), len(rows) - len(shares)
+    held = sum(any(point.driver_full for point in row.points) for row in rows)
     state: SignState
-    if most >= DRIVER_CPU_SHARE:
-        state, words = "bad", "may have limited"
+    if most >= DRIVER_CPU_SHARE or held:
+        everywhere = any(all(point.driver_full for point in row.points) for row in rows)
+        state = "bad" if most >= DRIVER_CPU_SHARE or everywhere else "doubt"
+        words = f"may have limited {held} of {len(rows)}" if held else "may have limited"
     elif blind:
         state, words = "unknown", f"not known in {blind} of {len(rows)}"
     else:
         state, words = "good", "had room"
-    known = f"at most {percent(most)} of its CPU in the median repeat"
+    network = f" and {percent(max(nics))} of its network" if nics else ""
+    used = f"at most {percent(most)} of its CPU{network} in the median repeat"
     return TrustSign(
         title="Load generator",
         state=state,
         words=words,
-        detail=f"{known}, bound {percent(DRIVER_CPU_SHARE)}" if shares else "CPU not recorded",
+        detail=f"{used}, bound {percent(DRIVER_CPU_SHARE)}" if shares else "CPU not recorded",
         section="limits",
     )
 
 
-def _repeats(rows: Sequence[Row], comparison: Comparison | None) -> TrustSign:
+def _repeats(rows: Sequence[Row], compared: bool = False) -> TrustSign:
     counts = [row.repeats for row in rows]
     fewest, most = min(counts), max(counts)
     short = sum(count < REPEATS_FOR_A_CLAIM for count in counts)
-    floors = () if comparison is None else comparison.noise
-    floor = next((one for one in floors if one.metric == "throughput"), None)
-    if 0 < short < len(rows):
-        detail = f"a claim needs {REPEATS_FOR_A_CLAIM}: fewer in {short} of {len(rows)} results"
-    elif floor is None:
-        detail = f"a claim needs {REPEATS_FOR_A_CLAIM}"
-    else:
-        detail = f"noise floor of throughput {show_ratio(floor.ratio)}"
+    some = f": fewer in {short} of {len(rows)} results" if 0 < short < len(rows) else ""
     return TrustSign(
         title="Repeats",
         state="doubt" if short else "good",
         words=f"n = {fewest}" if fewest == most else f"n = {fewest} to {most}",
-        detail=detail,
-        section="certainty" if comparison is not None and comparison.effects else "table",
+        detail=f"a claim needs {REPEATS_FOR_A_CLAIM}{some}",
+        section="certainty" if compared else "table",
+    )
+
+
+def _control(comparison: Comparison | None) -> tuple[TrustSign, ...]:
+    """Whether a layout differs from itself; empty where nothing is compared."""
+    if comparison is None or not comparison.effects:
+        return ()
+    state: SignState
+    shown = sum(one.shown for one in comparison.noise)
+    floor = next((one for one in comparison.noise if one.metric == "throughput"), None)
+    known = "" if floor is None else f"noise floor of throughput {show_ratio(floor.ratio)}"
+    if comparison.noise:
+        figures = counted(sum(one.cells for one in comparison.noise), "figure")
+        state, words = ("doubt", "differs") if shown else ("good", "no difference")
+        parts = [
+            f"{shown} of {figures} differ without a cause" if shown else f"in {figures}",
+            known,
+        ]
+        detail = "; ".join(part for part in parts if part)
+    else:
+        state = "unknown"
+        words = "not usable" if comparison.unused else "not measured"
+        detail = "the noise floor is not known"
+    return (
+        TrustSign(
+            title="A/A control", state=state, words=words, detail=detail, section="certainty"
+        ),
     )
 
 

@@ -130,7 +130,7 @@ def test_the_report_says_what_its_figures_rest_on_and_every_sign_leads_somewhere
     assert 'class="trust"' in page
     signs = page.partition('class="trust"')[2].partition("</ul>")[0]
     links = re.findall(r'href="#([a-z-]+)"', signs)
-    assert len(links) == 6
+    assert len(links) == 7
     assert all(f'id="{one}"' in page for one in links), links
 
 

@@ -101,15 +101,18 @@ class Resource(Record):
 
 
 class StepUse(Record):
-    """What the hosts used in the window of one step. CPU seconds are extrapolated to the complete
-    window.
+    """What the hosts used in the window of one step. Sums are extrapolated to the complete window.
 
-    They are None if a host of the tier could not be sampled, if there is none, and if one host has
-    both tiers: its use cannot be split.
+    CPU seconds are None if a host of the tier could not be sampled, if there is none, and if one
+    host has both tiers: its use cannot be split.
     """
 
     gateway_cpu_s: NonNegativeFloat | None = None
     storage_cpu_s: NonNegativeFloat | None = None
+    disk_read_bytes: NonNegativeFloat | None = None
+    """Read from all disks of hosts that keep data; None if one could not be sampled, or if there
+    is none.
+    """
     resources: tuple[Resource, ...] = ()
     queues: tuple[Queue, ...] = ()
     throttled: tuple[Throttled, ...] = ()
@@ -152,6 +155,7 @@ def step_use(telemetry: Telemetry, window_s: float) -> StepUse:
     return StepUse(
         gateway_cpu_s=_tier_cpu_s(limits, cpu_s, "gateway", window_s),
         storage_cpu_s=_tier_cpu_s(limits, cpu_s, "storage", window_s),
+        disk_read_bytes=_disk_read_bytes(limits, covered, window_s),
         resources=tuple(
             found
             for one in hosts
@@ -239,6 +243,19 @@ def _tier_cpu_s(
         return None
     known = [rate for rate in mine if rate is not None]
     return sum(known) * window_s if len(known) == len(mine) else None
+
+
+def _disk_read_bytes(
+    limits: Sequence[HostLimits], covered: Mapping[str, Sequence[HostSecond]], window_s: float
+) -> float | None:
+    rates: list[float] = []
+    for host in (one.host for one in limits if one.tier in ("storage", "shared")):
+        seconds = covered.get(host, ())
+        if not seconds or not all(one.disks for one in seconds):
+            return None
+        read = sum(disk.read_bytes for one in seconds for disk in one.disks or ())
+        rates.append(read / sum(one.span_s for one in seconds))
+    return sum(rates) * window_s if rates else None
 
 
 def _throttled(

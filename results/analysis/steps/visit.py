@@ -28,7 +28,11 @@ from weighbridge.results.analysis.steps.steady_repeats import (
     window_shape,
 )
 from weighbridge.results.analysis.steps.use import StepUse, full_nics, step_use
-from weighbridge.results.analysis.steps.validity import enough_samples, least_samples
+from weighbridge.results.analysis.steps.validity import (
+    DRIVER_CPU_SHARE,
+    enough_samples,
+    least_samples,
+)
 from weighbridge.results.interval import percentile
 from weighbridge.results.metric import OF_ANY
 from weighbridge.results.metric_figure import MetricFigure
@@ -45,7 +49,7 @@ from weighbridge.results.record import (
     rank_of,
 )
 from weighbridge.results.record.outage import Outage, read_outages
-from weighbridge.suites import Operation, Workload
+from weighbridge.suites import TRAITS, Operation, Workload
 
 MOVED: Final = 1.05
 """From this factor on, what requests in flight could do to the time to first byte is a doubt. A
@@ -72,6 +76,8 @@ class Point(Figures):
     """The fifths of its window (`window_shape`)."""
     warmup_s: NonNegativeFloat | None = None
     """The warm-up that would have sufficed, if it was still warming up."""
+    driver_full: bool = False
+    """Whether the load generator's CPU or network was at its bound."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What the driver noted with its figures: never why a repeat is not valid."""
@@ -205,8 +211,10 @@ def visit(
     faults = [
         f"{place}: latencies of {one.tally.operation}: {one.fault}" for one in readers if one.fault
     ]
-    if use is not None:
-        faults += [one.words for one in full_nics(use.resources)]
+    full = () if use is None else full_nics(use.resources)
+    faults += [one.words for one in full]
+    load = measurement.load
+    driver_full = bool(full) or (load is not None and load.share >= DRIVER_CPU_SHARE)
     fault = None if workload is None else workload.fault
     broken, before = fault is not None, None
     if fault is not None:
@@ -232,6 +240,7 @@ def visit(
             grain=grain,
             shape=shape,
             warmup_s=found.warmup_s,
+            driver_full=driver_full,
             notes=notes,
             remarks=measurement.notes,
             figures=_figures(one),
@@ -264,6 +273,14 @@ def _figures(reader: _Reader) -> dict[str, MetricFigure]:
     return found
 
 
+def _from_disk(tally: Tally, measurement: Measurement, use: StepUse) -> float | None:
+    """Bytes read from the stores' disks for each byte that reads answered; None of others."""
+    if not TRAITS[tally.operation].answers_bodies or use.disk_read_bytes is None:
+        return None
+    answered = sum(one.bytes for one in measurement.tallies if TRAITS[one.operation].answers_bodies)
+    return use.disk_read_bytes / answered if answered else None
+
+
 class _Reader:
     """One operation of a step as metrics read it (`OperationReader`). Its latencies include
     requests not seen to end (`results.analysis.steps.censoring`).
@@ -285,6 +302,7 @@ class _Reader:
         self.done = done
         self.gateway_cpu_s = None if use is None else use.gateway_cpu_s
         self.storage_cpu_s = None if use is None else use.storage_cpu_s
+        self.from_disk = None if use is None else _from_disk(tally, measurement, use)
         self.stall_us = measurement.stall_us
         self.outage: OutageFigures | None = None
         self.broken = workload is not None and workload.fault is not None

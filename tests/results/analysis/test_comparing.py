@@ -16,8 +16,9 @@ from weighbridge.results.analysis.findings import find, headline
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.doubt import Doubt, PairDoubt
+from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS
-from weighbridge.suites import Bounds
+from weighbridge.suites import Bounds, Fault
 
 ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disks can do")
 
@@ -314,3 +315,63 @@ def test_over_all_worker_counts_the_limits_are_those_at_the_highest() -> None:
     many = [limited(row("a"), cpu), limited(row("b", rates=times(2.0)), cpu)]
     text = cell(compare([few[0], many[0], few[1], many[1]]), workers=None).text
     assert text.endswith(" At 8 workers both were limited by the gateway’s CPU.")
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ((98.4, 2.0), " Share read from disk: 98 % (a), 2 % (b)."),
+        ((0.0, 131.0), " Share read from disk: 0 % (a), 100 % (b)."),
+        ((50.0, 10.0), " Share read from disk: 50 % (a), 10 % (b)."),
+        ((49.0, 2.0), ""),
+        ((98.0, 11.0), ""),
+        ((98.0, 97.0), ""),
+        ((98.0, None), ""),
+        ((None, None), ""),
+    ],
+)
+def test_a_verdict_says_where_reads_came_from_if_one_side_reads_from_disk_and_the_other_does_not(
+    shares: tuple[float | None, float | None], said: str
+) -> None:
+    rows = [
+        of_disk(one, share)
+        for one, share in zip((row("a"), row("b", rates=times(2.0))), shares, strict=True)
+    ]
+    assert cell(compare(rows)).text.split("; n = 5.")[1] == said
+
+
+def of_disk(one: Row, share: float | None) -> Row:
+    figures = {} if share is None else {"from-disk": MetricFigure(value=share)}
+    return one.model_copy(update={"figures": {**one.figures, **figures}})
+
+
+@pytest.mark.parametrize(
+    ("times_s", "verdict"),
+    [
+        ((0.99, 1.0), "not comparable"),
+        ((1.9, 2.0), "not comparable"),
+        ((2.0, 3.0), "not comparable"),
+        ((2.0, 4.0), "worse"),
+        ((1.0, 29.0), "worse"),
+        ((29.0, 1.0), "better"),
+        ((20.0, 20.5), "too small to matter"),
+    ],
+)
+def test_times_of_whole_seconds_differ_or_are_alike_only_if_a_second_less_changes_nothing(
+    times_s: tuple[float, float], verdict: str
+) -> None:
+    rows = [detected(name, at) for name, at in zip("ab", times_s, strict=True)]
+    found = compare(rows)
+    assert cell(found, "detect").verdict == verdict
+    known = "resolution: time to detect is known to 1 s only"
+    assert (known in cell(found, "detect").text) == (verdict == "not comparable")
+
+
+def detected(layout: str, detect_s: float) -> Row:
+    """A row of repeats of a fault that was detected after about so long."""
+    points = tuple(
+        made_point(repeat=number, valid=True, detect_s=detect_s * factor)
+        for number, factor in enumerate(FIVE)
+    )
+    fault = Fault(at=10.0, kill="gateway-daemon")
+    return row(layout, points=points, detect_s=detect_s, fault=fault)

@@ -4,6 +4,7 @@ import pytest
 
 from compared_rows import row
 from made_rows import changed
+from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.noise import NoiseFloor
 from weighbridge.results.analysis.steps.summary import Row
@@ -43,31 +44,52 @@ def sign(
     return next(one for one in found if one.title == title)
 
 
+FLOOR = NoiseFloor(
+    metric="throughput",
+    layout="rgw-beast",
+    control="rgw-beast-again",
+    ratio=1.2,
+    low=1.1,
+    high=1.4,
+    pairs=5,
+    cells=1,
+    repeats=5,
+)
+
+
+def compared(*floors: NoiseFloor) -> Comparison:
+    found = compare([row("rgw-beast"), row("swift")])
+    return found.model_copy(update={"noise": floors})
+
+
 def test_a_run_with_nothing_against_it_has_only_good_signs() -> None:
-    floor = NoiseFloor(
-        metric="throughput",
-        layout="rgw-beast",
-        control="rgw-beast-again",
-        ratio=1.2,
-        low=1.1,
-        high=1.4,
-        pairs=5,
-        cells=1,
-        repeats=5,
-    )
-    comparison = Comparison(
-        baseline="rgw-beast", subjects=("swift",), effects=(), noise=(floor,), tests=0
-    )
-    found = trust("lab", LAYOUTS, [good_row()], EQUAL, comparison)
+    found = trust("lab", LAYOUTS, [good_row()], EQUAL, compared(FLOOR))
     assert {one.title: (one.state, one.words) for one in found} == {
         "Hosts": ("good", "equal"),
         "Machine": ("good", "quiet"),
         "Steady": ("good", "yes"),
         "Load generator": ("good", "had room"),
         "Repeats": ("good", "n = 5"),
+        "A/A control": ("good", "no difference"),
         "Errors": ("good", "none"),
     }
-    assert next(one for one in found if one.title == "Repeats").detail.endswith("1.2×")
+
+
+def test_an_a_a_control_is_good_only_if_it_was_measured_and_found_no_difference() -> None:
+    def control(*floors: NoiseFloor, unused: tuple[str, ...] = ()) -> TrustSign:
+        comparison = compared(*floors).model_copy(update={"unused": unused})
+        found = trust("lab", LAYOUTS, [good_row()], EQUAL, comparison)
+        return next(one for one in found if one.title == "A/A control")
+
+    good = control(FLOOR, FLOOR.model_copy(update={"metric": "p90"}))
+    assert good.detail == "in 2 figures; noise floor of throughput 1.2×"
+    off = control(FLOOR, FLOOR.model_copy(update={"metric": "p90", "shown": 1}))
+    assert (off.state, off.words) == ("doubt", "differs")
+    assert off.detail.startswith("1 of 2 figures differ without a cause; ")
+    assert (control().state, control().words) == ("unknown", "not measured")
+    assert control(unused=("why",)).words == "not usable"
+    alone = trust("lab", LAYOUTS, [good_row()], EQUAL, None)
+    assert "A/A control" not in [one.title for one in alone]
 
 
 def test_hosts_of_which_layouts_do_not_use_as_many_are_no_good_sign() -> None:
@@ -112,6 +134,23 @@ def test_the_load_generator_had_room_only_if_its_cpu_is_known_to_be_below_the_bo
     blind = changed(good_row(), resources=())
     found = sign("Load generator", good_row(), blind)
     assert (found.state, found.words) == ("unknown", "not known in 1 of 2")
+
+
+def test_the_load_generator_may_have_limited_what_was_left_out_for_it() -> None:
+    nic = CLIENT.model_copy(update={"what": "network", "share": 0.78, "limit": "1 Gbit/s"})
+    roomy = changed(good_row(), resources=(CLIENT, nic))
+    found = sign("Load generator", roomy)
+    assert (found.state, found.words) == ("good", "had room")
+    assert (
+        found.detail
+        == "at most 40 % of its CPU and 78 % of its network in the median repeat, bound 80 %"
+    )
+    first, *others = roomy.points
+    held = changed(roomy, points=(changed(first, valid=False, driver_full=True), *others))
+    some = sign("Load generator", roomy, held)
+    assert (some.state, some.words) == ("doubt", "may have limited 1 of 2")
+    full = changed(roomy, points=tuple(changed(one, driver_full=True) for one in roomy.points))
+    assert sign("Load generator", roomy, full).state == "bad"
 
 
 def test_what_was_not_steady_or_not_valid_is_counted() -> None:

@@ -83,6 +83,27 @@ def test_a_failed_request_makes_no_other_cheaper_or_faster() -> None:
     ]
 
 
+def test_bytes_from_disk_are_compared_with_those_that_reads_answered() -> None:
+    use = StepUse(disk_read_bytes=2e9)
+    assert row_of(failing({"reset": 9}), use).value("from-disk") == 25.0, "of 8000 MB"
+    assert row_of(failing({})).value("from-disk") is None
+    assert row_of(failing({}), StepUse(disk_read_bytes=0.0)).value("from-disk") == 0.0
+    nothing = fake_measurement(workload="w", mean_ms=10)
+    (tally,) = nothing.tallies
+    empty = nothing.model_copy(update={"tallies": (tally.model_copy(update={"bytes": 0}),)})
+    assert row_of(empty, use).value("from-disk") is None
+
+
+def test_writes_have_no_share_from_disk_and_take_none_of_that_of_reads() -> None:
+    workload = WORKLOAD.model_copy(update={"operations": {"read": 0.5, "write": 0.5}})
+    both = fake_measurement(workload="w")
+    (read,) = both.tallies
+    write = read.model_copy(update={"operation": "write"})
+    step = step_of(both.model_copy(update={"tallies": (read, write)}))
+    rows = summarize(plan_of(workload), [step], {step.key: StepUse(disk_read_bytes=2e9)})
+    assert {one.operation: one.value("from-disk") for one in rows} == {"read": 25.0, "write": None}
+
+
 def test_rates_use_the_real_length_of_the_window_without_warm_up() -> None:
     measured = fake_measurement(workload="w", window_s=20.0)
     longer = measured.model_copy(update={"window_s": 20.4, "warmup_s": 7.0})

@@ -274,6 +274,21 @@ def test_cpu_seconds_of_a_tier_are_unknown_if_those_of_one_host_are() -> None:
     assert step_use(one, 10.0).storage_cpu_s is None
 
 
+def test_what_disks_of_all_stores_read_covers_the_window_and_is_unknown_if_one_is() -> None:
+    other = STORE.model_copy(update={"host": "store-2"})
+    read = (DiskSecond.model_validate({**IDLE, "read_bytes": 500}),)
+    two = (*read, *read)
+    both = recorded(used(STORE, 6, disks=read), used(other, disks=two), hosts=(STORE, other))
+    assert step_use(both, 10.0).disk_read_bytes == pytest.approx(15_000)
+    for blind in (None, ()):
+        unknown = recorded(used(STORE, disks=read), used(other, disks=blind), hosts=(STORE, other))
+        assert step_use(unknown, 10.0).disk_read_bytes is None
+    seldom = recorded(used(STORE, disks=read), used(other, 4, disks=read), hosts=(STORE, other))
+    assert step_use(seldom, 10.0).disk_read_bytes is None
+    gateway = recorded(used(GATEWAY, disks=read), hosts=(GATEWAY,))
+    assert step_use(gateway, 10.0).disk_read_bytes is None, "not a store"
+
+
 def test_if_one_host_has_both_tiers_neither_is_known() -> None:
     shared = HostLimits(host="all-1", tier="shared", cpus=1)
     use = step_use(
