@@ -43,8 +43,8 @@ class OperationReader(Protocol):
     storage_cpu_s: float | None
     """CPU seconds of all hosts of the tier in the window; None if unknown."""
     from_disk: float | None
-    """Bytes read from the stores' disks for each byte of objects that the step's reads answered;
-    None if unknown, and of operations other than reads.
+    """Bytes read from the stores' disks for each byte that the step's reads answered; None if
+    unknown, and of steps that did something else as well.
     """
 
     def latency(self, percent: float) -> MetricFigure | None:

@@ -236,8 +236,8 @@ _OWN: Final = (
         group="cost",
         about="Bytes read from the stores’ disks in the window, in % of those that reads answered: "
         "what was not in a cache, and more where disks read ahead.",
-        over_repeats="A step of several operations has one figure. Mean over the repeats; unknown "
-        "if a disk could not be sampled.",
+        over_repeats="Only of steps that do nothing but read; of clusters that already run, what "
+        "the observed hosts read; unknown if a disk could not be sampled. Mean over the repeats.",
         read=lambda one: None if one.from_disk is None else 100 * one.from_disk,
         merge=average,
         terminal="from\ndisk %",

@@ -171,6 +171,9 @@ class NoiseFloor(Record):
             f"differences between means of {self.repeats} are below {show_ratio(self.ratio)} "
             f"({show_ratio(self.low)} {high})."
         )
+        metric = METRICS[self.metric]
+        if metric.resolution:
+            text += f" Each is known to {metric.resolution:g} {metric.unit} only."
         if self.shown:
             where = "There" if self.cells == 1 else f"In {self.shown} of {self.cells} cells"
             text += (

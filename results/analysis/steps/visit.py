@@ -273,12 +273,13 @@ def _figures(reader: _Reader) -> dict[str, MetricFigure]:
     return found
 
 
-def _from_disk(tally: Tally, measurement: Measurement, use: StepUse) -> float | None:
-    """Bytes read from the stores' disks for each byte that reads answered; None of others."""
-    if not TRAITS[tally.operation].answers_bodies or use.disk_read_bytes is None:
+def _from_disk(measurement: Measurement, use: StepUse) -> float | None:
+    """Bytes read from disks for each byte answered; None if not only reads made disks read."""
+    if not all(TRAITS[one.operation].answers_bodies for one in measurement.tallies):
         return None
-    answered = sum(one.bytes for one in measurement.tallies if TRAITS[one.operation].answers_bodies)
-    return use.disk_read_bytes / answered if answered else None
+    answered = sum(one.bytes for one in measurement.tallies)
+    read = use.disk_read_bytes
+    return read / answered if answered and read is not None else None
 
 
 class _Reader:
@@ -302,7 +303,7 @@ class _Reader:
         self.done = done
         self.gateway_cpu_s = None if use is None else use.gateway_cpu_s
         self.storage_cpu_s = None if use is None else use.storage_cpu_s
-        self.from_disk = None if use is None else _from_disk(tally, measurement, use)
+        self.from_disk = None if use is None else _from_disk(measurement, use)
         self.stall_us = measurement.stall_us
         self.outage: OutageFigures | None = None
         self.broken = workload is not None and workload.fault is not None

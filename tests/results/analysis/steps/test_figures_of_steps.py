@@ -94,14 +94,14 @@ def test_bytes_from_disk_are_compared_with_those_that_reads_answered() -> None:
     assert row_of(empty, use).value("from-disk") is None
 
 
-def test_writes_have_no_share_from_disk_and_take_none_of_that_of_reads() -> None:
-    workload = WORKLOAD.model_copy(update={"operations": {"read": 0.5, "write": 0.5}})
-    both = fake_measurement(workload="w")
+def test_where_something_else_is_done_as_well_what_disks_read_for_reads_is_unknown() -> None:
+    use, both = StepUse(disk_read_bytes=2e9), fake_measurement(workload="w")
     (read,) = both.tallies
-    write = read.model_copy(update={"operation": "write"})
-    step = step_of(both.model_copy(update={"tallies": (read, write)}))
-    rows = summarize(plan_of(workload), [step], {step.key: StepUse(disk_read_bytes=2e9)})
-    assert {one.operation: one.value("from-disk") for one in rows} == {"read": 25.0, "write": None}
+    for other, known in (("write", False), ("head", False), ("read-range", True)):
+        second = read.model_copy(update={"operation": other})
+        step = step_of(both.model_copy(update={"tallies": (read, second)}))
+        (row,) = summarize(plan_of(), [step], {step.key: use})
+        assert row.value("from-disk") == (12.5 if known else None), other
 
 
 def test_rates_use_the_real_length_of_the_window_without_warm_up() -> None:

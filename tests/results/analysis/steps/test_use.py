@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from recorded_use import CLIENT, GATEWAY, IDLE, STORE, recorded, used
 from weighbridge.results.analysis.steps.bottleneck import (
     limit_brief,
     limit_words,
     limited_by,
 )
-from weighbridge.results.analysis.steps.other_programs import beside_words
 from weighbridge.results.analysis.steps.queues import Queue, queue_words
 from weighbridge.results.analysis.steps.use import (
     Resource,
@@ -19,60 +19,13 @@ from weighbridge.results.analysis.steps.use import (
     quota_touches,
     step_use,
 )
-from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.telemetry import (
     DiskLimit,
     DiskSecond,
-    Head,
     HostLimits,
     HostSecond,
     ProbeSecond,
-    Tail,
-    Telemetry,
 )
-
-KEY = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
-GATEWAY = HostLimits(host="gateway-1", tier="gateway", cpus=0.6, memory_bytes=2**30, nic_bits_s=1e9)
-STORE = HostLimits(
-    host="store-1",
-    tier="storage",
-    cpus=0.3,
-    disks=(DiskLimit(bandwidth_bytes_s=200_000_000, iops=1000),),
-)
-CLIENT = HostLimits(host="client-1", tier="client", cpus=0.5)
-IDLE = {
-    "read_bytes": 0,
-    "written_bytes": 0,
-    "reads": 0,
-    "writes": 0,
-    "busy_s": 0.0,
-    "waited_s": 0.0,
-}
-
-
-def used(limits: HostLimits, seconds: int = 10, **each: Any) -> list[HostSecond]:
-    """The same use in each second."""
-    return [
-        HostSecond(
-            second=at,
-            at_s=at + 1.0,
-            span_s=1.0,
-            phase="measure",
-            host=limits.host,
-            tier=limits.tier,
-            **each,
-        )
-        for at in range(seconds)
-    ]
-
-
-def recorded(
-    *seconds: list[HostSecond], hosts: tuple[HostLimits, ...] = (GATEWAY,), probes: Any = ()
-) -> Telemetry:
-    lines = tuple(line for one in seconds for line in one)
-    return Telemetry(
-        head=Head(key=KEY, hosts=hosts), hosts=lines, probes=tuple(probes), tail=Tail()
-    )
 
 
 def resources(
@@ -349,63 +302,3 @@ def test_waiting_requests_are_reported_and_those_in_progress_are_not(
         "in half of the repeats is not in most"
     )
     assert queue_words([()]) == ""
-
-
-def test_heavy_use_by_other_programs_is_reported() -> None:
-    machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    for cpu_s, words in (
-        (1.5, "other programs and the kernel used 0.900 of this machine’s 2 CPUs"),
-        (0.9, ""),
-    ):
-        use = step_use(
-            recorded(
-                used(machine, cpu_s=cpu_s), used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)
-            ),
-            10.0,
-        )
-        assert beside_words([use.beside]) == words
-        assert limit_words(use.resources) == "CPU of gateway-1 (100 % of 0.6)", (
-            "the machine is no host"
-        )
-    unknown = step_use(
-        recorded(used(machine, cpu_s=1.5), used(GATEWAY), hosts=(machine, GATEWAY)), 10.0
-    )
-    assert (unknown.beside, unknown.others) == (None, None)
-    assert beside_words([unknown.beside]) == ""
-
-
-def test_use_by_others_excludes_hosts_and_conductor() -> None:
-    machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    seconds = used(machine, cpu_s=1.5, conductor_cpu_s=0.1)
-    use = step_use(recorded(seconds, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
-    assert use.others == pytest.approx(0.4)
-    assert beside_words([use.beside]).startswith("other programs and the kernel used 0.800")
-    sampled = used(machine, cpu_s=1.5, conductor_cpu_s=0.1, kernel_cpu_s=0.3)
-    use = step_use(recorded(sampled, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
-    assert use.others == pytest.approx(0.25)
-    assert beside_words([use.beside]) == "other programs used 0.500 of this machine’s 2 CPUs"
-    assert step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0).others is None
-
-
-def test_seconds_without_samples_of_every_host_are_left_out_of_use_by_others() -> None:
-    machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    complete = used(machine, cpu_s=1.8)
-    # In second 3 the machine was idle: if it counted, the share would differ.
-    complete[3] = complete[3].model_copy(update={"cpu_s": 0.0})
-    host = used(GATEWAY, cpu_s=0.2)
-    host[3] = host[3].model_copy(update={"cpu_s": None})
-    use = step_use(recorded(complete, host, hosts=(machine, GATEWAY)), 10.0)
-    assert (use.others, use.lab) == (pytest.approx(0.8), True)
-    lines = recorded(complete, host[:3] + host[4:], hosts=(machine, GATEWAY))
-    assert step_use(lines, 10.0).others == pytest.approx(0.8)
-
-
-def test_with_too_few_seconds_use_by_others_is_unknown() -> None:
-    machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    host = [
-        one.model_copy(update={"cpu_s": None}) if one.second < 6 else one
-        for one in used(GATEWAY, cpu_s=0.2)
-    ]
-    use = step_use(recorded(used(machine, cpu_s=1.8), host, hosts=(machine, GATEWAY)), 10.0)
-    assert (use.others, use.lab) == (None, True)
-    assert not step_use(recorded(used(GATEWAY, cpu_s=0.2)), 10.0).lab
