@@ -229,7 +229,7 @@ def _control(comparison: Comparison | None) -> tuple[TrustSign, ...]:
         figures = counted(sum(one.cells for one in comparison.noise), "figure")
         state, words = ("doubt", "differs") if shown else ("good", "no difference")
         parts = [
-            f"{shown} of {figures} differ without a cause" if shown else f"in {figures}",
+            f"{shown} of {figures} differ, though none should" if shown else f"in {figures}",
             known,
         ]
         detail = "; ".join(part for part in parts if part)

@@ -85,7 +85,7 @@ def test_an_a_a_control_is_good_only_if_it_was_measured_and_found_no_difference(
     assert good.detail == "in 2 figures; noise floor of throughput 1.2×"
     off = control(FLOOR, FLOOR.model_copy(update={"metric": "p90", "shown": 1}))
     assert (off.state, off.words) == ("doubt", "differs")
-    assert off.detail.startswith("1 of 2 figures differ without a cause; ")
+    assert off.detail.startswith("1 of 2 figures differ, though none should; ")
     assert (control().state, control().words) == ("unknown", "not measured")
     assert control(unused=("why",)).words == "not usable"
     alone = trust("lab", LAYOUTS, [good_row()], EQUAL, None)
