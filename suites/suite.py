@@ -123,7 +123,8 @@ class Suite(Record):
     """
     control: bool | tuple[Name, ...] = False
     """Whether the first layout is measured twice per block, as two layouts (an A/A control): any
-    difference between them is noise. Names of workloads: for these only.
+    difference between them is noise. Names of workloads: for these and all before them, since
+    what comes before a step changes it; name the first ones to save time.
     """
     further: Further | None = None
     """Further blocks after `repeats` while a difference is not clear; None: none."""

@@ -100,7 +100,12 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
     for layout in planned:
         for setting in layout.sizing:
             sized.setdefault(setting, []).append(layout.layout.name)
-    ways = {(way.driver, way.api, way.layer): way for ways in plan.passes.values() for way in ways}
+    ways = {
+        (way.driver, way.api, way.layer): way
+        for name, ways in plan.passes.items()
+        if name not in plan.twins
+        for way in ways
+    }
     return PlanOutline(
         suite=plan.suite.name,
         hardware=plan.hardware.name,

@@ -25,6 +25,8 @@ class Pass(Record):
     layer: Layer | None = None
     """None: the gateway as clients see it (or whatever a suite without a gateway measures)."""
     workloads: tuple[Workload, ...]
+    prepared: tuple[Workload, ...] = ()
+    """Workloads whose objects are written, as on other layouts, without a step."""
     rados: RadosBenchOptions | None = None
     """How `rados bench` runs on this layout; None: as the suite says."""
 

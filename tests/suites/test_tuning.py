@@ -211,8 +211,8 @@ def test_only_the_steps_of_objectives_are_replayed() -> None:
     )
     suite = loader.suite_of(Document("tuning.yaml", SHIPPED_SUITE), tuning)
     assert [(one.name, one.workers) for one in suite.workloads] == [
-        ("small-read", (16,)),
         ("small-write", (16,)),
+        ("small-read", (16,)),
     ]
     assert (suite.name, suite.api, suite.repeats, suite.seed, suite.layers) == (
         "trial",

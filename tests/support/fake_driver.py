@@ -1,8 +1,9 @@
 """A driver that makes no load: it answers each command at once, with measurements from a seed.
 
 `python -m tests.support.fake_driver [--fail COMMAND] [--end COMMAND] [--hang COMMAND]`: answer that
-kind of command with Failed, by exiting, or never. The figures are consistent: counts, sums and
-per-second series add up, and Little's law holds.
+kind of command with Failed, by exiting, or never; `--fail-prepare-of WORKLOAD`: fail to prepare
+that one. The figures are consistent: counts, sums and per-second series add up, and Little's law
+holds.
 """
 
 from __future__ import annotations
@@ -228,6 +229,7 @@ def serve(arguments: Sequence[str], commands: TextIO, events: TextIO) -> int:
     )
     for flaw in ("--fail", "--end", "--hang"):
         parser.add_argument(flaw, metavar="COMMAND", help="kind of command, such as step")
+    parser.add_argument("--fail-prepare-of", metavar="WORKLOAD")
     flaws = parser.parse_args(arguments)
 
     def say(event: Event) -> None:
@@ -245,6 +247,9 @@ def serve(arguments: Sequence[str], commands: TextIO, events: TextIO) -> int:
         event = (
             answer(setup, command, say)
             if command.kind != flaws.fail
+            and not (
+                isinstance(command, Prepare) and command.workload.name == flaws.fail_prepare_of
+            )
             else Failed(message=f"{command.kind!r} fails as asked")
         )
         say(event)

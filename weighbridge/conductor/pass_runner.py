@@ -63,7 +63,7 @@ class PassRunner:
                         self.at = turn
                         with self._starting(turn.way.driver):
                             drivers[turn.way.driver] = stack.enter_context(self._driving(turn.way))
-                    self._measure_turns(drivers, turns)
+                    self._measure_turns(drivers, turns, self._only_prepared(ways))
             except (DriverError, TargetError) as error:
                 if not self._failed(self.at, ways, error):
                     return False
@@ -74,6 +74,11 @@ class PassRunner:
         if turn.key in self.given_up:
             return False
         return turn.key not in self.runner.complete or self._next_of(turn) is not None
+
+    def _only_prepared(self, ways: Sequence[Pass]) -> list[StepTurn]:
+        """Workloads that are written and not measured, without those that could not be written."""
+        turns = self.plan.prepared(self.visit, ways)
+        return [turn for turn in turns if turn.key not in self.given_up]
 
     def _next_of(self, turn: StepTurn) -> RateStep | None:
         """The step that the search after a step needs next."""
@@ -100,7 +105,8 @@ class PassRunner:
         why = "an earlier step failed" if died is None else "the gateway had failed"
         untried = [key for key in lost if key not in {*self.tried, *self.runner.complete}]
         self.runner.not_measured(untried, first, why=why)
-        self.given_up.update(lost)
+        unwritten = [turn.key for turn in self._only_prepared(ways) if turn == at]
+        self.given_up.update(lost, unwritten)
         return not isinstance(died, ServiceFailed)
 
     def _fault(self) -> TargetError | None:
@@ -128,7 +134,12 @@ class PassRunner:
             self.store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
             yield ready.driver
 
-    def _measure_turns(self, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
+    def _measure_turns(
+        self,
+        drivers: Mapping[str, Driver],
+        turns: Sequence[StepTurn],
+        only_prepared: Sequence[StepTurn],
+    ) -> None:
         """Measure steps in turn.
 
         Each driver prepares a workload before its first step and cleans up after the last. If what
@@ -139,7 +150,8 @@ class PassRunner:
         leave = suite.cleanup == "with-deployment" and not self.planned.gateway.already_runs
         if leave:
             with self.deployment.unlimited():
-                self._prepare(drivers, [one for one in turns if not continues(one.workload)])
+                first = [one for one in turns if not continues(one.workload)]
+                self._prepare(drivers, [*first, *only_prepared])
         for _, some in groupby(turns, key=lambda turn: turn.workload.name):
             these = list(some)
             if not leave:

@@ -28,7 +28,7 @@ from weighbridge.results.record.benched_pool import BenchedPool
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.suites import Suite, Workload
+from weighbridge.suites import Suite, Workload, continues
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
@@ -135,6 +135,14 @@ class Plan(Record):
                 ]
         return tuple(found)
 
+    def prepared(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
+        """Workloads of these passes that are prepared and not measured, each at its first count."""
+        return tuple(
+            StepTurn(way, workload, _key(visit, way, workload, workload.workers[0]))
+            for way in ways
+            for workload in way.prepared
+        )
+
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:
         """The steps of a visit, in order."""
         return tuple(
@@ -207,15 +215,30 @@ def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
 
 
 def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
-    """The passes of an A/A control: all, or those workloads that the suite names for it."""
-    if not isinstance(suite.control, tuple):
+    """The passes of an A/A control: all, or those up to the last workload that the suite names.
+
+    What comes before a step changes it, so nothing before is left out; of workloads behind it, the
+    objects are written where a layout has them before its first step.
+    """
+    named = suite.control
+    if not isinstance(named, tuple):
         return tuple(passes)
-    kept = [[work for work in one.workloads if work.name in suite.control] for one in passes]
-    return tuple(
-        one.model_copy(update={"workloads": tuple(some)})
-        for one, some in zip(passes, kept, strict=True)
-        if some
+    groups = together(passes)
+    last = max(
+        (place for place, ways in enumerate(groups) if _end(ways[0].workloads, named)), default=-1
     )
+    found = [one for ways in groups[:last] for one in ways]
+    for one in groups[last] if last >= 0 else ():
+        end = _end(one.workloads, named)
+        behind = one.workloads[end:] if suite.cleanup == "with-deployment" else ()
+        rest = tuple(work for work in behind if not continues(work))
+        found.append(one.model_copy(update={"workloads": one.workloads[:end], "prepared": rest}))
+    return tuple(found)
+
+
+def _end(workloads: Sequence[Workload], named: Collection[str]) -> int:
+    """How many workloads there are up to the last named one; 0 without any."""
+    return max((place for place, one in enumerate(workloads, 1) if one.name in named), default=0)
 
 
 def _key(visit: Visit, way: Pass, workload: Workload, workers: int) -> StepKey:

@@ -197,7 +197,8 @@ def _of_visit(plan: Plan, visit: Visit, complete: Collection[StepKey]) -> list[W
     work: list[WorkUnit] = []
     for ways in plan.groups(visit.layout):
         turns = [turn for turn in plan.turns(visit, ways) if turn.key not in complete]
-        work += _of_turns(visit, turns, leaves=leaves, searched=plan.searched(visit))
+        only = plan.prepared(visit, ways) if turns and leaves else ()
+        work += _of_turns(visit, turns, only, leaves=leaves, searched=plan.searched(visit))
     if not work and plan.keys(visit):
         return []
     start_s = starting_s(plan.hardware, plan.suite, attest=plan.attested(visit))
@@ -220,12 +221,17 @@ def starting_s(hardware: Hardware, suite: Suite, *, attest: bool) -> float:
 
 
 def _of_turns(
-    visit: Visit, turns: Sequence[StepTurn], *, leaves: bool, searched: Collection[StepKey]
+    visit: Visit,
+    turns: Sequence[StepTurn],
+    only_prepared: Sequence[StepTurn],
+    *,
+    leaves: bool,
+    searched: Collection[StepKey],
 ) -> list[WorkUnit]:
     """The units of steps that take turns. `leaves`: what they write is not deleted; after those
     `searched` a rate is searched.
     """
-    pairs = {work_of(turn.way, turn.workload): turn.workload for turn in turns}
+    pairs = {work_of(turn.way, turn.workload): turn.workload for turn in (*turns, *only_prepared)}
     prepare = {
         work: WorkUnit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one))
         for work, one in pairs.items()

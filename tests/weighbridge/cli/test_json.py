@@ -38,6 +38,7 @@ from weighbridge.plan_outline import (
 from weighbridge.results.analysis.history.history import History
 from weighbridge.run_document import RunDocument
 from weighbridge.run_list import ListedRun, RunsDocument
+from weighbridge.suites.loader import shipped
 from weighbridge.topologies.parameters import field_texts
 
 RunCli = Callable[..., tuple[int, str, str]]
@@ -114,6 +115,20 @@ def test_a_plan_is_one_document(run_cli: RunCli, tmp_path: Path) -> None:
     )
     assert "n = 1: no difference can be claimed" in found.claim
     assert "this-machine: " in said
+
+
+def test_a_plan_has_the_workloads_of_the_layouts_and_not_only_those_of_the_control(
+    run_cli: RunCli, tmp_path: Path
+) -> None:
+    file = tmp_path / "suite.yaml"
+    text = shipped()["endpoints"].read_text()
+    file.write_text(text.replace("repeats: 1", "repeats: 5\ncontrol: [read-64kb]"))
+    ends = ("--s3", "a=http://a.example", "--s3", "b=http://b.example", "--suite", file)
+    code, out, _ = run_cli("compare", *ends, "--dry-run", "--json", "--out", tmp_path)
+    found = PlanOutline.model_validate_json(out)
+    assert code == 0
+    assert [one.control_of for one in found.layouts] == [None, None, "a"]
+    assert [one.name for one in found.workloads] == ["read-64kb", "write-64kb"]
 
 
 def test_layouts_and_requirements_are_documents(run_cli: RunCli) -> None:

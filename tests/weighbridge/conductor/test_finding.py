@@ -57,8 +57,8 @@ def test_a_driver_that_sends_at_no_rate_is_refused() -> None:
 def test_the_default_suite_can_be_searched() -> None:
     found = finding(load(find("quick")))
     assert [(one.name, one.workers) for one in found.workloads] == [
-        ("small-read", (16,)),
         ("small-write", (16,)),
+        ("small-read", (16,)),
         ("large-read", (4,)),
         ("large-write", (4,)),
     ]

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -8,7 +7,7 @@ from stub_run import SUITE, Run
 from weighbridge.cli.compare import command
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.passes import left_out, passes_of
-from weighbridge.conductor.plan import Plan, control_of, make_plan
+from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.gateways.rgw.releases import RELEASES as RGW_RELEASES
 from weighbridge.gateways.rgw.releases import SWIFT_LACKS
 from weighbridge.gateways.swift import pipeline
@@ -80,74 +79,12 @@ def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_pa
         assert len({first for (workers, first) in steps[::2] if workers == 1}) == 2
 
 
-def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its_control(
-    run: Run,
-) -> None:
-    control = control_of(run.planned[0])
-    suite = run.suite.changed(repeats=3)
-    plan = make_plan(
-        suite, run.hardware, [*run.planned, control], controls={control.layout.name: "rgw-a"}
-    )
-    assert not any(plan.attested(visit) for visit in plan.visits)
-    attesting = plan.model_copy(update={"attest": True})
-    asked = [(visit.layout, visit.repeat) for visit in plan.visits if attesting.attested(visit)]
-    assert sorted(asked) == [("rgw-a", 0), ("swift-b", 0)]
-
-
 def test_a_run_of_one_repeat_keeps_the_order_asked_for_whatever_its_seed(tmp_path: Path) -> None:
     for seed in range(8):
         assert [visit.layout for visit in Run(tmp_path, seed=seed).plan().visits] == [
             "rgw-a",
             "swift-b",
         ]
-
-
-def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(run: Run) -> None:
-    control = control_of(run.planned[0])
-    plan = make_plan(
-        run.suite, run.hardware, [*run.planned, control], controls={control.layout.name: "rgw-a"}
-    )
-    assert control.layout.name == "rgw-a-again"
-    assert plan.twins == {"rgw-a-again": "rgw-a"}
-    assert control.layout.model_copy(update={"name": "rgw-a"}) == run.planned[0].layout
-    long = run.planned[0].layout.model_copy(update={"name": "x" * 40})
-    assert control_of(replace(run.planned[0], layout=long)).layout.name == "x" * 34 + "-again"
-
-
-def test_a_control_has_the_workloads_that_the_suite_names_or_all(
-    tmp_path: Path,
-) -> None:
-    for asked, wanted in (
-        (("small",), {"small"}),
-        (True, {"small", "mixed"}),
-        (False, {"small", "mixed"}),
-    ):
-        run = Run(tmp_path, control=asked)
-        control = control_of(run.planned[0])
-        plan = make_plan(
-            run.suite,
-            run.hardware,
-            [*run.planned, control],
-            controls={control.layout.name: "rgw-a"},
-        )
-        measured = {
-            visit.layout: {key.workload for key in plan.keys(visit)} for visit in plan.visits
-        }
-        assert measured == {
-            "rgw-a": {"small", "mixed"},
-            "swift-b": {"small", "mixed"},
-            "rgw-a-again": wanted,
-        }
-
-
-@pytest.mark.parametrize(
-    ("control", "words"), [(["smal"], "no workload 'smal'"), ([], "set false or leave it out")]
-)
-def test_a_control_with_unknown_workloads_is_refused(
-    tmp_path: Path, control: list[str], words: str
-) -> None:
-    with pytest.raises(ValueError, match=words):
-        Run(tmp_path, control=control)
 
 
 def test_a_plan_counts_its_steps_and_seconds(tmp_path: Path) -> None:
