@@ -43,7 +43,7 @@ from weighbridge.results.report.tuning_page import tuning_page
 from weighbridge.suites import FACTORS
 
 ANSWER: Final = "answer.txt"
-"""In `derived/`: the answer, for lists of runs."""
+"""In `derived/`: what came of the run in a sentence, for lists of runs."""
 WINNERS: Final = "winner"
 """Folder of a tuning's choice: one file for each configuration file, ready to paste."""
 
@@ -100,6 +100,13 @@ class Derived(Record):
         return f"{headline(self.findings)}." if self.comparison.subjects else ""
 
     @property
+    def brief(self) -> str:
+        """The answer; without one the first sentence of searched rates, overload or outages."""
+        rates = () if self.found is None else self.found.sentences
+        stalls = (f"{kind.headline}." for kind in self.outages.kinds)
+        return self.answer or next(iter((*rates, *self.overload, *stalls)), "")
+
+    @property
     def comparable(self) -> bool:
         """Whether anything valid was measured that may be ranked.
 
@@ -124,7 +131,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     """
     data = RunData(run_folder)
     derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)
-    write_atomically(derived.folder / ANSWER, f"{derived.answer}\n")
+    write_atomically(derived.folder / ANSWER, f"{derived.brief}\n")
     if not pictures:
         return derived
     return derived.model_copy(

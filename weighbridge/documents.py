@@ -20,8 +20,9 @@ class ComparedRunsDocument(JsonDocument):
 
     document: Literal["compared runs"] = "compared runs"
     a: str
-    """Names of the two runs."""
+    """The name of run A."""
     b: str
+    """The name of run B."""
     guarded: Guarded
     """Facts that are the same in both, that are not known, and that differ."""
     comparison: Comparison
@@ -35,8 +36,9 @@ class LeadsDocument(JsonDocument):
 
     document: Literal["leads"] = "leads"
     a: str
-    """Names of the two runs."""
+    """The name of run A."""
     b: str
+    """The name of run B."""
     differences: tuple[Difference, ...]
     """Facts in which the runs differ."""
     leads: tuple[LeadsByRun, ...]
@@ -151,8 +153,8 @@ class RunningDeployment(Record):
     hardware: str
     since: str
     state: Literal["running", "in use", "left running", "made on another machine"]
-    """`in use`: by a command of this machine that is at work. `left running`: its command has
-    ended."""
+    """`running`: on lab hosts. On real hosts, `in use`: by a command of this machine that is at
+    work; `left running`: its command has ended; or `made on another machine`."""
     addresses: dict[str, str]
     """Of its hosts, by name."""
     endpoints: tuple[ReachedEndpoint, ...]

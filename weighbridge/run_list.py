@@ -29,7 +29,7 @@ class ListedRun(Record):
     state: str
     """running, done, failed, interrupted, or killed: it ended without saying so."""
     answer: str
-    """What came of it; empty if nothing was compared, or no report was made."""
+    """What came of it, in a sentence; empty if nothing was compared, or no report was made."""
 
 
 class RunsDocument(JsonDocument):

@@ -141,10 +141,7 @@ def without_effect_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
     none = result.table.without_effect
     if not none:
         return
-    title = (
-        f"{len(none)} of {counted(len(result.table.entries), 'setting')} need not be set: no "
-        "effect that matters was found"
-    )
+    title = result.without_effect_words.rstrip(".")
     objectives = [result.called(number) for number in range(len(result.run.objectives))]
     head = ("Setting", *(part for name in objectives for part in (upper(name), "would be found")))
     share = 0.58 / len(objectives)

@@ -93,7 +93,7 @@ Reads one part, by its number, of an object that was uploaded in parts: key
 - **Checks**: the answer must be 206 with the `Content-Range` of the part, or as of radosgw 20 a 200
   without one, and have as many bytes. The complete object is `ignored-part`, another part
   `wrong-range`.
-- **Refused before the start**: what is known to ignore the number (radosgw 14 to 18, and any over
+- **Refused before the start**: what is known to ignore the number (radosgw 14 to 19, and any over
   its Swift API; Swift before 2.34).""",
     "write-form": """\
 Writes a new object in a form, as browsers post it.

@@ -12,6 +12,7 @@ from fake_run import StepFaults, fake_run
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.derivation import ANSWER
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.export.outage_tables import outages_table
 from weighbridge.results.record.outage import Seen, read_outages, record_outage
@@ -107,6 +108,8 @@ def test_what_is_only_reached_after_the_return_is_a_lower_bound(run: RunStore) -
 def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:
     derived = derive(run.folder, pictures=False)
     assert derived.comparable
+    (kind,) = derived.outages.kinds
+    assert (derived.folder / ANSWER).read_text() == f"{kind.headline}.\n"
     page = derived.report.read_text()
     assert '<section id="outages"' in page
     assert "While something is broken" in page

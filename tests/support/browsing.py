@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from selenium import webdriver
 from selenium.webdriver.support.ui import WebDriverWait
+
+from packaged import packaged
 
 DEADLINE_S = 60
 
@@ -17,9 +17,8 @@ DEADLINE_S = 60
 @contextmanager
 def browsing(profile: Path) -> Iterator[webdriver.Chrome]:
     """Chromium that resolves no name but this machine's, with logs of its console and network."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.fail("chromium and chromedriver are needed: `make setup` installs them")
+    chromium = packaged("chromium", "chromium")
+    driver = packaged("chromedriver", "chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for flag in (

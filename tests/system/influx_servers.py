@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +18,8 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
+
+from packaged import packaged
 
 USER, PASSWORD = "weigher", "planted-secret"
 TOKEN = f"{USER}:{PASSWORD}"
@@ -128,7 +129,7 @@ def victoria(folder: Path) -> Iterator[str]:
     options = ("-retentionPeriod=100y", "-search.latencyOffset=0s", "-memory.allowedBytes=128MB")
     daemon = Daemon(
         (
-            "victoria-metrics",
+            packaged("victoria-metrics", "victoria-metrics"),
             f"-storageDataPath={folder / 'victoria'}",
             f"-httpListenAddr=127.0.0.1:{port}",
             *options,
@@ -160,12 +161,12 @@ class Influx:
         )
         (folder / "translator.cfg").write_text(TRANSLATOR.format(port=front, behind=port))
         self.database = Daemon(
-            (program or "influxd", "-config", str(folder / "influx.conf")),
+            (program or packaged("influxd", "influxdb"), "-config", str(folder / "influx.conf")),
             f"{self.direct}/ping",
             folder / "influxd.log",
         )
         haproxy = (
-            shutil.which("haproxy") or "/usr/sbin/haproxy",
+            packaged("haproxy", "haproxy"),
             "-db",
             "-f",
             str(folder / "translator.cfg"),

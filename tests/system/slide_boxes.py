@@ -9,7 +9,6 @@ import html
 import io
 import os
 import re
-import shutil
 import subprocess
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -17,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pptx import Presentation
 from pptx.oxml.ns import qn
+
+from packaged import packaged
 
 DEADLINE_S = 300
 TOLERANCE_PT = 0.5
@@ -71,12 +71,10 @@ def squeezed(text: str) -> str:
 
 
 def tool(name: str, *arguments: str, folder: Path, **environment: str) -> str:
-    """What a program of Debian's prints."""
-    path = shutil.which(name)
-    if path is None:
-        pytest.fail(f"{name} is needed: `make setup` installs it")
+    """What a program of Poppler's, or `soffice`, prints."""
+    package = "libreoffice-impress" if name == "soffice" else "poppler-utils"
     done = subprocess.run(
-        [path, *arguments],
+        [packaged(name, package), *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -6,13 +6,12 @@ from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from weighbridge.results.analysis.study.recap import Recap, RecapCell
 from weighbridge.results.analysis.study.study import StudyTable
 from weighbridge.results.charts.change_map import study_maps
 from weighbridge.results.report.study_section import StudySection
-from weighbridge.screen.terminal import new_table, print_line
+from weighbridge.screen.terminal import print_grid, print_line
 
 _STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
 
@@ -30,44 +29,36 @@ def print_study(page: StudySection, console: Console) -> None:
     for held in page.outcome.conclusions:
         print_line(console, f"• {held.verdict}: {held.says} ({held.why})")
     for grid in page.outcome.tables:
-        _print_table(console, grid.title, _grid(grid))
+        _print_table(console, grid)
     for one in page.outcome.recaps:
-        _print_table(console, f"Change of throughput, {one.title}", _recap(one))
+        _print_recap(console, one)
     if page.outcome.recaps:
         chart = study_maps(page.outcome.recaps)
         print_line(console, f"{chart.finding}. {chart.caption}")
     for grid in page.outcome.published:
-        _print_table(console, grid.title, _grid(grid))
+        _print_table(console, grid)
         print_line(console, grid.note)
 
 
-def _print_table(console: Console, title: str, table: Table) -> None:
-    """The title is its own line: rich breaks the title of a table to the table's width."""
-    print_line(console, f"\n{title}", "bold")
-    console.print(table)
+def _print_table(console: Console, grid: StudyTable) -> None:
+    print_line(console, f"\n{grid.title}", "bold")
+    lines = [list(map(escape, line)) for line in grid.shown]
+    head = list(map(escape, grid.head))
+    print_grid(console, head, lines, labels=grid.labels, left=("beside",))
 
 
-def _grid(grid: StudyTable) -> Table:
-    table = new_table(show_edge=False)
-    for number, name in enumerate(grid.head):
-        left = number < grid.labels or name == "beside"
-        table.add_column(escape(name), justify="left" if left else "right")
-    for line in grid.shown:
-        table.add_row(*map(escape, line))
-    return table
+def _print_recap(console: Console, one: Recap) -> None:
+    print_line(console, f"\nChange of throughput, {one.title}", "bold")
+    lines = [
+        [escape(down), *(_change(one.cell(down, across)) for across in one.across)]
+        for down in one.down
+    ]
+    head = ["", *(escape(name.replace(" × ", "\n")) for name in one.across)]
+    print_grid(console, head, lines, labels=1)
 
 
-def _recap(one: Recap) -> Table:
-    table = new_table("", show_edge=False)
-    for name in one.across:
-        table.add_column(escape(name.replace(" × ", "\n")), justify="right", no_wrap=True)
-    for down in one.down:
-        cells = [one.cell(down, across) for across in one.across]
-        table.add_row(
-            escape(down),
-            *("" if cell is None else f"[{_style(cell)}]{escape(cell.text)}[/]" for cell in cells),
-        )
-    return table
+def _change(cell: RecapCell | None) -> str:
+    return "" if cell is None else f"[{_style(cell)}]{escape(cell.text)}[/]"
 
 
 def _style(cell: RecapCell) -> str:

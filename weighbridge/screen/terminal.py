@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from math import ceil
 from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from weighbridge.common.escaping import escape_controls
 
@@ -19,6 +22,8 @@ WIDTH_ELSEWHERE = 120
 """Characters in a line where there is no terminal (a pipe, a log) and $COLUMNS is not set."""
 
 
+_BETWEEN: Final = 2
+"""Spaces between two columns."""
 _BEGIN: Final = re.compile(r" *(?:• |[a-z]  )?")
 """What a line begins with before its text: spaces, and the mark of a list or of a doubt."""
 
@@ -78,3 +83,67 @@ def new_table(*columns: str, right: Collection[str] = (), **options: Any) -> Tab
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return table
+
+
+def print_grid(
+    console: Console,
+    head: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    labels: int,
+    left: Collection[str] = (),
+) -> None:
+    """Print a table of cells that are markup, with no word of it broken. One that is too wide
+    becomes several, each with the first `labels` columns, which are one line high where that leaves
+    half of the width to the others. Columns named in `left`, and labels, are
+    left-aligned; the others right.
+    """
+    spans = [_span([title, *(line[n] for line in lines)]) for n, title in enumerate(head)]
+    if sum(most for _, most in spans[:labels]) <= console.width // 2:
+        spans[:labels] = [(most, most) for _, most in spans[:labels]]
+    for part in _parts(spans, labels, console.width):
+        chosen = (*range(labels), *part)
+        widths = _widths([spans[n] for n in chosen], console.width)
+        table = new_table(show_edge=False, pad_edge=False)
+        for n, width in zip(chosen, widths, strict=True):
+            on_the_left = n < labels or head[n] in left
+            table.add_column(head[n], justify="left" if on_the_left else "right", width=width)
+        for line in lines:
+            table.add_row(*(line[n] for n in chosen))
+        console.print(table)
+
+
+def _span(cells: Sequence[str]) -> tuple[int, int]:
+    """The longest word and the longest line of a column, in characters."""
+    texts = [Text.from_markup(cell) for cell in cells]
+    words = (word for text in texts for word in text.plain.split())
+    return max(map(cell_len, words), default=0), max(
+        (cell_len(line) for text in texts for line in text.plain.splitlines()), default=0
+    )
+
+
+def _parts(spans: Sequence[tuple[int, int]], labels: int, width: int) -> list[Sequence[int]]:
+    """The columns after the labels in as few tables as fit; evenly, if that needs few more."""
+    values = range(labels, len(spans))
+
+    def parts(size: int) -> list[Sequence[int]]:
+        return [values[n : n + size] for n in range(0, len(values), size)]
+
+    def fits(part: Sequence[int]) -> bool:
+        columns = (*range(labels), *part)
+        least: int = sum(spans[n][0] for n in columns) + _BETWEEN * (len(columns) - 1)
+        return least <= width
+
+    sizes = dict.fromkeys(ceil(len(values) / count) for count in range(1, len(values) + 1))
+    most = next((size for size in sizes if all(map(fits, parts(size)))), 1)
+    even = next((size for size in range(most, 0, -1) if len(values) % size == 0), 1)
+    return parts(even if 2 * even >= most else most) or [()]
+
+
+def _widths(spans: Sequence[tuple[int, int]], width: int) -> list[int]:
+    """Each column's width: its longest word, and what is left for those that lack least."""
+    found = [least for least, _ in spans]
+    for n in sorted(range(len(spans)), key=lambda n: spans[n][1] - spans[n][0]):
+        room = width - sum(found) - _BETWEEN * (len(spans) - 1)
+        found[n] += max(0, min(spans[n][1] - found[n], room))
+    return found

@@ -73,7 +73,7 @@ def print_report_place(derived: Derived, console: Console) -> None:
 
 
 def _print_without_effect(result: TuningResult, console: Console) -> None:
-    """Settings that need not be set, each with the smallest effect that would have been found."""
+    """Settings for which no effect that matters was found, each with the smallest that would be."""
     none = result.table.without_effect
     if not none:
         return

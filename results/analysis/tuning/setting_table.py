@@ -93,7 +93,7 @@ class SettingTable(Record):
 
     @property
     def without_effect(self) -> tuple[SettingEntry, ...]:
-        """Settings with enough trials and no effect that matters."""
+        """Settings with enough trials, and no effect found or one that is too small to matter."""
         return tuple(
             one for one in self.entries if one.verdict in ("not significant", "too small to matter")
         )

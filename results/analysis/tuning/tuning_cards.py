@@ -69,7 +69,7 @@ def _without(result: TuningResult) -> Iterator[FigureCard]:
     if entries:
         yield FigureCard(
             figure=f"{len(none)} of {len(entries)}",
-            about="Settings without an effect",
+            about="Settings: no effect that matters found",
             text="not significant, or too small to matter",
             detail="each with what could have been found",
             colour=GREY,

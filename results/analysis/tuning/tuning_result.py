@@ -172,7 +172,7 @@ class TuningResult(Record):
 
     @property
     def without_effect_words(self) -> str:
-        """How many settings have no effect that matters."""
+        """For how many settings no effect was found, and of how many none is known to matter."""
         none = self.table.without_effect
         if not none:
             return (
@@ -180,11 +180,11 @@ class TuningResult(Record):
                 if self.table.entries
                 else ""
             )
-        verb = "has" if len(none) == 1 else "have"
-        return (
-            f"{len(none)} of {counted(len(self.table.entries), 'setting')} {verb} no effect "
-            "that matters."
-        )
+        small = sum(one.verdict == "too small to matter" for one in none)
+        words = [f"no effect was found for {len(none) - small}"] if len(none) > small else []
+        if small:
+            words.append(f"the effect of {small} is too small to matter")
+        return f"Of {counted(len(self.table.entries), 'setting')}: {'; '.join(words)}."
 
     @property
     def _refuted(self) -> bool:

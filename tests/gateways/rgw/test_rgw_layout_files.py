@@ -83,7 +83,7 @@ def test_a_tuned_layout_differs_only_in_its_tuned_settings() -> None:
     assert (beast.tuned, tuned.place, tuned.release) == ("", beast.place, beast.release)
     assert tuned.tuned.startswith("for lab-cpu by `weighbridge tune rgw-beast`")
     one, other = shipped("rgw-beast-tuned").settings, shipped("rgw-beast").settings
-    winner = {"threads": 128, "frontend_options": {"request_timeout_ms": 0}}
+    winner = {"frontend_options": {"request_timeout_ms": 0}}
     assert one == other.model_copy(update={"radosgw": other.radosgw.model_copy(update=winner)})
 
 
