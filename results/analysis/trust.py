@@ -293,10 +293,13 @@ def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
 
 
 def _left_out(rows: Sequence[Row]) -> int:
-    """How many rows have repeats that were left out."""
+    """How many rows have repeats that were left out, but not for the load generator alone."""
     return sum(
-        not all(point.valid for point in row.points)
-        or any(one.what == "repeats left out" for one in row.doubts)
+        any(not point.valid and not point.driver_full for point in row.points)
+        or (
+            any(one.what == "repeats left out" for one in row.doubts)
+            and not any(point.driver_full for point in row.points)
+        )
         for row in rows
     )
 

@@ -97,21 +97,28 @@ def bar_groups(rows: Sequence[Row], workers: int | None = None) -> tuple[Bars, .
 
 
 def finding(groups: Sequence[Bars]) -> str:
-    """Which layout has the longest bar in how many panels; claims are left to the comparison."""
-    longest: dict[str, int] = {}
+    """Which layout had clearly the most in how many panels: its whisker touches no other. Claims
+    are left to the comparison.
+    """
+    first: dict[str, int] = {}
     compared = 0
     for group in groups:
         known = [bar for bar in group.bars if bar.value is not None]
         if len(known) > 1:
             compared += 1
-            top = max(known, key=lambda bar: bar.value or 0).layout
-            longest[top] = longest.get(top, 0) + 1
+            top = max(known, key=lambda bar: bar.value or 0)
+            if all(_above(top, bar) for bar in known if bar is not top):
+                first[top.layout] = first.get(top.layout, 0) + 1
     counts = sorted({group.workers for group in groups})
     at = f"{' or '.join(str(count) for count in counts)} worker{'s' * (counts != [1])}"
     if not compared:
         return f"What was measured at {at}"
-    (name, times), *others = sorted(longest.items(), key=lambda item: -item[1])
-    rest = "".join(f", {other} in {count}" for other, count in others)
+    if not first:
+        return f"At {at}, no layout had clearly the most op/s"
+    (name, times), *others = sorted(first.items(), key=lambda item: -item[1])
+    rest = [f"{other} in {count}" for other, count in others]
+    close = compared - sum(first.values())
+    rest += [f"{close} too close to call"] * bool(close)
     where = (
         f"all {compared} kinds"
         if times == compared > 1
@@ -119,7 +126,12 @@ def finding(groups: Sequence[Bars]) -> str:
         if compared > 1
         else "the kind"
     )
-    return f"At {at}, {name} had the most op/s in {where} of requests{rest}"
+    return ", ".join((f"At {at}, {name} had the most op/s in {where} of requests", *rest))
+
+
+def _above(one: LayoutBar, other: LayoutBar) -> bool:
+    """Whether the intervals show it; those of fewer than two repeats show nothing."""
+    return one.low is not None and other.high is not None and one.low > other.high
 
 
 def bars_csv(groups: Sequence[Bars]) -> str:

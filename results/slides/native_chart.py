@@ -99,6 +99,9 @@ def _lines(chart: SeriesChart, slide: Any, look: Look, box: Sequence[Any]) -> An
 
 def _paths(chart: SeriesChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
     """Points of two figures, joined in order, with their labels."""
+    # LibreOffice 7.4 does not draw a series that is shorter than a later one.
+    longest_first = sorted(chart.series, key=lambda one: -len(one.points))
+    chart = chart.model_copy(update={"series": tuple(longest_first)})
     data = XyChartData(number_format="#,##0.###")
     for one in chart.series:
         points = data.add_series(one.name)

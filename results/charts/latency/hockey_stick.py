@@ -170,7 +170,7 @@ def _caption(drawn: Sequence[HockeyData], left_out: Sequence[str]) -> str:
     if any(not stop.valid and stop.p90_ms is not None for stop in stops):
         parts.append("×: invalid.")
     if any(stop.valid and not stop.ranked and stop.p90_ms is not None for stop in stops):
-        parts.append("Hollow: not steady, or above the ceiling of its layer.")
+        parts.append("Hollow: p90 is not ranked, for a doubt about it.")
     if any(stop.p90_ms is None and stop.high_ms is not None for stop in stops):
         parts.append(
             "Bars without a mark: the bin that holds p90, where the driver reports no more."

@@ -149,6 +149,9 @@ def test_the_load_generator_may_have_limited_what_was_left_out_for_it() -> None:
     held = changed(roomy, points=(changed(first, valid=False, driver_full=True), *others))
     some = sign("Load generator", roomy, held)
     assert (some.state, some.words) == ("doubt", "may have limited 1 of 2")
+    assert sign("Errors", roomy, held).words == "none", "it is one doubt, not two"
+    failed = changed(roomy, points=(changed(first, valid=False), *others))
+    assert sign("Errors", roomy, held, failed).words == "repeats left out in 1 of 3"
     full = changed(roomy, points=tuple(changed(one, driver_full=True) for one in roomy.points))
     assert sign("Load generator", roomy, full).state == "bad"
 

@@ -10,10 +10,17 @@ import vl_convert as vlc
 
 from chart_sources import fake_chart_source
 from fake_run import WORKLOADS, fake_run
+from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
 from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.grouped_bars import bar_groups, grouped_bars
+from weighbridge.results.charts.grouped_bars import (
+    Bars,
+    LayoutBar,
+    bar_groups,
+    finding,
+    grouped_bars,
+)
 from weighbridge.results.record.store import RunStore
 
 
@@ -94,3 +101,24 @@ def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
 def test_nothing_measured_is_no_figure(rows: tuple[Row, ...], run: RunStore) -> None:
     spoilt = [row.model_copy(update={"valid": False}) for row in rows]
     assert grouped_bars(fake_chart_source(run, spoilt)) == ()
+
+
+def panel(workers: int, **bars: tuple[float, float | None, float | None]) -> Bars:
+    """A panel of bars: value, and ends of the interval."""
+    kind: Kind = ("small", "read", "swift", "locust")
+    drawn = tuple(
+        LayoutBar(layout=name, value=value, low=low, high=high, repeats=5)
+        for name, (value, low, high) in bars.items()
+    )
+    return Bars(kind=kind, about="64 kB reads", workers=workers, bars=drawn)
+
+
+def test_the_title_names_only_layouts_whose_intervals_are_apart_from_all_others() -> None:
+    ahead = panel(16, a=(200, 190, 210), b=(100, 90, 110), c=(180, 170, 189))
+    close = panel(4, a=(100, 90, 110), b=(90, 80, 99))
+    once = panel(4, a=(100, None, None), b=(50, None, None))
+    assert finding([ahead]) == "At 16 workers, a had the most op/s in the kind of requests"
+    assert finding([ahead, close, once]) == (
+        "At 4 or 16 workers, a had the most op/s in 1 of 3 kinds of requests, 2 too close to call"
+    )
+    assert finding([close, once]) == "At 4 workers, no layout had clearly the most op/s"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pptx import Presentation
+from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Pt
 
 from fake_run import WORKLOADS, StepFaults, fake_run
@@ -246,11 +247,11 @@ def test_paths_have_horizontal_whiskers_too(shown: Any, planned: Deck) -> None:
     checked = 0
     for number, chart in native(shown):
         expected = planned.slides[number].chart
-        for series, one in (
-            zip(chart.plots[0].series, expected.series, strict=True)
-            if isinstance(expected, SeriesChart) and expected.form == "paths"
-            else ()
-        ):
+        if not isinstance(expected, SeriesChart) or expected.form != "paths":
+            continue
+        by_name = {one.name: one for one in expected.series}
+        for series in chart.plots[0].series:
+            one = by_name[series.name]
             for bar in series._element.iter(f"{CHART}errBars"):
                 if bar.find(f"{CHART}errDir").get("val") == "x":
                     plus = [
@@ -262,3 +263,25 @@ def test_paths_have_horizontal_whiskers_too(shown: Any, planned: Deck) -> None:
                     )
                     checked += 1
     assert checked >= 2
+
+
+def test_paths_with_the_most_points_come_first_since_libreoffice_draws_no_shorter_ones_before(
+    planned: Deck,
+) -> None:
+    slides, shortened = [], False
+    for one in planned.slides:
+        chart = one.chart
+        if isinstance(chart, SeriesChart) and chart.form == "paths" and len(chart.series) > 1:
+            first, *others = chart.series
+            first = first.model_copy(update={"points": first.points[:1]})
+            chart, shortened = chart.model_copy(update={"series": (first, *others)}), True
+        slides.append(one.model_copy(update={"chart": chart}))
+    assert shortened
+    deck = planned.model_copy(update={"slides": tuple(slides)})
+    scatter = [
+        [len(list(series.values)) for series in chart.plots[0].series]
+        for _, chart in native(Presentation(io.BytesIO(powerpoint(deck))))
+        if chart.chart_type == XL_CHART_TYPE.XY_SCATTER_LINES
+    ]
+    assert any(counts[-1] == 1 < counts[0] for counts in scatter)
+    assert all(counts == sorted(counts, reverse=True) for counts in scatter)
