@@ -65,7 +65,9 @@ def _table(record: type[BaseModel]) -> str:
         f"| `{one.key}` | {_cell(one.kind)} | {_cell(one.default)} | {_about(one)} |"
         for one in parameters(record)
     ]
-    return "\n".join(("| key | type | default | |", "| --- | --- | --- | --- |", *lines, ""))
+    return "\n".join(
+        ("| key | type | default | meaning |", "| --- | --- | --- | --- |", *lines, "")
+    )
 
 
 def _operations() -> Iterator[str]:
@@ -79,7 +81,7 @@ def _operations() -> Iterator[str]:
 
 def _metrics() -> Iterator[str]:
     yield "## Metrics\n\nColumns of the exported tables are named after their key and unit.\n"
-    yield "| metric | unit | better | |\n| --- | --- | --- | --- |"
+    yield "| metric | unit | better | meaning |\n| --- | --- | --- | --- |"
     for key, one in METRICS.items():
         about = f"{one.about} {one.over_repeats}".strip()
         yield f"| `{key}` | {_cell(one.unit)} | {one.better or '–'} | {_cell(about)} |"

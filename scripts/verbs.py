@@ -38,7 +38,7 @@ Every verb of the command line, written by `make reference` from its help. On th
 def main() -> None:
     """Print the page."""
     top = click.Context(weighbridge, info_name="weighbridge")
-    parts = [HEAD, "| verb | |\n| --- | --- |"]
+    parts = [HEAD, "| verb | what it does |\n| --- | --- |"]
     parts += [f"| [`{name}`](#{name}) | {_cell(about)} |" for name, about in Verbs.VERBS.items()]
     for name in weighbridge.list_commands(top):
         command = weighbridge.get_command(top, name)
@@ -52,7 +52,7 @@ def _section(name: str, command: click.Command, context: click.Context) -> Itera
     yield f"\n## {name}\n\n```\nweighbridge {name} {usage}\n```\n"
     yield _paragraphs(command.help or "")
     records = [one.get_help_record(context) for one in command.get_params(context)]
-    yield "\n| option | |\n| --- | --- |"
+    yield "\n| option | meaning |\n| --- | --- |"
     for option, says in filter(None, records):
         yield f"| {_code(option)} | {_cell(says)} |"
     if command.epilog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 import types
 import typing
@@ -96,15 +97,15 @@ def _kind(annotation: Any) -> str:
     if origin is Literal:
         return " | ".join(str(choice) for choice in typing.get_args(annotation))
     if origin in {typing.Union, types.UnionType}:
-        return " | ".join(
-            "none" if one is type(None) else _kind(one) for one in typing.get_args(annotation)
-        )
+        kinds = ("none" if one is type(None) else _kind(one) for one in typing.get_args(annotation))
+        return " | ".join(dict.fromkeys(kinds))
     if origin is typing.Annotated:
         return _kind(typing.get_args(annotation)[0])
     if origin is not None:
         return "mapping" if origin is dict else "list"
     words = {int: "number", float: "number", str: "text", bool: "true | false"}
-    return words.get(annotation, getattr(annotation, "__name__", str(annotation)).lower())
+    name = getattr(annotation, "__name__", str(annotation))
+    return words.get(annotation, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
 def _default(field: FieldInfo) -> str:
