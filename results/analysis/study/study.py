@@ -19,7 +19,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap, recaps
 from weighbridge.results.analysis.study.study_conclusions import ConclusionResult, conclusions
 from weighbridge.results.doubt import PairDoubt
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, counted, show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.record import ResolvedPlan, read_bounded
 from weighbridge.suites.studies import (
@@ -309,7 +309,7 @@ def _beside(
     workers = run.chosen.our_workers(place.workload, place.workers)
     wanted = (place.variant, place.workload, workers)
     found = [row for row in rows if (row.layout, row.workload, row.workers) == wanted]
-    words = f"{place.variant}, {place.workload}, {workers} workers"
+    words = f"{place.variant}, {place.workload}, {counted(workers, 'worker')}"
     return (words if found else f"{NOT_REPLAYED} in this run ({words})"), found
 
 
