@@ -25,6 +25,8 @@ from weighbridge.results import derive
 pytestmark = pytest.mark.system
 
 LAYOUT = (Path(__file__).parent.parent / "support" / "layout.js").read_text()
+LEAST_CHART_PT = 100
+"""What a chart is high on paper, at least."""
 _PAGE = re.compile(r'<page width="([\d.]+)" height="([\d.]+)">(.*?)</page>', re.DOTALL)
 _WORD = re.compile(
     r'<word xMin="([-\d.]+)" yMin="[-\d.]+" xMax="([-\d.]+)" yMax="([-\d.]+)">(.*?)</word>'
@@ -111,6 +113,15 @@ def test_on_paper_all_words_are_on_their_page_and_beside_each_other(
     subprocess.run(["pdftotext", "-bbox", tmp_path / "report.pdf"], check=True)
     pages = _PAGE.findall((tmp_path / "report.html").read_text())
     assert len(pages) > 5
+    titles = browser.execute_script(
+        "return [...document.querySelectorAll('section')].filter(s => s.querySelector('.plot'))"
+        ".map(s => s.querySelector('h2').textContent.trim())"
+    )
+    assert len(titles) > 3
+    for title in titles:
+        below = [room for *_, text in pages if (room := _room_below(title, text)) is not None]
+        assert below, title
+        assert min(below) > LEAST_CHART_PT, f"{title} stands at the end of a page"
     for number, (wide, high, text) in enumerate(pages, 1):
         assert sorted((float(wide), float(high))) == pytest.approx([595.92, 841.92], abs=1)
         words = [(float(a), float(b), float(y), word) for a, b, y, word in _WORD.findall(text)]
@@ -120,6 +131,16 @@ def test_on_paper_all_words_are_on_their_page_and_beside_each_other(
                 same_line = abs(foot - other[2]) < 0.5
                 over = min(right, other[1]) - max(left, other[0])
                 assert not (same_line and over > 1.5), (number, word, other[3])
+
+
+def _room_below(title: str, page: str) -> float | None:
+    """From a title on a page to the lowest word there, in points; None if it is not there."""
+    words = [(float(foot), word) for _, _, foot, word in _WORD.findall(page)]
+    wanted = title.split()
+    for n in range(len(words)):
+        if [word for _, word in words[n : n + len(wanted)]] == wanted:
+            return max(foot for foot, _ in words) - words[n][0]
+    return None
 
 
 def test_a_layout_that_is_switched_off_leaves_tables_and_charts_and_comes_back(
