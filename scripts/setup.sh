@@ -63,6 +63,9 @@ if [ "$purpose" = test ]; then
   want pdftoppm poppler-utils
   # Slides use Arial: without a font of the same metrics, lines break differently here.
   fc-list ':family=Liberation Sans' 2>/dev/null | grep -q . || wanted="$wanted fonts-liberation"
+  # Decks are also shown without Arial and its like: then in this one.
+  fc-list ':family=DejaVu Sans' 2>/dev/null | grep -q . || wanted="$wanted fonts-dejavu-core"
+  want ssh-keygen openssh-client
   want victoria-metrics victoria-metrics
   want influxd influxdb
   want haproxy haproxy

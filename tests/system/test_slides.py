@@ -135,6 +135,10 @@ def test_every_text_is_inside_its_shape_in_a_wider_font_that_replaces_it(
     assert strays(decks[name], replaced[name]) == []
 
 
+VERSIONS = {"·": (569, 682), "♬": (1536, 2048), "‑": (682, 1536)}
+"""Letters that Liberation Sans 1.07 and 2.1 have in different widths, or one of them not at all."""
+
+
 @pytest.mark.parametrize("name", ["Regular", "Bold"])
 def test_letters_are_as_wide_as_in_the_real_font(name: str) -> None:
     em = 2048
@@ -145,7 +149,11 @@ def test_letters_are_as_wide_as_in_the_real_font(name: str) -> None:
     groups = json.loads(path.read_text(encoding="utf-8"))[name.lower()]
     letters = {letter: int(width) for width, group in groups.items() for letter in group}
     assert len(letters) > 400
-    assert {letter: font.getlength(letter) for letter in letters} == letters
+    real = {letter: font.getlength(letter) for letter in letters}
+    for letter, widths in VERSIONS.items():
+        assert real.pop(letter) in widths, letter
+        assert letters.pop(letter) in widths, letter
+    assert real == letters
 
 
 def test_no_text_is_measured_narrower_than_it_is(deck: Deck) -> None:

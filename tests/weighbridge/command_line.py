@@ -20,7 +20,7 @@ def weighbridge(*words: str | Path, folder: Path, **more: str) -> subprocess.Com
     return subprocess.run(
         command(*words),
         capture_output=True,
-        text=True,
+        encoding=more.get("PYTHONIOENCODING", "utf-8"),
         check=False,
         timeout=600,
         env=environment(folder, **more),
