@@ -54,6 +54,10 @@ NOTHING = Traces(
 )
 
 
+MOUNTED = frozenset(Path("/proc/self/mountinfo").read_text().splitlines())
+"""What was mounted before any test, such as a folder of images."""
+
+
 def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()) -> Traces:
     """Everything that carries the label or lies in the folder; `minors` are loop devices the
     deployment had.
@@ -72,6 +76,7 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
                 mounts = sum(
                     str(folder) in line or "weighbridge" in line
                     for line in (process / "mountinfo").read_text().splitlines()
+                    if line not in MOUNTED
                 )
         except OSError:
             continue
