@@ -27,6 +27,7 @@ BEYOND = 0.12
 """A word's box reaches from its font's lowest to its highest letter: so much of it may be above
 and below what its line takes.
 """
+LIBERATION = Path("/usr/share/fonts/truetype/liberation")
 NO_LIBERATION = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -70,11 +71,17 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
-def tool(name: str, *arguments: str, folder: Path, **environment: str) -> str:
-    """What a program of Poppler's, or `soffice`, prints."""
+def tool(
+    name: str, *arguments: str, folder: Path, hidden: Path | None = None, **environment: str
+) -> str:
+    """What a program of Poppler's, or `soffice`, prints, for which the folder `hidden` is empty."""
     package = "libreoffice-impress" if name == "soffice" else "poppler-utils"
+    command = (packaged(name, package), *arguments)
+    if hidden is not None:
+        line = 'mount -t tmpfs none "$0" && exec "$@"'
+        command = ("unshare", "--mount", "sh", "-c", line, str(hidden), *command)
     done = subprocess.run(
-        [packaged(name, package), *arguments],
+        command,
         cwd=folder,
         capture_output=True,
         text=True,
@@ -104,6 +111,7 @@ def show(folder: Path, decks: Mapping[str, bytes], *, liberation: bool = True) -
         (folder / f"{name}.pptx").write_bytes(deck)
     environment = {}
     if not liberation:
+        # Fontconfig is not asked by LibreOffice 25.2 alone.
         (folder / "fonts.conf").write_text(NO_LIBERATION.format(folder=folder))
         environment["FONTCONFIG_FILE"] = str(folder / "fonts.conf")
     tool(
@@ -114,6 +122,7 @@ def show(folder: Path, decks: Mapping[str, bytes], *, liberation: bool = True) -
         "pdf",
         *(f"{name}.pptx" for name in decks),
         folder=folder,
+        hidden=None if liberation else LIBERATION,
         **environment,
     )
     return {name: folder / f"{name}.pdf" for name in decks}

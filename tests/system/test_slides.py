@@ -22,13 +22,12 @@ from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk
 
 sys.path.insert(0, str(Path(__file__).parent))
-from slide_boxes import fonts, show, squeezed, strays, tool, unshrunk, words
+from slide_boxes import LIBERATION, fonts, show, squeezed, strays, tool, unshrunk, words
 
 pytestmark = pytest.mark.system
 
 FIVE = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift")
 SHORT = tuple(workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS)
-LIBERATION = Path("/usr/share/fonts/truetype/liberation")
 
 
 @pytest.fixture(scope="module")
