@@ -28,6 +28,8 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts, lab, start_lab
 from weighbridge.topologies.lab.bundle import Bundle
+from weighbridge.topologies.ssh.suite import WHEELHOUSE, packed
+from weighbridge.topologies.ssh.wheels import Python
 
 CONDUCTOR: Final = "conductor"
 """The machine that the command is run on: this machine's own files, in the others' network."""
@@ -199,8 +201,23 @@ def machines(
         )
     with hosts:
         shared = folder / "logs" / CONDUCTOR
+        _pack(hosts.hosts[names[-1]], shared / "wb")
         _open(hosts, disks, shared)
         yield Machines(hosts, shared)
+
+
+def _pack(host: Host, home: Path) -> None:
+    """Pack the suite for the machines' Python, if it is not this one's: packages for another are
+    downloaded, and the conductor's network has no package index.
+    """
+    ask = (
+        "import platform, sysconfig as s; "
+        "print(s.get_python_version(), s.get_config_var('SOABI'), platform.machine())"
+    )
+    version, soabi, machine = host.run(["python3", "-c", ask]).stdout.split()
+    python = Python(version=version, soabi=soabi, machine=machine)
+    if python != Python.here():
+        packed(python, home / WHEELHOUSE)
 
 
 def _open(hosts: LabHosts, disks: Mapping[str, Sequence[str]], shared: Path) -> None:
