@@ -195,14 +195,16 @@ def _cells(table: Any, left: float, top: float) -> Iterator[Box]:
 
 
 def strays(deck: bytes, pdf: Path) -> list[str]:
-    """The words that are outside every shape that has them, each with its slide."""
+    """The words that are outside every shape that has them, each with its slide. The marks of lists
+    are none: LibreOffice takes them from a font of symbols, whose box is higher than its line.
+    """
     found: list[str] = []
     pages, slides = words(pdf), shapes(deck)
     assert len(pages) == len(slides)
     for number, (page, areas) in enumerate(zip(pages, slides, strict=True), start=1):
         assert page
         for word in page:
-            if not any(one.holds(word) for one in areas):
+            if word.text != "•" and not any(one.holds(word) for one in areas):
                 where = [
                     (round(one.left), round(one.top), round(one.right), round(one.low))
                     for one in areas
