@@ -143,6 +143,12 @@ def compare(attested: Sequence[Attested]) -> tuple[ComparedFigure, ...]:
     )
 
 
+def beyond_bound(attested: Sequence[Attested]) -> tuple[int, int]:
+    """How many figures differ beyond their bound, and of how many that were measured twice."""
+    found = [one for one in compare(attested) if one.apart is not None]
+    return sum(one.differs for one in found), len(found)
+
+
 def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
     """Doubts about pairs of layouts: a grave one if their hosts' figures differ beyond the bound,
     by the worst figure; else a mild one if those of only one of them miss a promise beyond the

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.outages import OutageRow, Outages
-from weighbridge.results.analysis.sameness import compare, host_doubts
+from weighbridge.results.analysis.sameness import beyond_bound, compare, host_doubts
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import highest, percent
 from weighbridge.results.analysis.steps.validity import DRIVER_CPU_SHARE
@@ -100,9 +100,8 @@ def outage_trust(
 
 
 def _hosts(attested: Sequence[Attested], layouts: Sequence[str], *, unequal: bool) -> TrustSign:
-    found = [one for one in compare(attested) if one.apart is not None]
+    beyond, found = beyond_bound(attested)
     deployments = len({(one.layout, one.repeat) for one in attested})
-    beyond = sum(one.differs for one in found)
     short = sum(one.lacks for one in compare(attested))
     doubts = host_doubts(attested, layouts)
     state: SignState
@@ -111,15 +110,15 @@ def _hosts(attested: Sequence[Attested], layouts: Sequence[str], *, unequal: boo
         detail = "nothing was measured twice" if deployments else "their speed is not known"
     elif graves([one.doubt for one in doubts]):
         state, words = "bad", "differ"
-        detail = f"{beyond} of {counted(len(found), 'figure')} beyond their bound"
+        detail = f"{beyond} of {counted(found, 'figure')} beyond their bound"
     elif beyond or short or doubts:
         state, words = "doubt", "equal except for some"
         parts = [f"{beyond} beyond their bound"] * bool(beyond)
         parts += [f"{short} below their promise"] * bool(short)
-        detail = f"of {counted(len(found), 'figure')}: {', '.join(parts) or 'some not attested'}"
+        detail = f"of {counted(found, 'figure')}: {', '.join(parts) or 'some not attested'}"
     else:
         state, words = ("doubt", "equal, not used alike") if unequal else ("good", "equal")
-        detail = f"{counted(len(found), 'figure')} in {counted(deployments, 'deployment')}"
+        detail = f"{counted(found, 'figure')} in {counted(deployments, 'deployment')}"
     return TrustSign(title="Hosts", state=state, words=words, detail=detail, section="hosts")
 
 

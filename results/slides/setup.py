@@ -13,7 +13,7 @@ from weighbridge.common.cpu_list import cpu_numbers
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
-from weighbridge.results.analysis.sameness import compare, host_doubts, verdict
+from weighbridge.results.analysis.sameness import beyond_bound, host_doubts, verdict
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure
 from weighbridge.results.record import PlannedHost
@@ -147,17 +147,17 @@ def _sameness(evidence: Evidence) -> str:
     known = {one.layout for one in evidence.attested}
     if not known:
         return "not attested"
-    found = host_doubts([one for one in evidence.attested if one.layout in evidence.layouts])
+    attested = [one for one in evidence.attested if one.layout in evidence.layouts]
+    found = host_doubts(attested)
     if differing := [one for one in found if one.doubt.what == "hosts differ"]:
         return f"attested capacity differs beyond its bound, as for {listed(differing[0].layouts)}"
     if found:
         return f"attested capacity is below its promise for {found[0].layouts[0]}"
     if lacking := [name for name in evidence.layouts if name not in known]:
         return f"not attested for {listed(lacking)}"
-    figures = [one for one in compare(evidence.attested) if one.apart is not None]
-    beyond = sum(one.differs for one in figures)
+    beyond, figures = beyond_bound(attested)
     words = "attested capacity is within bounds"
-    return f"{words}, except for {beyond} of {counted(len(figures), 'figure')}" if beyond else words
+    return f"{words}, except for {beyond} of {counted(figures, 'figure')}" if beyond else words
 
 
 def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:

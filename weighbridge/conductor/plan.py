@@ -217,18 +217,20 @@ def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
 def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
     """The passes of an A/A control: all, or those up to the last workload that the suite names.
 
-    What comes before a step changes it, so nothing before is left out; of workloads behind it, the
+    What comes before a step changes it, so nothing before is left out; of later workloads the
     objects are written where a layout has them before its first step.
     """
     named = suite.control
     if not isinstance(named, tuple):
         return tuple(passes)
-    groups = together(passes)
-    last = max(
-        (place for place, ways in enumerate(groups) if _end(ways[0].workloads, named)), default=-1
-    )
-    found = [one for ways in groups[:last] for one in ways]
-    for one in groups[last] if last >= 0 else ():
+    groups = list(together(passes))
+    while groups and not _end(groups[-1][0].workloads, named):
+        groups.pop()
+    if not groups:
+        return ()
+    *whole, last = groups
+    found = [one for ways in whole for one in ways]
+    for one in last:
         end = _end(one.workloads, named)
         behind = one.workloads[end:] if suite.cleanup == "with-deployment" else ()
         rest = tuple(work for work in behind if not continues(work))

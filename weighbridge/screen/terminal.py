@@ -95,13 +95,13 @@ def print_grid(
 ) -> None:
     """Print a table of cells that are markup, with no word of it broken. One that is too wide
     becomes several, each with the first `labels` columns, which are one line high where that leaves
-    half of the width to the others. Columns named in `left`, and labels, are
-    left-aligned; the others right.
+    half of the width to the others. Labels, and columns named in `left`, are left-aligned; the
+    others right-aligned.
     """
     spans = [_span([title, *(line[n] for line in lines)]) for n, title in enumerate(head)]
     if sum(most for _, most in spans[:labels]) <= console.width // 2:
         spans[:labels] = [(most, most) for _, most in spans[:labels]]
-    for part in _parts(spans, labels, console.width):
+    for place, part in enumerate(_parts(spans, labels, console.width)):
         chosen = (*range(labels), *part)
         widths = _widths([spans[n] for n in chosen], console.width)
         table = new_table(show_edge=False, pad_edge=False)
@@ -110,6 +110,8 @@ def print_grid(
             table.add_column(head[n], justify="left" if on_the_left else "right", width=width)
         for line in lines:
             table.add_row(*(line[n] for n in chosen))
+        if place:
+            console.print()
         console.print(table)
 
 

@@ -73,7 +73,7 @@ def print_report_place(derived: Derived, console: Console) -> None:
 
 
 def _print_without_effect(result: TuningResult, console: Console) -> None:
-    """Settings for which no effect that matters was found, each with the smallest that would be."""
+    """Settings for which no effect that matters was found, and what would have been found."""
     none = result.table.without_effect
     if not none:
         return

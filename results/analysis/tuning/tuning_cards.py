@@ -69,7 +69,7 @@ def _without(result: TuningResult) -> Iterator[FigureCard]:
     if entries:
         yield FigureCard(
             figure=f"{len(none)} of {len(entries)}",
-            about="Settings: no effect that matters found",
+            about="Settings with no effect found",
             text="not significant, or too small to matter",
             detail="each with what could have been found",
             colour=GREY,

@@ -172,7 +172,7 @@ class TuningResult(Record):
 
     @property
     def without_effect_words(self) -> str:
-        """For how many settings no effect was found, and of how many none is known to matter."""
+        """For how many settings no effect was found, and how many have one too small to matter."""
         none = self.table.without_effect
         if not none:
             return (

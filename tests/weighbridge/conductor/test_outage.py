@@ -16,7 +16,7 @@ from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.parts import Part
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.plan import make_plan
+from weighbridge.conductor.plan import control_of, make_plan
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import HostNeed, RunningGateway, Say, Site
 from weighbridge.gateways.tolerance import Ask, Standing, Tolerance
@@ -301,9 +301,8 @@ def test_faults_that_no_layout_can_have_are_refused_before_anything_starts(
     assert why in lines[0]
 
 
-def test_a_role_that_a_layout_cannot_miss_is_left_out_there_and_said(
-    broken: Callable[..., Run],
-) -> None:
+def lone(broken: Callable[..., Run]) -> Run:
+    """Two workloads, the second of which only the second layout can have."""
     run = broken(KILL, fault_workload("gateway-dies", {"at": "10s", "kill": "gateway-daemon"}))
     second = Part("gateway-1", "another", "gateway-daemon")
     first = [
@@ -312,6 +311,28 @@ def test_a_role_that_a_layout_cannot_miss_is_left_out_there_and_said(
     ]
     several: Sequence[Part] = (*first, second)
     run.planned[1].gateway.parts = lambda sites: tuple(several)  # type: ignore[method-assign]
+    return run
+
+
+def test_a_control_that_has_none_of_the_workloads_that_the_suite_names_measures_nothing(
+    broken: Callable[..., Run],
+) -> None:
+    run = lone(broken)
+    for one in run.planned:
+        one.gateway.apis = lambda: ("swift", "s3")  # type: ignore[method-assign]
+    asked = {"api": ["swift", "s3"], "control": ["gateway-dies"]}
+    suite = Suite.model_validate({**run.suite.model_dump(), **asked})
+    again = control_of(run.planned[0])
+    name = again.layout.name
+    plan = make_plan(suite, run.hardware, [*run.planned, again], controls={name: "rgw-a"})
+    assert [way.api for way in plan.passes["rgw-a"]] == ["swift", "s3"]
+    assert plan.passes[name] == ()
+
+
+def test_a_role_that_a_layout_cannot_miss_is_left_out_there_and_said(
+    broken: Callable[..., Run],
+) -> None:
+    run = lone(broken)
     plan = run.plan()
     names = {
         layout: [one.name for way in ways for one in way.workloads]
