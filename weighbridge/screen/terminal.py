@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +24,8 @@ WIDTH_ELSEWHERE = 120
 
 _BETWEEN: Final = 2
 """Spaces between two columns."""
+_AROUND: Final = 3
+"""Spaces that a column takes at most beside its text."""
 _BEGIN: Final = re.compile(r" *(?:• |[a-z]  )?")
 """What a line begins with before its text: spaces, and the mark of a list or of a doubt."""
 
@@ -77,9 +79,28 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
+class _NamesWhole(Table):
+    """A table that takes room from columns of sentences, and leaves those of single words whole,
+    if all of them fit so.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        free = [column for column in self.columns if column.width is None]
+        cells = [[str(cell) for cell in column._cells] for column in free]  # noqa: SLF001 - `cells` are not as given
+        spans = [_span([str(one.header), *texts]) for one, texts in zip(free, cells, strict=True)]
+        names = [not any(" " in text.strip() for text in texts) for texts in cells]
+        least = sum(most if name else word for (word, most), name in zip(spans, names, strict=True))
+        if least + _AROUND * len(free) <= options.max_width:
+            for column, name in zip(free, names, strict=True):
+                column.no_wrap = column.no_wrap or name
+        yield from super().__rich_console__(console, options)
+
+
 def new_table(*columns: str, right: Collection[str] = (), **options: Any) -> Table:
-    """A table with a rule below its header; columns named in `right` are right-aligned."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0), **options)
+    """A table with a rule below its header; columns named in `right` are right-aligned. Names are
+    broken only where the table would not fit otherwise.
+    """
+    table = _NamesWhole(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0), **options)
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return table

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from weighbridge.screen.terminal import InertConsole, print_grid, print_line
+from weighbridge.screen.terminal import InertConsole, new_table, print_grid, print_line
 
 TEXT = (
     "• rgw-beast serves 3.0× swift’s 64 kB reads at 16 workers; the noise floor is 1.2×, by a path "
@@ -83,3 +83,15 @@ def test_a_table_of_labels_alone_is_one() -> None:
         ["a", "b"],
         ["1", "2"],
     ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_tables_take_room_from_sentences_and_leave_names_whole(width: int) -> None:
+    screen = io.StringIO()
+    table = new_table("by the size of hosts", "why", "layouts")
+    name, why = "radosgw.max_concurrent_requests", "64 per CPU, at least 1024 per daemon"
+    table.add_row(name, f"{why}: gateway-1 has 0.7", "rgw-beast")
+    InertConsole(width=width, file=screen).print(table)
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum(name in line and "rgw-beast" in line for line in lines) == 1
