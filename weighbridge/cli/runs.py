@@ -17,23 +17,20 @@ from weighbridge.cli.options import as_json
 @as_json
 def command(folder: Path, *, as_json: bool) -> None:
     """List the runs in FOLDER (default: runs): date, suite, layouts, state and answer."""
-    from rich.markup import escape
-
     from weighbridge.results_output import print_document
     from weighbridge.run_list import runs_below
-    from weighbridge.screen.terminal import console, new_table, print_line
+    from weighbridge.screen.terminal import console, print_line
 
     found = runs_below(folder)
     if as_json:
         print_document(found)
         return
     screen = console()
-    table = new_table("run", "begun (UTC)", "suite", "layouts", "state", "answer")
-    table.columns[0].no_wrap = True
     for one in found.runs:
         begun = one.created_at[:16].replace("T", " ")
-        cells = (one.folder, begun, one.suite, " ".join(one.layouts), one.state, one.answer)
-        table.add_row(*map(escape, cells))
-    screen.print(table)
+        print_line(screen, f"{begun} UTC  {one.suite}, {one.state}: {', '.join(one.layouts)}")
+        print_line(screen, f"  {one.folder}", "dim")
+        if one.answer:
+            print_line(screen, f"  {one.answer}", "bold")
     for text in found.unreadable:
         print_line(screen, text, "yellow")
