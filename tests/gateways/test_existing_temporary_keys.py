@@ -103,14 +103,15 @@ def test_keys_that_are_still_good_are_kept_where_there_are_no_new_ones(tmp_path:
 def test_a_token_service_that_drips_is_given_up_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(temporary_keys, "GIVEN_WITHIN_S", 1.0)
+    # On a busy machine botocore needs more than a second before it asks.
+    monkeypatch.setattr(temporary_keys, "GIVEN_WITHIN_S", 8.0)
     with dripping() as port, by_role(tmp_path) as (environment, asked):
         config = tmp_path / "config"
         url = f"http://127.0.0.1:{port}"
         config.write_text(re.sub(r"http://127\.0\.0\.1:\d+", url, config.read_text()))
         with pytest.raises(
             UsageError,
-            match=rf"{url}/ was asked for keys: no complete answer within 1 s",
+            match=rf"{url}/ was asked for keys: no complete answer within 8 s",
         ):
             endpoint_of(environment)
     assert not asked
