@@ -36,8 +36,10 @@ rust_is_enough() {
 }
 
 wanted=""
+# Packages for single tests that this release does not have, from an earlier run: the lists are not read again for them.
+absent=$(cat "$venv/.setup-absent" 2>/dev/null || true)
 # want COMMAND PACKAGE; two commands may be in one package
-want() { case "$wanted " in *" $2 "*) ;; *) lacks "$1" && wanted="$wanted $2" ;; esac; return 0; }
+want() { case "$wanted$absent " in *" $2 "*) ;; *) lacks "$1" && wanted="$wanted $2" ;; esac; return 0; }
 
 want runc runc
 want mmdebstrap mmdebstrap
@@ -117,7 +119,8 @@ $rust_lacking), and there is no apt-get: install them with this system's package
     case $(apt-cache policy "$name" 2>/dev/null | sed -n 's/^ *Candidate: //p') in
       ""|"(none)")
         case " $needed " in *" $name "*) fail "this release has no package $name, which is needed" ;; esac
-        say "this release has no package $name: tests that need it are skipped" ;;
+        say "this release has no package $name: tests that need it are skipped"
+        absent="$absent $name" ;;
       *) there="$there $name" ;;
     esac
   done
@@ -198,4 +201,5 @@ if [ "$stale" = yes ] || [ "$(cat "$venv/.setup-commit" 2>/dev/null || true)" !=
   printf '%s' "$now" >"$stamp"
   printf '%s' "$commit" >"$venv/.setup-commit"
 fi
+[ -z "$absent" ] || printf '%s' "$absent" >"$venv/.setup-absent"
 say "ready"
