@@ -48,6 +48,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
+def all_of(number: int, noun: str) -> str:
+    """`both layouts`, `all 3 layouts`; of several."""
+    return f"both {noun}" if number == 2 else f"all {number} {noun}"
+
+
 def listed(words: Sequence[str], last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

@@ -14,7 +14,7 @@ from pydantic import Field
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND, show
-from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.figures import UNKNOWN, all_of
 from weighbridge.results.record import Kind, Unit
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
@@ -182,7 +182,7 @@ def _crowded(figures: Sequence[HostFigure]) -> list[str]:
         return []
     passed = f"{show(total, 'bit/s')} of the {show(promised, 'bit/s')} of their NICs"
     share = _percent(total / promised)
-    return [f"when all {len(sent)} hosts send at once, they reach {passed} ({share})"]
+    return [f"when {all_of(len(sent), 'hosts')} send at once, they reach {passed} ({share})"]
 
 
 def _about(one: HostFigure) -> str:

@@ -22,7 +22,7 @@ from weighbridge.results.analysis.power_mark import PowerMark, with_losses
 from weighbridge.results.analysis.sentence import distinguished, percent
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
-from weighbridge.results.figures import alike_as_one, show_ratio
+from weighbridge.results.figures import alike_as_one, all_of, show_ratio
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import DEFAULT_DRIVER, Api, Bounds, DriverName, Operation
 
@@ -291,7 +291,7 @@ def _counted(leads: Mapping[str, Sequence[tuple[float, ...]]], kinds: int, verb:
         name, margins = ordered[0]
         by_all = [margin for by_each in margins for margin in by_each]
         low, high = show_ratio(min(by_all)), show_ratio(max(by_all))
-        where = f"all {kinds} kinds of requests" if kinds > 1 else "the requests replayed"
+        where = all_of(kinds, "kinds of requests") if kinds > 1 else "the requests replayed"
         return [f"{name} {verb} in {where}, by {low}{f' to {high}' if low != high else ''}"]
     parts = [
         f"{name} {verb} in {len(margins)} of {kinds} kinds of requests"

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure
+from weighbridge.results.figures import UNKNOWN, all_of, counted, listed, show_figure
 from weighbridge.results.record import Attested, Kind, Unit
 
 BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10, "osd": 0.10}
@@ -330,8 +330,9 @@ def _verdict(attested: Sequence[Attested], *, complete: bool) -> str:
             f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over "
             f"{deployments} deployments"
         )
-    of = f"all {deployments} deployments" if complete else f"the {deployments} attested deployments"
-    return f"The hosts were equal within the bounds in {of} ({figures})"
+    named = all_of(deployments, "deployments")
+    where = named if complete else f"the {deployments} attested deployments"
+    return f"The hosts were equal within the bounds in {where} ({figures})"
 
 
 def summary(

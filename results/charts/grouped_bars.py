@@ -18,7 +18,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot
 from weighbridge.results.charts.worker_data import repeats_interval
-from weighbridge.results.figures import UNKNOWN, counted, show_figure, upper
+from weighbridge.results.figures import UNKNOWN, all_of, counted, show_figure, upper
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 ROW_PX: Final = 40
@@ -120,7 +120,7 @@ def finding(groups: Sequence[Bars]) -> str:
     close = compared - sum(first.values())
     rest += [f"{close} too close to call"] * bool(close)
     where = (
-        f"all {compared} kinds"
+        all_of(compared, "kinds")
         if times == compared > 1
         else f"{times} of {compared} kinds"
         if compared > 1

@@ -15,7 +15,7 @@ from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.sameness import beyond_bound, host_doubts, verdict
 from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure
+from weighbridge.results.figures import UNKNOWN, all_of, counted, listed, show_figure
 from weighbridge.results.record import PlannedHost
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.slides.evidence import Evidence, spanned
@@ -134,12 +134,10 @@ def _title(evidence: Evidence) -> str:
             if hosts
             else "What was set up"
         )
-    all_of = "both" if len(evidence.layouts) == 2 else f"all {len(evidence.layouts)}"
+    layouts = all_of(len(evidence.layouts), "layouts")
     if not hosts:
-        return f"What was set up for {all_of} layouts"
-    return (
-        f"{counted(hosts, 'host')} with the same limits for {all_of} layouts: {_sameness(evidence)}"
-    )
+        return f"What was set up for {layouts}"
+    return f"{counted(hosts, 'host')} with the same limits for {layouts}: {_sameness(evidence)}"
 
 
 def _sameness(evidence: Evidence) -> str:

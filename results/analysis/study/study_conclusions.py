@@ -19,7 +19,7 @@ from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import PairDoubt
-from weighbridge.results.figures import counted, show_ratio
+from weighbridge.results.figures import all_of, counted, show_ratio
 from weighbridge.results.metrics import METRICS, Figures
 from weighbridge.suites import Bounds
 from weighbridge.suites.studies import (
@@ -268,13 +268,13 @@ def _held(
     )
 
 
-def _share(count: int, all_of: int) -> str:
+def _share(count: int, cells: int) -> str:
     """`3 of 8 cells say`, `all 8 cells say`, `its one cell says`."""
-    if all_of == 1:
+    if cells == 1:
         return "its one cell says"
-    if count == all_of:
-        return "both cells say" if count == 2 else f"all {count} cells say"
-    return f"{count} of {all_of} cells say{'s' * (count == 1)}"
+    if count == cells:
+        return f"{all_of(count, 'cells')} say"
+    return f"{count} of {cells} cells say{'s' * (count == 1)}"
 
 
 def _seen(

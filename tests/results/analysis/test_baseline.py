@@ -122,7 +122,7 @@ def test_a_network_too_slow_for_all_hosts_at_once_is_reported_in_one_sentence() 
     (sentences,) = oddities([sent("a", 400e6), sent("b", 500e6)])
     assert (
         sentences
-        == "when all 2 hosts send at once, they reach 900 Mbit/s of the 2.00 Gbit/s of their NICs "
+        == "when both hosts send at once, they reach 900 Mbit/s of the 2.00 Gbit/s of their NICs "
         "(45 %)"
     )
     assert oddities([sent("a", 950e6), sent("b", 950e6)]) == ()
