@@ -191,6 +191,6 @@ class ResolvedPlan(_Part):
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
         """What is replayed on a layout, in order."""
-        return self.passes.get(layout) or tuple(
-            Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api
-        )
+        if layout in self.passes:
+            return self.passes[layout]
+        return tuple(Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api)

@@ -56,14 +56,17 @@ class PassRunner:
         """
         while turns := [turn for turn in self.plan.turns(self.visit, ways) if self._left(turn)]:
             self.at, self.tried = turns[0], set()
+            only_prepared = self._only_prepared(ways)
             try:
                 with ExitStack() as stack:
                     drivers: dict[str, Driver] = {}
-                    for turn in {turn.way.driver: turn for turn in reversed(turns)}.values():
+                    # A driver may have nothing left but to write objects, as its layout has them.
+                    every = (*turns, *only_prepared)
+                    for turn in {turn.way.driver: turn for turn in reversed(every)}.values():
                         self.at = turn
                         with self._starting(turn.way.driver):
                             drivers[turn.way.driver] = stack.enter_context(self._driving(turn.way))
-                    self._measure_turns(drivers, turns, self._only_prepared(ways))
+                    self._measure_turns(drivers, turns, only_prepared)
             except (DriverError, TargetError) as error:
                 if not self._failed(self.at, ways, error):
                     return False

@@ -136,12 +136,17 @@ class Plan(Record):
         return tuple(found)
 
     def prepared(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
-        """Workloads of these passes that are prepared and not measured, each at its first count."""
-        return tuple(
-            StepTurn(way, workload, _key(visit, way, workload, workload.workers[0]))
-            for way in ways
-            for workload in way.prepared
-        )
+        """Workloads of these passes that are prepared and not measured, each at its first count;
+        as `turns`.
+        """
+        found = []
+        for number, workload in enumerate(ways[0].prepared, len(ways[0].workloads)):
+            first = (visit.repeat + number) % len(ways)
+            found += [
+                StepTurn(way, workload, _key(visit, way, workload, workload.workers[0]))
+                for way in (*ways[first:], *ways[:first])
+            ]
+        return tuple(found)
 
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:
         """The steps of a visit, in order."""
@@ -341,11 +346,13 @@ def make_plan(
         if not one.gateway.takes_names:
             passes[one.layout.name] = with_objects(passes[one.layout.name])
     passes |= {name: _control(suite, passes[name]) for name in controls}
+    idle = {name: one for name, one in controls.items() if passes[one] and not passes[name]}
+    planned = [one for one in planned if one.layout.name not in idle]
     steps = suite.repeats * sum(
         len(workload.workers)
-        for ways in passes.values()
-        for one in ways
-        for workload in one.workloads
+        for one in planned
+        for way in passes[one.layout.name]
+        for workload in way.workloads
     )
     if steps > MOST_STEPS:
         advice = "Ask for fewer repeats, worker counts, workloads or layouts."
@@ -353,6 +360,7 @@ def make_plan(
             f"the plan has {steps:,} steps; the limit is {MOST_STEPS:,}", advice=advice
         )
     given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
+    names = [one.layout.name for one in planned]
     row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)
     visits = [
         Visit(layout=name, repeat=repeat) for repeat, block in enumerate(row) for name in block
@@ -365,17 +373,21 @@ def make_plan(
         hardware=hardware,
         layouts=layouts,
         visits=tuple(visits),
-        passes=passes,
+        passes={name: passes[name] for name in names},
         left_out={
             one.layout.name: (
                 *(f"{name}: {why}" for name, why in lone.get(one.layout.name, {}).items()),
                 *left_out(suite, one.gateway.layers(), one.gateway.no_layer),
+                *(
+                    ["A/A control: no workload that it names runs here"]
+                    * (one.layout.name in idle.values())
+                ),
             )
             for one in planned
         },
         structures={name: structure for name, structure in known.items() if structure is not None},
         by_size={one.layout.name: one.sizing for one in planned if one.sizing},
-        twins=dict(controls),
+        twins={name: controls[name] for name in controls if name not in idle},
         order_seed=given[0],
         find=find,
     )

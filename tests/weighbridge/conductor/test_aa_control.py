@@ -8,6 +8,8 @@ import pytest
 
 from stub_run import SUITE, Run, StubGateway, fake_driver_settings
 from tests.weighbridge.displays import Seen
+from two_drivers import BOTH, TwoDrivers
+from weighbridge.conductor import pass_runner
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.plan import Plan, control_of, make_plan
 from weighbridge.conductor.time_estimate import units
@@ -134,6 +136,46 @@ def test_a_control_whose_later_objects_cannot_be_written_is_measured_all_the_sam
     assert [(step.key.workload, step.valid) for step in steps] == [("small", True)] * 2
     failures = [one for one in store.events() if one.layout == AGAIN and one.kind == "failed"]
     assert len(failures) == 1
+
+
+def test_a_driver_of_a_control_that_has_only_objects_to_write_is_open_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"driver": "both", "workloads": BOTH, "cleanup": "with-deployment"}
+    run = Run(tmp_path, control=["small"], repeats=1, **options)
+    drivers = TwoDrivers(fails="cosbench", times=99)
+    monkeypatch.setattr(pass_runner, "opened", drivers.opened)
+    plan = plan_of(run)
+    store = conduct(run)
+    mine = [step for step in store.latest().values() if step.key.layout == AGAIN]
+    done = [(step.key.driver, step.key.workers) for step in mine if step.measurement]
+    assert done == [("locust", count) for count in (1, 4, 8)]
+    written = [(name, text) for name, text in drivers.did if text == "prepare more"]
+    assert {name for name, _ in written} == {"locust", "cosbench"}
+    # The drivers write in the order that their layout's have.
+    both = ("rgw-a", AGAIN)
+    of_layout, of_control = ([one for one in plan.visits if one.layout == name] for name in both)
+    (ways,) = plan.groups("rgw-a")
+    more = [turn.way.driver for turn in plan.turns(of_layout[0], ways)][-2:]
+    (ways,) = plan.groups(AGAIN)
+    assert [turn.way.driver for turn in plan.prepared(of_control[0], ways)] == more
+
+
+def test_a_killed_run_goes_on_where_one_driver_of_a_control_has_only_objects_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"driver": "both", "workloads": BOTH, "cleanup": "with-deployment"}
+    run = Run(tmp_path, control=["small"], repeats=1, **options)
+    monkeypatch.setattr(pass_runner, "opened", TwoDrivers().opened)
+    store = conduct(run)
+    steps = store.folder / "steps.jsonl"
+    lines = steps.read_text().splitlines(keepends=True)
+    last = max(place for place, line in enumerate(lines) if f'"{AGAIN}"' in line)
+    steps.write_text("".join((*lines[:last], *lines[last + 1 :])))
+    again = RunStore.open(store.folder)
+    plan, planned = plan_of(run), planned_twice(run)
+    Conductor(plan, planned, again, Seen(), run.place, settings=fake_driver_settings()).run()
+    assert len(again.steps()) == len(lines)
 
 
 @pytest.mark.parametrize(

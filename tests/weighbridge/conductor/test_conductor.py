@@ -1,28 +1,21 @@
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import fake_driver
 from stub_run import SUITE, Run, fake_driver_settings
 from tests.weighbridge.displays import Seen
-from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
+from two_drivers import BOTH, TwoDrivers
+from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.opening import opened
 from weighbridge.conductor.step_runner import StepRunner
-from weighbridge.drivers.kind import KINDS, OpenedDriver
-from weighbridge.drivers.protocol import Cleanup, Prepare, Setup, Step
+from weighbridge.drivers.kind import KINDS
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.step import Pass
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.writing import StoreError
-from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.fake import FakeHosts
 
@@ -301,66 +294,6 @@ def test_a_step_is_recorded_before_the_files_of_its_driver(
             run.plan(), run.planned, store, Seen(), run.place, settings=fake_driver_settings()
         ).run()
     assert [step.valid for step in store.steps()] == [True]
-
-
-class TwoDrivers:
-    """Two drivers that are open at once; `did`: their orders; `fails`: whose step fails once."""
-
-    def __init__(self, fails: str = "") -> None:
-        self.did: list[tuple[str, str]] = []
-        self.fails = fails
-        self.open = 0
-
-    @contextmanager
-    def opened(
-        self, _deployment: object, suite: Suite, one: Pass, **_named: object
-    ) -> Iterator[OpenedDriver]:
-        self.open += 1
-        self.did.append((one.driver, "opened"))
-        target = Endpoint(api="swift", url="http://here", user="u", key="k")
-        try:
-            yield OpenedDriver(
-                OneOfTwo(
-                    self, one.driver, Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
-                ),
-                {},
-            )
-        finally:
-            self.open -= 1
-
-
-class OneOfTwo:
-    """The driver of one kind."""
-
-    def __init__(self, both: TwoDrivers, name: str, setup: Setup) -> None:
-        self.both, self.name, self.setup = both, name, setup
-
-    def _answer(self, order: Any) -> Any:
-        text = f"{order.kind} {order.workload.name}" + (
-            f" x{order.workers}" if isinstance(order, Step) else ""
-        )
-        self.both.did.append((self.name, text))
-        if isinstance(order, Step):
-            assert self.both.open == 2
-            if self.name == self.both.fails:
-                self.both.fails = ""
-                raise DriverError("the driver broke")
-        return fake_driver.answer(self.setup, order, lambda event: None)
-
-    def prepare(self, order: Prepare, heard: object = None) -> Any:
-        return self._answer(order)
-
-    def step(self, order: Step, heard: object = None) -> Any:
-        return self._answer(order)
-
-    def cleanup(self, order: Cleanup, heard: object = None) -> Any:
-        return self._answer(order)
-
-
-BOTH = [
-    {**SUITE["workloads"][0], "workers": [1, 4, 8]},
-    {**SUITE["workloads"][0], "name": "more", "workers": [2]},
-]
 
 
 def test_both_drivers_of_a_layout_are_open_at_once_and_take_turns_at_every_step(

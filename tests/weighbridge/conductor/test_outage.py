@@ -314,7 +314,7 @@ def lone(broken: Callable[..., Run]) -> Run:
     return run
 
 
-def test_a_control_that_has_none_of_the_workloads_that_the_suite_names_measures_nothing(
+def test_a_control_that_has_none_of_the_workloads_that_the_suite_names_is_left_out_and_said(
     broken: Callable[..., Run],
 ) -> None:
     run = lone(broken)
@@ -326,7 +326,9 @@ def test_a_control_that_has_none_of_the_workloads_that_the_suite_names_measures_
     name = again.layout.name
     plan = make_plan(suite, run.hardware, [*run.planned, again], controls={name: "rgw-a"})
     assert [way.api for way in plan.passes["rgw-a"]] == ["swift", "s3"]
-    assert plan.passes[name] == ()
+    assert (plan.twins, [one.name for one in plan.layouts]) == ({}, ["rgw-a", "swift-b"])
+    assert {visit.layout for visit in plan.visits} == {"rgw-a", "swift-b"} == {*plan.passes}
+    assert plan.left_out["rgw-a"][-1] == "A/A control: no workload that it names runs here"
 
 
 def test_a_role_that_a_layout_cannot_miss_is_left_out_there_and_said(
