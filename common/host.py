@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:  # small programs on hosts use this module, without pydantic
     from weighbridge.common.distribution import Family
 
 TAIL_BYTES: Final = 65536
+_FRAME: Final = re.compile(r" +\d+: ")
+"""A stack frame in the dump of a Ceph daemon that crashes, which it may do as it gives up."""
 LARGEST_LOG_BYTES: Final = 256 * 2**20
 """At most this much of a log is read into memory."""
 
@@ -237,9 +240,12 @@ class Host(ABC):
         )
 
     def log_tail(self, name: str, lines: int = 15) -> list[str]:
-        """The last lines of the log file `name`; empty if there is none."""
+        """The last lines of the log file `name`; empty if there is none. Without stack frames of a
+        crash: why a daemon ended is said before them.
+        """
         try:
-            return self.read_log(name, -TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
+            found = self.read_log(name, -TAIL_BYTES).decode(errors="replace").splitlines()
+            return [line for line in found if not _FRAME.match(line)][-lines:]
         except TargetError as error:  # what is in the log's place is worth showing
             return [error.message]
 

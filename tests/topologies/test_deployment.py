@@ -201,6 +201,17 @@ def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) 
         assert host.read_log("osd.out", 4) == b"two\nthree\n"
 
 
+def test_the_tail_of_a_log_has_what_was_said_before_a_crash_instead_of_its_stack(
+    run: Run,
+) -> None:
+    frames = "".join(f" {number}: (librados::IoCtx::close()+0x6e) [0x7f]\n" for number in range(30))
+    dump = f"ERROR: failed to bind: Address already in use\n*** Caught signal (Abort) **\n{frames}"
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        host = deployment.hosts["gateway-1"]
+        host.log("radosgw.out").write_text(dump)
+        assert host.log_tail("radosgw.out") == dump.splitlines()[:2]
+
+
 def test_a_deployment_whose_record_cannot_be_written_is_torn_down(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ def row_doubts(
         low = sum(point.figure(metric.key).at_least for point in shown)
         if low:
             ends = f"in {low} of {len(shown)} repeats " if len(shown) > 1 else ""
-            words = f"{ends}requests not seen to end took at least as long"
+            words = f"{ends}requests not seen to end took at least as long, so it may be higher"
             yield Doubt(what="lower bound", grade="mild", words=words, metrics=(metric.key,))
         if metric.percent is not None:
             held = [limit for use, point in uses if (limit := _limited(metric, use, point))]

@@ -212,7 +212,7 @@ def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(
     assert [(one.what, one.metrics) for one in row.doubts if one.metrics] == [
         ("lower bound", ("max",))
     ]
-    words = "requests not seen to end took at least as long"
+    words = "requests not seen to end took at least as long, so it may be higher"
     assert words in [one.words for one in row.doubts]
 
 
