@@ -226,10 +226,14 @@ def _control(comparison: Comparison | None) -> tuple[TrustSign, ...]:
     known = "" if floor is None else f"noise floor of throughput {show_ratio(floor.ratio)}"
     if comparison.noise:
         figures = counted(sum(one.cells for one in comparison.noise), "figure")
-        state, words = ("doubt", "differs") if shown else ("good", "no difference")
+        state, words = ("doubt", "differs") if shown else ("good", "no difference found")
+        fewest = min(one.repeats for one in comparison.noise)
+        if fewest < REPEATS_FOR_A_CLAIM:
+            state = "doubt"
         parts = [
             f"{shown} of {figures} differ, though none should" if shown else f"in {figures}",
             known,
+            f"n = {fewest}, {REPEATS_FOR_A_CLAIM} are needed" * (fewest < REPEATS_FOR_A_CLAIM),
         ]
         detail = "; ".join(part for part in parts if part)
     else:
@@ -292,12 +296,14 @@ def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
 
 
 def _left_out(rows: Sequence[Row]) -> int:
-    """How many rows have repeats that were left out, but not for the load generator alone."""
+    """How many rows have repeats that failed, or were left out with failed requests or without a
+    full load generator, which is a sign of its own.
+    """
     return sum(
-        any(not point.valid and not point.driver_full for point in row.points)
-        or (
-            any(one.what == "repeats left out" for one in row.doubts)
-            and not any(point.driver_full for point in row.points)
+        bool(row.lost)
+        or any(
+            not point.valid and not (point.driver_full and point.count("errors") == 0)
+            for point in row.points
         )
         for row in rows
     )

@@ -98,6 +98,8 @@ class Row(Figures):
     workers: int
     repeats: NonNegativeInt
     """How many repeats the figures come from."""
+    lost: NonNegativeInt = 0
+    """How many repeats that were begun have no point, as their step failed."""
     resources: tuple[Resource, ...] = ()
     """Medians over the repeats; empty without telemetry."""
     reached: tuple[What, ...] = ()
@@ -275,6 +277,7 @@ def _row(
         "fault": workload.fault,
         "workers": first.workers,
         "repeats": len(shown),
+        "lost": len(found) - len(points),
         "notes": notes,
         "points": points,
     }

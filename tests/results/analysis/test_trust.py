@@ -70,7 +70,7 @@ def test_a_run_with_nothing_against_it_has_only_good_signs() -> None:
         "Steady": ("good", "yes"),
         "Load generator": ("good", "had room"),
         "Repeats": ("good", "n = 5"),
-        "A/A control": ("good", "no difference"),
+        "A/A control": ("good", "no difference found"),
         "Errors": ("good", "none"),
     }
 
@@ -88,6 +88,9 @@ def test_an_a_a_control_is_good_only_if_it_was_measured_and_found_no_difference(
     assert off.detail.startswith("1 of 2 figures differ, though none should; ")
     assert (control().state, control().words) == ("unknown", "not measured")
     assert control(unused=("why",)).words == "not usable"
+    few = control(FLOOR.model_copy(update={"repeats": 2}))
+    assert (few.state, few.words) == ("doubt", "no difference found")
+    assert few.detail.endswith("n = 2, 5 are needed")
     alone = trust("lab", LAYOUTS, [good_row()], EQUAL, None)
     assert "A/A control" not in [one.title for one in alone]
 
@@ -152,6 +155,11 @@ def test_the_load_generator_may_have_limited_what_was_left_out_for_it() -> None:
     assert sign("Errors", roomy, held).words == "none", "it is one doubt, not two"
     failed = changed(roomy, points=(changed(first, valid=False), *others))
     assert sign("Errors", roomy, held, failed).words == "repeats left out in 1 of 3"
+    also = changed(first, valid=False, driver_full=True, errors=9)
+    both = changed(roomy, points=(also, *others))
+    assert sign("Errors", roomy, both).words == "repeats left out in 1 of 2"
+    dead = changed(held, lost=1)
+    assert sign("Errors", roomy, dead).words == "repeats left out in 1 of 2"
     full = changed(roomy, points=tuple(changed(one, driver_full=True) for one in roomy.points))
     assert sign("Load generator", roomy, full).state == "bad"
 

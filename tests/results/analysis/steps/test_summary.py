@@ -90,7 +90,7 @@ def test_errors_of_a_repeat_left_out_still_count(run: RunStore) -> None:
 
 def test_a_failed_step_has_no_figures_and_says_why(run: RunStore) -> None:
     row = rows_by(run)["swift", "small-read", 16]
-    assert (row.repeats, row.valid) == (1, True)
+    assert (row.repeats, row.valid, row.lost) == (1, True, 1)
     assert "repeat 1: the gateway did not answer for 60 s" in row.notes
 
 
