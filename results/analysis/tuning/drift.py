@@ -35,7 +35,7 @@ class Drift(Record):
     None if unknown.
     """
     span_s: NonNegativeFloat = 0.0
-    """From the start of its first trial to that of its last."""
+    """The longest time in one deployment from the start of its first trial to that of its last."""
     p: float | None = None
     """The probability of such a line by chance, if trials scatter independently."""
     spread: NonNegativeFloat | None = None
@@ -89,8 +89,7 @@ def _drift(number: int, what: str, trials: Mapping[int, Trial], found: Sequence[
         per_hour=None
         if slope is None
         else math.exp(max(-_FARTHEST, min(slope * HOUR_S, _FARTHEST))),
-        span_s=max(trial.started_s for trial, _ in known)
-        - min(trial.started_s for trial, _ in known),
+        span_s=max(max(at)[0] - min(at)[0] for at in by_deployment.values()),
         p=p,
         spread=spread,
         range=far,
@@ -135,7 +134,7 @@ def _words(what: str, drift: Drift) -> str:
     if drift.p > LEVEL:
         return f"{head}no significant drift of the baseline (p = {show_p(drift.p)}); {far}"
     way = "rose" if drift.per_hour > 1 else "fell"
-    # Of a shorter time no more is said than what was seen.
+    # Of a shorter time, in each deployment, no more is said than what was seen.
     hours = min(1.0, drift.span_s / HOUR_S)
     by = show_percent(drift.per_hour**hours, signed=False).lstrip("\N{MINUS SIGN}")
     time = "an hour" if hours == 1 else f"in {60 * hours:.0f} minutes"

@@ -64,6 +64,19 @@ def test_each_deployment_has_its_own_height_so_a_new_one_is_no_drift() -> None:
     assert "no significant drift of the baseline" in found.words
 
 
+def test_a_drift_within_short_deployments_is_not_said_of_a_longer_time() -> None:
+    each_s = 4 * TRIAL_S
+    maker = TrialMaker(
+        tuning_run(), level=lambda at_s: 1000 * 1.06 ** (at_s % each_s / each_s), scatter=0.001
+    )
+    for deployment in range(20):
+        baselines(maker, 4, deployment=deployment)
+    found = drift(maker)
+    assert found.span_s == pytest.approx(3 * TRIAL_S)
+    assert found.range == pytest.approx(1.045, abs=0.01)
+    assert f"rose by 4 % in {3 * TRIAL_S / 60:.0f} minutes" in found.words
+
+
 def test_the_spread_is_that_of_neighbours_unaffected_by_drift() -> None:
     steep = TrialMaker(tuning_run(), level=lambda at_s: 1000 * 3 ** (at_s / 3600), scatter=0.04)
     assert drift(baselines(steep, 200)).spread == pytest.approx(0.04, rel=0.15)
