@@ -65,12 +65,13 @@ def _confirmed(result: TuningResult) -> Iterator[FigureCard]:
 
 
 def _without(result: TuningResult) -> Iterator[FigureCard]:
-    entries, none = result.table.entries, result.table.without_effect
-    if entries:
+    verdicts = [one.verdict for one in result.table.entries]
+    small = verdicts.count("too small to matter")
+    if verdicts:
         yield FigureCard(
-            figure=f"{len(none)} of {len(entries)}",
+            figure=f"{verdicts.count('not significant')} of {len(verdicts)}",
             about="Settings with no effect found",
-            text="not significant, or too small to matter",
+            text=f"and {small} with one too small to matter" if small else "not significant",
             detail="each with what could have been found",
             colour=GREY,
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope, widest
 from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.sentence import opening
 from weighbridge.results.analysis.tuning.confirmation import Confirmation
 from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
 from weighbridge.results.analysis.tuning.setting_words import objective_words
@@ -164,9 +165,8 @@ class TuningResult(Record):
         if effect.ratio is None:
             return effect.text.rstrip(".")
         interval, values = interval_words(effect), value_words(effect)
-        # An interval is of one test alone; a verdict is corrected for all of them.
-        none = "not significant among all tests" if effect.ratio.shown else "no difference found"
-        doubt = f", {none}" if effect.verdict == "not significant" else ""
+        none = opening(effect).removesuffix(": ")
+        doubt = f", {none[:1].lower()}{none[1:]}" if effect.verdict == "not significant" else ""
         change = f"{show_percent(effect.ratio.value)}{f' ({interval})' if interval else ''}{doubt}"
         return f"{self.called(number)} {change}{f', {values}' if values else ''}"
 
@@ -175,11 +175,8 @@ class TuningResult(Record):
         """For how many settings no effect was found, and how many have one too small to matter."""
         none = self.table.without_effect
         if not none:
-            return (
-                "Every setting that was tried often enough has an effect."
-                if self.table.entries
-                else ""
-            )
+            judged = {"better", "worse", "trade-off"} & {one.verdict for one in self.table.entries}
+            return "Every setting that was tried often enough has an effect." if judged else ""
         small = sum(one.verdict == "too small to matter" for one in none)
         words = [f"no effect was found for {len(none) - small}"] if len(none) > small else []
         if small:

@@ -90,6 +90,33 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
     assert "▲ Confirmed" not in section(page, "confirmation")
 
 
+def test_why_a_confirmation_claims_no_difference_is_said_as_in_comparisons(
+    tuned_run: RunStore,
+) -> None:
+    result = tuned(tuned_run)
+    assert result.confirmation is not None
+    sure = next(one for one in result.confirmation.effects if one is not None)
+    noisy = sure.model_copy(update={"verdict": "not significant", "noise": 9.0})
+    unsure = result.confirmation.model_copy(update={"effects": (noisy,)})
+    words = result.model_copy(update={"confirmation": unsure}).confirmation_words
+    assert "), no difference found beyond the noise floor of this machine, " in words
+
+
+def test_settings_that_could_not_be_judged_are_not_said_to_have_an_effect(
+    tuned_run: RunStore,
+) -> None:
+    result = tuned(tuned_run)
+
+    def words(verdict: str) -> str:
+        entries = tuple(one.model_copy(update={"verdict": verdict}) for one in result.table.entries)
+        table = result.table.model_copy(update={"entries": entries})
+        return result.model_copy(update={"table": table}).without_effect_words
+
+    for verdict in ("failed", "not allowed", "provisional", "not comparable"):
+        assert words(verdict) == ""
+    assert words("worse") == "Every setting that was tried often enough has an effect."
+
+
 @pytest.mark.parametrize(
     ("cuts", "words", "pasted"),
     [
