@@ -36,10 +36,15 @@ rust_is_enough() {
 }
 
 wanted=""
-# Packages for single tests that this release does not have, from an earlier run: the lists are not read again for them.
-absent=$(cat "$venv/.setup-absent" 2>/dev/null || true)
+# Packages for single tests that this release does not have, a line each, below what they were looked for in: they are not
+# looked for again there, and tests that need them are skipped.
+sources=$(cat /etc/os-release /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | cksum)
+absent=""
+if [ "$(head -n 1 "$venv/.setup-absent" 2>/dev/null)" = "$sources" ]; then
+  absent=$(sed 1d "$venv/.setup-absent" | tr '\n' ' ')
+fi
 # want COMMAND PACKAGE; two commands may be in one package
-want() { case "$wanted$absent " in *" $2 "*) ;; *) lacks "$1" && wanted="$wanted $2" ;; esac; return 0; }
+want() { case "$wanted $absent " in *" $2 "*) ;; *) lacks "$1" && wanted="$wanted $2" ;; esac; return 0; }
 
 want runc runc
 want mmdebstrap mmdebstrap
@@ -201,5 +206,6 @@ if [ "$stale" = yes ] || [ "$(cat "$venv/.setup-commit" 2>/dev/null || true)" !=
   printf '%s' "$now" >"$stamp"
   printf '%s' "$commit" >"$venv/.setup-commit"
 fi
-[ -z "$absent" ] || printf '%s' "$absent" >"$venv/.setup-absent"
+# shellcheck disable=SC2086
+printf '%s\n' "$sources" $absent >"$venv/.setup-absent"
 say "ready"

@@ -97,28 +97,31 @@ def bar_groups(rows: Sequence[Row], workers: int | None = None) -> tuple[Bars, .
 
 
 def finding(groups: Sequence[Bars]) -> str:
-    """Which layout had clearly the most in how many panels: its whisker touches no other. Claims
-    are left to the comparison.
+    """Which layout had clearly the most in how many panels: its whisker touches no other, and every
+    bar is ranked. Claims are left to the comparison.
     """
     first: dict[str, int] = {}
-    compared = 0
+    compared = unranked = 0
     for group in groups:
         known = [bar for bar in group.bars if bar.value is not None]
         if len(known) > 1:
             compared += 1
             top = max(known, key=lambda bar: bar.value or 0)
-            if all(_above(top, bar) for bar in known if bar is not top):
+            if len(known) < len(group.bars):
+                unranked += 1
+            elif all(_above(top, bar) for bar in known if bar is not top):
                 first[top.layout] = first.get(top.layout, 0) + 1
     counts = sorted({group.workers for group in groups})
     at = f"{' or '.join(str(count) for count in counts)} worker{'s' * (counts != [1])}"
-    if not compared:
+    if unranked == compared:
         return f"What was measured at {at}"
     if not first:
         return f"At {at}, no layout had clearly the most op/s"
     (name, times), *others = sorted(first.items(), key=lambda item: -item[1])
     rest = [f"{other} in {count}" for other, count in others]
-    close = compared - sum(first.values())
+    close = compared - unranked - sum(first.values())
     rest += [f"{close} too close to call"] * bool(close)
+    rest += [f"{unranked} with a layout that is not ranked"] * bool(unranked)
     where = (
         all_of(compared, "kinds")
         if times == compared > 1

@@ -39,12 +39,9 @@ class TwoDrivers:
         self.did.append((one.driver, "opened"))
         target = Endpoint(api="swift", url="http://here", user="u", key="k")
         try:
-            yield OpenedDriver(
-                OneOfTwo(
-                    self, one.driver, Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
-                ),
-                {},
-            )
+            setup = Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
+            driver: Any = OneOfTwo(self, one.driver, setup)
+            yield OpenedDriver(driver, {})
         finally:
             self.open -= 1
 

@@ -255,7 +255,7 @@ class SshConnection:
                         # This sshd allows fewer sessions than usual; it must allow one.
                         if connection.open <= 1:
                             raise
-                        connection.most = connection.open - 1
+                        connection.most = min(connection.most, connection.open - 1)
                         continue
                     try:
                         yield process

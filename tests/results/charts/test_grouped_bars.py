@@ -103,7 +103,7 @@ def test_nothing_measured_is_no_figure(rows: tuple[Row, ...], run: RunStore) -> 
     assert grouped_bars(fake_chart_source(run, spoilt)) == ()
 
 
-def panel(workers: int, **bars: tuple[float, float | None, float | None]) -> Bars:
+def panel(workers: int, **bars: tuple[float | None, float | None, float | None]) -> Bars:
     """A panel of bars: value, and ends of the interval."""
     kind: Kind = ("small", "read", "swift", "locust")
     drawn = tuple(
@@ -122,3 +122,9 @@ def test_the_title_names_only_layouts_whose_intervals_are_apart_from_all_others(
         "At 4 or 16 workers, a had the most op/s in 1 of 3 kinds of requests, 2 too close to call"
     )
     assert finding([close, once]) == "At 4 workers, no layout had clearly the most op/s"
+    unranked = panel(16, a=(200, 190, 210), b=(100, 90, 110), c=(None, None, None))
+    assert finding([unranked]) == "What was measured at 16 workers"
+    assert finding([ahead, unranked]) == (
+        "At 16 workers, a had the most op/s in 1 of 2 kinds of requests, "
+        "1 with a layout that is not ranked"
+    )
