@@ -79,8 +79,9 @@ def limits_of(one: Effect) -> str:
 
 def _places_of(one: Effect) -> str:
     """Where reads came from, if one side reads from disks and the other from memory: their ratio is
-    then one of caches too. At the worker count of `limits_of`: `share read from disk at 16 workers:
-    98 % (rgw-beast), 2 % (swift)`. Empty otherwise, and if unknown for one.
+    then one of caches too. At the worker count of `limits_of`: `bytes read from the measured disks,
+    relative to those answered at 16 workers: 98 % (rgw-beast), 2 % (swift)`. Empty otherwise, and
+    if unknown for one. Disks read ahead, and whole blocks: it may be more than was asked for.
     """
     if one.sides is None:
         return ""
@@ -89,9 +90,8 @@ def _places_of(one: Effect) -> str:
     if len(shares) < len(known) or max(shares) < MOSTLY or min(shares) > SELDOM:
         return ""
     at = f" at {counted(one.sides[0].workers, 'worker')}" if len(one.by_count) > 1 else ""
-    # Disks read ahead, so more may come from them than was asked for.
-    parts = (f"{min(share or 0.0, 100.0):.0f} % ({layout})" for layout, share in known)
-    return f"share read from disk{at}: {', '.join(parts)}"
+    parts = (f"{share or 0.0:.0f} % ({layout})" for layout, share in known)
+    return f"bytes read from the measured disks, relative to those answered{at}: {', '.join(parts)}"
 
 
 def _only(known: Mapping[str, str], one: Effect) -> str:

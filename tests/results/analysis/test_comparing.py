@@ -317,12 +317,15 @@ def test_over_all_worker_counts_the_limits_are_those_at_the_highest() -> None:
     assert text.endswith(" At 8 workers both were limited by the gateway’s CPU.")
 
 
+READ = "Bytes read from the measured disks, relative to those answered"
+
+
 @pytest.mark.parametrize(
     ("shares", "said"),
     [
-        ((98.4, 2.0), " Share read from disk: 98 % (a), 2 % (b)."),
-        ((0.0, 131.0), " Share read from disk: 0 % (a), 100 % (b)."),
-        ((50.0, 10.0), " Share read from disk: 50 % (a), 10 % (b)."),
+        ((98.4, 2.0), f" {READ}: 98 % (a), 2 % (b)."),
+        ((0.0, 131.0), f" {READ}: 0 % (a), 131 % (b)."),
+        ((50.0, 10.0), f" {READ}: 50 % (a), 10 % (b)."),
         ((49.0, 2.0), ""),
         ((98.0, 11.0), ""),
         ((98.0, 97.0), ""),
