@@ -32,5 +32,7 @@ def command(folder: Path, *, as_json: bool) -> None:
         print_line(screen, f"  {one.folder}", "dim")
         if one.answer:
             print_line(screen, f"  {one.answer}", "bold")
+    if not found.runs:
+        print_line(screen, f"no runs that can be read in {folder}")
     for text in found.unreadable:
         print_line(screen, text, "yellow")

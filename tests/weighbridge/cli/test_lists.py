@@ -65,6 +65,11 @@ def test_a_run_that_is_being_written_is_running(here: Path, run_cli: RunCli) -> 
         assert {one.state for one in listed(run_cli).runs} >= {"running"}
 
 
+def test_a_folder_without_runs_is_said_to_have_none(run_cli: RunCli, tmp_path: Path) -> None:
+    code, out, _ = run_cli("runs", tmp_path)
+    assert (code, out.startswith("no runs that can be read in ")) == (0, True)
+
+
 def test_runs_of_no_folder_are_refused(run_cli: RunCli, tmp_path: Path) -> None:
     code, _, said = run_cli("runs", tmp_path / "none")
     assert code == 2
