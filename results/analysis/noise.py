@@ -22,8 +22,10 @@ from weighbridge.results.analysis.comparison import Effect, NoiseFloor
 from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.metrics import Metric, compared
 from weighbridge.results.probability import chi_square_quantile
+from weighbridge.results.record.step import UNLIKE
 from weighbridge.results.statistics import (
     CONFIDENCE,
     FARTHEST,
@@ -60,7 +62,10 @@ def unused(
 
 def _why(rows: Sequence[Row], layout: str, control: str) -> str:
     sides = [row for row in rows if row.layout in (layout, control) and not comparable(row)]
-    found = list(dict.fromkeys(f"{row.layout}: {reason(row)}" for row in sides))
+    notes = [
+        note for row in rows if row.layout == control for one in row.used for note in _unlike(one)
+    ]
+    found = list(dict.fromkeys((*(f"{row.layout}: {reason(row)}" for row in sides), *notes)))
     more = f"; and {len(found) - REASONS} more" if len(found) > REASONS else ""
     why = (
         f"{'; '.join(found[:REASONS])}{more}"
@@ -115,10 +120,18 @@ def _pairs(metric: Metric, row: Row, again: Row) -> list[float]:
     if not comparable(row, again):
         return []
     one, other = (
-        {point.repeat: value for point in side.used if (value := point.value(metric.key))}
+        {
+            point.repeat: value
+            for point in side.used
+            if (value := point.value(metric.key)) and not _unlike(point)
+        }
         for side in (row, again)
     )
     return [math.log(value / other[repeat]) for repeat, value in one.items() if repeat in other]
+
+
+def _unlike(point: Point) -> list[str]:
+    return [note for note in point.notes if note.startswith(UNLIKE)]
 
 
 def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, float]:

@@ -13,6 +13,9 @@ from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, RadosBenc
 STEP_VERSION: Final = 1
 """1: the first."""
 
+UNLIKE: Final = "unlike its layout"
+"""What a note of an A/A control's step begins with if what came before it was not the same."""
+
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Layouts' and workloads' names: safe as parts of file names."""
 

@@ -18,7 +18,7 @@ from weighbridge.drivers.driver import Driver, DriverFailure
 from weighbridge.drivers.kind import KINDS
 from weighbridge.results.analysis.find.searches import RateStep, Searches
 from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.step import Pass, StepKey
+from weighbridge.results.record.step import UNLIKE, Pass, StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import DEFAULT_DRIVER, continues
 from weighbridge.topologies.deployment import Deployment
@@ -47,6 +47,8 @@ class PassRunner:
     """The step that is measured or prepared."""
     tried: set[StepKey] = field(default_factory=set)
     """Steps that were started; they are recorded whatever happens."""
+    unlike: tuple[str, ...] = ()
+    """Notes about what an A/A control lacks that its layout had."""
 
     def measure(self, ways: Sequence[Pass]) -> bool:
         """Measure all steps of passes that take turns, each by the driver of its pass.
@@ -110,6 +112,7 @@ class PassRunner:
         self.runner.not_measured(untried, first, why=why)
         unwritten = [turn.key for turn in self._only_prepared(ways) if turn == at]
         self.given_up.update(lost, unwritten)
+        self.unlike += tuple(f"{UNLIKE}: no objects of {key.workload}" for key in unwritten)
         return not isinstance(died, ServiceFailed)
 
     def _fault(self) -> TargetError | None:
@@ -203,6 +206,7 @@ class PassRunner:
                 turn.workload,
                 turn.key,
                 leave=leave,
+                also=self.unlike,
             )
 
     def _search(self, driver: Driver, turn: StepTurn, *, leave: bool) -> None:

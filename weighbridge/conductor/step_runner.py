@@ -198,14 +198,15 @@ class StepRunner:
         key: StepKey,
         *,
         leave: bool = False,
+        also: Sequence[str] = (),
     ) -> StepResult:
         """Measure one step; it is on the disk before anything else is done.
 
-        `leave`: do not delete what it wrote. The gateway is checked before and after: a step in
-        which one of its daemons died is spoilt, whatever it measured, and its first note names the
-        daemon. Raises DriverError or TargetError, after recording the step with the reason, or if
-        what follows it failed; ServiceFailed if a daemon has died, whatever else failed because of
-        it (which is then its cause).
+        `leave`: do not delete what it wrote. `also`: further notes. The gateway is checked before
+        and after: a step in which one of its daemons died is spoilt, whatever it measured, and its
+        first note names the daemon. Raises DriverError or TargetError, after recording the step
+        with the reason, or if what follows it failed; ServiceFailed if a daemon has died, whatever
+        else failed because of it (which is then its cause).
         """
         self._display.begins(key, self._ended + 1)
         before = gateway_fault(deployment)
@@ -222,6 +223,7 @@ class StepRunner:
                 raise
             self._write_lost(key, self._in_this_step(died), error.message)
             raise died from error
+        result = result.model_copy(update={"notes": (*result.notes, *also)})
         tallies = () if result.measurement is None else result.measurement.tallies
         doubted = any(UNANSWERED & set(tally.errors) for tally in tallies)
         died = gateway_fault(deployment, doubted=doubted)

@@ -8,8 +8,11 @@ import random
 import pytest
 
 from compared_rows import FIVE, cell, row, times
+from made_rows import changed
 from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.findings import find, headline
+from weighbridge.results.record.step import UNLIKE
 
 
 def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> None:
@@ -96,6 +99,22 @@ def test_an_unmeasured_control_gives_no_noise_floor() -> None:
     assert found.noise == ()
     assert cell(found).noise is None
     assert "noise floor" not in cell(found).text
+
+
+def test_repeats_of_a_control_that_was_unlike_its_layout_are_no_pairs() -> None:
+    note = f"{UNLIKE}: no objects of mixed"
+    control = row("t", rates=times(1.02, FIVE[::-1]))
+
+    def unlike(count: int) -> Comparison:
+        first = tuple(changed(one, notes=(note,)) for one in control.points[:count])
+        points = (*first, *control.points[count:])
+        return compare([row("a"), row("b"), changed(control, points=points)], {"t": "a"})
+
+    assert {floor.repeats for floor in unlike(2).noise} == {3}
+    none = unlike(5)
+    assert none.noise == ()
+    (why,) = none.unused
+    assert why.endswith(f": t, the A/A control of a, could not be used ({note}).")
 
 
 def test_an_upper_end_without_a_meaning_is_no_number_in_a_sentence() -> None:

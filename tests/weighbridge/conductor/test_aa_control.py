@@ -127,13 +127,16 @@ def test_a_control_goes_through_whole_passes_before_the_last_with_a_named_worklo
     ]
 
 
-def test_a_control_whose_later_objects_cannot_be_written_is_measured_all_the_same(
+def test_a_control_whose_later_objects_cannot_be_written_is_measured_and_said_to_be_unlike(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path, control=["small"], cleanup="with-deployment")
     store = conduct(run, "--fail-prepare-of", "mixed")
     steps = [step for step in store.steps() if step.key.layout == AGAIN]
     assert [(step.key.workload, step.valid) for step in steps] == [("small", True)] * 2
+    assert {step.notes[-1] for step in steps} == {"unlike its layout: no objects of mixed"}
+    others = [step for step in store.steps() if step.key.layout != AGAIN]
+    assert not any("unlike" in note for step in others for note in step.notes)
     failures = [one for one in store.events() if one.layout == AGAIN and one.kind == "failed"]
     assert len(failures) == 1
 
