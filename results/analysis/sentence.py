@@ -279,8 +279,8 @@ def verdict_words(comparison: Comparison) -> tuple[str, ...]:
     if not found:
         return ()
     counts = ", ".join(f"{found[one]} {one}" for one in get_args(Verdict) if found[one])
-    baseline = f" compared with {comparison.baseline}" if len(comparison.subjects) > 1 else ""
-    words = f"Of {found.total()} cells{baseline}: {counts}."
+    one = f" of {comparison.subjects[0]}" if len(comparison.subjects) == 1 else ""
+    words = f"Of {found.total()} cells{one} compared with {comparison.baseline}: {counts}."
     if comparison.noise or comparison.unused or not (found["better"] or found["worse"]):
         return (words,)
     return (words, "The noise floor of this machine was not measured: compare --aa.")

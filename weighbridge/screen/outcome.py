@@ -80,7 +80,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for sentence in derived.agreement:
         print_line(console, f"≈ {sentence}.")
     for sentence in derived.hosts:
-        print_line(console, f"  {sentence}", "dim")
+        print_line(console, f"{sentence.rstrip('.')}.", "dim")
     if derived.replayed is not None:
         print_study(derived.replayed, console)
     if derived.remedy is not None:

@@ -53,7 +53,7 @@ def print_tuning(result: TuningResult, derived: Derived, console: Console) -> No
     for drift in result.table.drift:
         print_line(console, f"  {drift.words[:1].upper()}{drift.words[1:].rstrip('.')}.", "dim")
     for sentence in derived.hosts:
-        print_line(console, f"  {sentence}", "dim")
+        print_line(console, f"  {sentence.rstrip('.')}.", "dim")
     print_line(console, f"\nledger  {derived.folder / 'ledger.csv'}")
     if result.to_paste:
         files = (str(derived.folder / WINNERS / one.name) for one in result.to_paste)

@@ -165,7 +165,7 @@ def test_verdicts_are_counted_and_a_missing_noise_floor_is_reported(tmp_path: Pa
             140,
         )
     )
-    assert "Of 8 cells: " in text
+    assert "Of 8 cells of swift compared with rgw-beast: " in text
     assert text.splitlines()[0] == "rgw-beast leads in the requests replayed, by 1.5×."
     assert "The noise floor of this machine was not measured: compare --aa." in text
 
