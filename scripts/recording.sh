@@ -24,7 +24,7 @@ print()
 subprocess.run(os.environ["COMMAND"].split(), check=False)
 time.sleep(3)
 END
-"$work/venv/bin/asciinema" rec --quiet --cols 100 --rows 32 --command "python3 $work/shown.py" "$work/run.cast"
+"$work/venv/bin/asciinema" rec --quiet --cols 100 --rows 42 --command "python3 $work/shown.py" "$work/run.cast"
 "$work/venv/bin/agg" --speed 16 --idle-time-limit 4 --last-frame-duration 8 --fps-cap 6 --font-size 13 --line-height 1.25 \
   --theme github-dark --font-family "DejaVu Sans Mono" "$work/run.cast" docs/assets/compare.gif
 ls -l docs/assets/compare.gif
