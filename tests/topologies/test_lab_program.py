@@ -120,3 +120,46 @@ def test_terminating_reaches_the_program_and_not_its_starter(tmp_path: Path) -> 
     assert program.returncode == 7
     program.forget()
     assert not (tmp_path / "pid").exists()
+
+
+# runc 1.3 whose program ended before it listened for that.
+DEAF = """
+import os, signal, sys
+print(sys.stdin.read(), flush=True)
+signal.signal(signal.SIGCHLD, lambda *_: os._exit(7))
+while True:
+    signal.pause()
+"""
+
+
+def deaf(folder: Path) -> LabProgram:
+    (folder / "pid").write_text("1")
+    return LabProgram([sys.executable, "-c", DEAF], pid_file=folder / "pid", pids=everything)
+
+
+def test_the_end_of_a_program_that_runc_missed_is_seen(tmp_path: Path) -> None:
+    with deaf(tmp_path) as program:
+        assert program.communicate(b"data", timeout=30)[0] == b"data\n"
+        assert program.returncode == 7
+    for way in ("wait", "poll"):
+        with deaf(tmp_path) as program:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            program.stdin.close()
+            program.stdout.readline()
+            if way == "wait":
+                assert program.wait(30) == 7
+            while program.poll() is None:
+                pass
+            assert program.returncode == 7
+
+
+def test_a_program_that_goes_on_is_waited_for_no_longer_than_asked(tmp_path: Path) -> None:
+    (tmp_path / "pid").write_text("1")
+    line = ["sleep", "60"]
+    with LabProgram(line, pid_file=tmp_path / "pid", pids=lambda: ()) as program:
+        for waiting in (program.wait, lambda s: program.communicate(timeout=s)):
+            with pytest.raises(subprocess.TimeoutExpired):
+                waiting(1.5)
+        os.kill(program.pid, signal.SIGKILL)
+        assert program.wait(10) == -signal.SIGKILL

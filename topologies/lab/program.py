@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -11,10 +12,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeVar
+
+T = TypeVar("T")
 
 STARTING_S = 30.0
 """`runc exec` takes 0.02 s, and even on a very busy machine less than this."""
+_NUDGE_S = 1.0
+"""How often `runc exec` is told to look whether its program has ended. runc 1.3.0 to 1.3.5 waits
+for ever if the program ended before it listened for that (opencontainers/runc issue 5208); Ubuntu
+24.04 has 1.3.4.
+"""
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,8 @@ class LabProgram(subprocess.Popen[bytes]):
     `runc exec` itself is outside the host: if only that were killed, the program would go on.
     """
 
+    _nudged_s = -math.inf
+
     def __init__(
         self,
         argv: Sequence[str],
@@ -129,6 +139,43 @@ class LabProgram(subprocess.Popen[bytes]):
             stderr=stderr,
             start_new_session=True,
         )
+
+    def communicate(
+        self,
+        input: bytes | None = None,  # noqa: A002 - as in Popen
+        timeout: float | None = None,
+    ) -> tuple[Any, Any]:
+        """As of Popen."""
+        communicate, data = super().communicate, iter((input,))
+        return self._nudging(lambda part_s: communicate(next(data, None), part_s), timeout)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """As of Popen."""
+        return self._nudging(super().wait, timeout)
+
+    def poll(self) -> int | None:
+        """As of Popen."""
+        if super().poll() is None and time.monotonic() >= self._nudged_s + _NUDGE_S:
+            self._nudge()
+        return self.returncode
+
+    def _nudging(self, wait: Callable[[float], T], timeout_s: float | None) -> T:
+        """What `wait` returns, nudging runc meanwhile. Raises TimeoutExpired."""
+        end_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            left_s = max(0.0, end_s - time.monotonic())
+            try:
+                return wait(min(_NUDGE_S, left_s))
+            except subprocess.TimeoutExpired:
+                if left_s <= _NUDGE_S:
+                    raise
+                self._nudge()
+
+    def _nudge(self) -> None:
+        """Let runc look for programs that have ended: it does so whenever it gets SIGCHLD."""
+        self._nudged_s = time.monotonic()
+        if self.returncode is None:  # so its pid is still its own
+            os.kill(self.pid, signal.SIGCHLD)
 
     def leader(self) -> int | None:
         """The program's pid on this machine; None: runc ended without starting it."""
