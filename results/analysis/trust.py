@@ -233,7 +233,7 @@ def _control(comparison: Comparison | None) -> tuple[TrustSign, ...]:
         parts = [
             f"{shown} of {figures} differ, though none should" if shown else f"in {figures}",
             known,
-            f"n = {fewest}, {REPEATS_FOR_A_CLAIM} are needed" * (fewest < REPEATS_FOR_A_CLAIM),
+            f"n = {fewest}, a claim needs {REPEATS_FOR_A_CLAIM}" * (fewest < REPEATS_FOR_A_CLAIM),
         ]
         detail = "; ".join(part for part in parts if part)
     else:

@@ -29,7 +29,9 @@ class Pass(Record):
     """None: the gateway as clients see it (or whatever a suite without a gateway measures)."""
     workloads: tuple[Workload, ...]
     prepared: tuple[Workload, ...] = ()
-    """Workloads whose objects are written, as on other layouts, without a step."""
+    """Workloads whose objects are written, as on other layouts, without a step; of those that go on
+    with the objects of others there are none.
+    """
     rados: RadosBenchOptions | None = None
     """How `rados bench` runs on this layout; None: as the suite says."""
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,7 +150,8 @@ def test_the_end_of_a_program_that_runc_missed_is_seen(tmp_path: Path) -> None:
             program.stdout.readline()
             if way == "wait":
                 assert program.wait(30) == 7
-            while program.poll() is None:
+            end_s = time.monotonic() + 30
+            while program.poll() is None and time.monotonic() < end_s:
                 pass
             assert program.returncode == 7
 

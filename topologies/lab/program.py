@@ -146,6 +146,7 @@ class LabProgram(subprocess.Popen[bytes]):
         timeout: float | None = None,
     ) -> tuple[Any, Any]:
         """As of Popen."""
+        # Only the first call may have input: it goes on with what is left of it.
         communicate, data = super().communicate, iter((input,))
         return self._nudging(lambda part_s: communicate(next(data, None), part_s), timeout)
 
@@ -167,8 +168,8 @@ class LabProgram(subprocess.Popen[bytes]):
             try:
                 return wait(min(_NUDGE_S, left_s))
             except subprocess.TimeoutExpired:
-                if left_s <= _NUDGE_S:
-                    raise
+                if timeout_s is not None and left_s <= _NUDGE_S:
+                    raise subprocess.TimeoutExpired(self.args, timeout_s) from None
                 self._nudge()
 
     def _nudge(self) -> None:

@@ -47,8 +47,6 @@ class PassRunner:
     """The step that is measured or prepared."""
     tried: set[StepKey] = field(default_factory=set)
     """Steps that were started; they are recorded whatever happens."""
-    unlike: tuple[str, ...] = ()
-    """Notes about what an A/A control lacks that its layout had."""
 
     def measure(self, ways: Sequence[Pass]) -> bool:
         """Measure all steps of passes that take turns, each by the driver of its pass.
@@ -85,6 +83,16 @@ class PassRunner:
         turns = self.plan.prepared(self.visit, ways)
         return [turn for turn in turns if turn.key not in self.given_up]
 
+    def _unlike(self) -> tuple[str, ...]:
+        """Notes about what an A/A control lacks that its layout had."""
+        lacking = (
+            turn.workload.name
+            for ways in self.plan.groups(self.visit.layout)
+            for turn in self.plan.prepared(self.visit, ways)
+            if turn.key in self.given_up
+        )
+        return tuple(f"{UNLIKE}: no objects of {name}" for name in dict.fromkeys(lacking))
+
     def _next_of(self, turn: StepTurn) -> RateStep | None:
         """The step that the search after a step needs next."""
         return None if self.searches is None else self.searches.next_of(turn.key)
@@ -112,7 +120,6 @@ class PassRunner:
         self.runner.not_measured(untried, first, why=why)
         unwritten = [turn.key for turn in self._only_prepared(ways) if turn == at]
         self.given_up.update(lost, unwritten)
-        self.unlike += tuple(f"{UNLIKE}: no objects of {key.workload}" for key in unwritten)
         return not isinstance(died, ServiceFailed)
 
     def _fault(self) -> TargetError | None:
@@ -206,7 +213,7 @@ class PassRunner:
                 turn.workload,
                 turn.key,
                 leave=leave,
-                also=self.unlike,
+                also=self._unlike(),
             )
 
     def _search(self, driver: Driver, turn: StepTurn, *, leave: bool) -> None:

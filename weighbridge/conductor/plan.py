@@ -145,6 +145,7 @@ class Plan(Record):
             found += [
                 StepTurn(way, workload, _key(visit, way, workload, workload.workers[0]))
                 for way in (*ways[first:], *ways[:first])
+                if not continues(workload)
             ]
         return tuple(found)
 
@@ -237,8 +238,7 @@ def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
     found = [one for ways in whole for one in ways]
     for one in last:
         end = _end(one.workloads, named)
-        behind = one.workloads[end:] if suite.cleanup == "with-deployment" else ()
-        rest = tuple(work for work in behind if not continues(work))
+        rest = one.workloads[end:] if suite.cleanup == "with-deployment" else ()
         found.append(one.model_copy(update={"workloads": one.workloads[:end], "prepared": rest}))
     return tuple(found)
 
@@ -307,7 +307,6 @@ def make_plan(
     a layout lacks an API, a driver cannot do a workload or verify TLS, or there are too many steps.
     """
     refuse_same_names(planned)
-    names = [one.layout.name for one in planned]
     lacking = [
         f"{one.layout.name} does not have the {api} API"
         for one in planned

@@ -90,7 +90,7 @@ def test_an_a_a_control_is_good_only_if_it_was_measured_and_found_no_difference(
     assert control(unused=("why",)).words == "not usable"
     few = control(FLOOR.model_copy(update={"repeats": 2}))
     assert (few.state, few.words) == ("doubt", "no difference found")
-    assert few.detail.endswith("n = 2, 5 are needed")
+    assert few.detail.endswith("n = 2, a claim needs 5")
     alone = trust("lab", LAYOUTS, [good_row()], EQUAL, None)
     assert "A/A control" not in [one.title for one in alone]
 
