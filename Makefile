@@ -7,50 +7,41 @@ BIN := $(VENV)/bin
 # Ubuntu's versioned Rust is in a folder of its own, which is in no PATH.
 export PATH := $(PATH)$(patsubst %,:%,$(lastword $(wildcard /usr/lib/rust-*/bin)))
 ARGS ?=
-# Four test files at a time, the longest first; a file runs in one process, so its fixtures are created once.
-AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
+# What runs after what, how many tests at a time, and which of them: tests/stages.py. AGAIN is for CI (.ci/run).
+AGAIN ?=
+STAGES = $(BIN)/python -P tests/stages.py $(AGAIN)
 .DEFAULT_GOAL := help
-.PHONY: compare test quick check unit unit-long system test-cgroup2 rust setup setup-test bench fuzz lock wheel man reference docs clean help
+.PHONY: compare test test-all quick check unit system test-cgroup2 rust setup setup-test bench fuzz lock wheel man reference docs clean help
 
 compare: setup ## Compare a real RGW with a real Swift on this machine (ten to fifteen minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
 
-test: setup-test ## Every check and every test; all of them run, whatever fails
-	@# In parallel with the unit tests: the images for system tests, and the checks of the code (mostly one process).
-	@$(BIN)/python tests/system/build_images.py >$(VENV)/images.log 2>&1 & images=$$!; \
-	  $(MAKE) --no-print-directory check rust >$(VENV)/check.log 2>&1 & check=$$!; \
-	  $(MAKE) --no-print-directory unit-long; done=$$?; \
-	  wait $$check || done=$$?; cat $(VENV)/check.log; wait $$images || cat $(VENV)/images.log; \
-	  $(MAKE) --no-print-directory system || done=$$?; exit $$done
+test: setup-test ## Checks, then tests, one stage after the other; all of them run, whatever fails
+	@$(STAGES) images check rust unit system
 
-quick: setup-test ## Lint, types, and the tests affected by changes since the last commit (SINCE=COMMIT: since that one)
+test-all: setup-test ## All that `make test` runs, and what is marked test_all or by_hand; 10,000 cases of each fuzz test, of a new seed
+	@$(STAGES) images check rust wheel unit-all system-all by-hand
+
+quick: setup-test ## Lint, types, and the tests nearest to the changes since the last commit (SINCE=COMMIT: since that one)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	@tests=$$($(BIN)/python tests/touched.py $(or $(SINCE),HEAD)); \
-	  [ -z "$$tests" ] || $(BIN)/pytest -q -n 2 $$tests
+	@$(BIN)/python tests/touched.py --run $(or $(SINCE),HEAD)
 
-check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter, rustfmt, clippy; warnings are errors
+check: setup-test ## Lint, types, imports and budgets: ruff, mypy --strict, import-linter, rustfmt, clippy; warnings are errors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	MYPYPATH=tests/support $(BIN)/mypy tests/support tests/system
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/budgets.py
 	cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 rust: setup-test ## Rust tests of the engine, the FastCGI responder and the disks
 	cargo test --quiet --workspace
 
 unit: setup-test ## Tests that need no root and no cluster, without the slow ones
-	$(BIN)/pytest -q tests --ignore=tests/system -m "not long" $(AT_ONCE)
-
-unit-long: setup-test ## All tests that need no root and no cluster, with 10,000 cases of each fuzz test
-	WEIGHBRIDGE_FUZZ_CASES=$${WEIGHBRIDGE_FUZZ_CASES:-10000} $(BIN)/pytest -q tests --ignore=tests/system $(AT_ONCE)
+	@$(STAGES) unit-short
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
-	@# Most tests wait for daemons: four files at a time, each with its own state; then those that need half of the
-	@# machine, two at a time; then those that need all of it. All of them run, whatever fails.
-	$(BIN)/pytest -q tests/system -m "not pair and not alone and not by_hand" $(AT_ONCE); four=$$?; \
-	  $(BIN)/pytest -q tests/system -m pair -n 2 --dist load; two=$$?; \
-	  $(BIN)/pytest -q tests/system -m alone && [ $$four = 0 ] && [ $$two = 0 ]
+	@$(STAGES) system
 
 test-cgroup2: setup-test ## Lab hosts and a comparison on cgroup version 2, without and under systemd (User-Mode Linux; images must be there)
 	@scripts/cgroup2.sh '$(BIN)/pytest -q -p no:cacheprovider tests/system/test_lab.py && $(BIN)/weighbridge up rgw-beast && \

@@ -1,5 +1,10 @@
+import gc
+import os
+import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -8,11 +13,20 @@ import threaded_driver
 from stub_run import Run
 from weighbridge.topologies.fake import FakeHost
 
+# A thousand modules and as many programs: each is compiled once, whatever the environment says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A busy machine must not make tests fail; before any module with `@given` is imported.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 SYSTEM = Path(__file__).parent / "system"
+LEFT_OPEN = 6
+"""Exit status of a session that leaves sockets or files open; pytest has 0 to 5."""
+
+_left_open: list[str] = []
+"""In this process, and in the workers that have ended."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,3 +57,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.get_closest_marker("long") is None and not item.path.name.startswith("test_fuzz_")
         )
     )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What the last tests have left open fails the session: no test runs that it could fail."""
+
+    def record(fault: Any) -> None:
+        if isinstance(fault.exc_value, ResourceWarning):
+            _left_open.append(str(fault.exc_value))
+        else:
+            before(fault)
+
+    before, sys.unraisablehook = sys.unraisablehook, record
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            gc.collect()
+    finally:
+        sys.unraisablehook = before
+    output = getattr(session.config, "workeroutput", None)  # a worker's of xdist
+    if output is not None:
+        output["left_open"] = _left_open
+    elif _left_open:
+        session.exitstatus = LEFT_OPEN
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker has found."""
+    _left_open.extend(getattr(node, "workeroutput", {}).get("left_open", ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left open."""
+    for one in _left_open:
+        terminalreporter.write_line(f"left open by a test: {one}", red=True)

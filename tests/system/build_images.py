@@ -1,5 +1,5 @@
-"""Builds the root images that system tests want, one after the other: run beside the unit tests,
-which mostly wait.
+"""Builds the root images that system tests want, one after the other: run beside the checks of
+the code, before any test.
 
     python tests/system/build_images.py
 

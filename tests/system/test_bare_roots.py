@@ -36,6 +36,8 @@ def run(suite: str, line: str, *, keep: bool = False, limit_s: float = LIMIT_S) 
         timeout=limit_s,
         check=False,
     )
+    if done.returncode and not (ROOT / "build" / "roots" / suite).is_dir():
+        pytest.skip(f"no base system of {suite} can be had: {done.stderr[-500:]}")
     assert done.returncode == 0, f"{line}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
 
 

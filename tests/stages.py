@@ -1,0 +1,422 @@
+"""Run the stages of `make test` or `make test-all`, one after the other; all of them, whatever
+fails.
+
+    python -P tests/stages.py [--again] [--until EPOCH_S] STAGE...
+
+`--again` is for CI: a test that failed is run once more, alone and when nothing else runs. If it
+passes then, it is flaky: it is named, and fails nothing. `--until` ends what runs at that time, and
+names what was not run. Exit status: 0 if everything passed, 1 if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, TextIO
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+RECORDS: Final = ROOT / "build" / "tests"
+PYTEST_FAILED: Final = 1
+GREEN: Final = (0, 5)  # passed, and no test with these marks
+MAX_AGAIN: Final = 20
+"""More failed tests than this are no flakes: they are not run again."""
+POLL_S: Final = 0.2
+GRACE_S: Final = 60.0
+"""What tests have to take down their deployments after an interrupt."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Commands that run one after the other; all of them, whatever fails."""
+
+    name: str
+    commands: Sequence[Sequence[str]]
+    env: Mapping[str, str] = field(default_factory=dict)
+    pytest: bool = True
+    """The commands are arguments of pytest."""
+    beside: bool = False
+    """Runs beside the stages after it, until the first with tests."""
+
+
+@dataclass
+class Outcome:
+    """What a stage left, and what pytest reported of it."""
+
+    stage: str
+    problems: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    unreported: list[str] = field(default_factory=list)
+    env: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def add(self, status: int, record: Path, what: str) -> None:
+        """Read what one call of pytest recorded."""
+        reports = _reports(record)
+        last = {one["test"]: one for one in reports if "test" in one and one["decides"]}
+        failed = [one["test"] for one in reports if "test" in one and one["outcome"] == "failed"]
+        self.failed += dict.fromkeys(failed)
+        self.counts.update(
+            "failed" if test in failed else one["outcome"] for test, one in last.items()
+        )
+        self.counts["failed"] += len(set(failed) - set(last))
+        collected = dict.fromkeys(chain.from_iterable(one.get("collected", ()) for one in reports))
+        self.unreported += [test for test in collected if test not in last and test not in failed]
+        self.problems += [f"collection of {one['broken']}" for one in reports if "broken" in one]
+        if status not in GREEN and not (status == PYTEST_FAILED and failed):
+            self.problems.append(f"{what} ended with status {status}")
+
+
+class Record:
+    """A plugin of pytest: a line for all tests collected, and one for each report."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file = file
+
+    def _line(self, **facts: Any) -> None:
+        self.file.write(json.dumps(facts) + "\n")
+        self.file.flush()  # what was reported is known, however the process ends
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        if session.items:  # the controller of xdist collects nothing itself
+            self._line(collected=[item.nodeid for item in session.items])
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self._line(broken=report.nodeid)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        decides = report.when == "call" or report.outcome != "passed"
+        self._line(
+            test=report.nodeid,
+            outcome=report.outcome,
+            decides=decides,
+            seconds=round(getattr(report, "duration", 0.0), 3),
+        )
+
+
+class RecordOfWorkers(Record):
+    """For a session with xdist, whose plugins alone know this hook."""
+
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        self._line(collected=list(ids))
+
+
+def recorded_pytest(record: str, arguments: list[str]) -> int:
+    """Run pytest in this process, with a record of what it reports."""
+    import pytest  # noqa: PLC0415 - only in the process that runs tests
+
+    with Path(record).open("w") as file:
+        plugin = RecordOfWorkers if any(one.startswith("-n") for one in arguments) else Record
+        return pytest.main(arguments, plugins=[plugin(file)])
+
+
+def _reports(record: Path) -> list[dict[str, Any]]:
+    if not record.exists():
+        return []
+    lines = record.read_text().splitlines()
+    found = []
+    for line in lines:
+        with suppress(ValueError):  # the last line of a process that was killed
+            found.append(json.loads(line))
+    return found
+
+
+class Session:
+    """Stages that ran, and the processes that run now."""
+
+    def __init__(
+        self,
+        folder: Path,
+        records: Path,
+        until: float,
+        out: TextIO,
+        grace_s: float,
+        now: Callable[[], float],
+    ) -> None:
+        self.folder = folder
+        self.records = records
+        self.until = until
+        self.out = out
+        self.grace_s = grace_s
+        self.now = now
+        self.outcomes: list[Outcome] = []
+        self.running: list[subprocess.Popen[bytes]] = []
+        records.mkdir(parents=True, exist_ok=True)
+
+    def say(self, line: str) -> None:
+        self.out.write(line + "\n")
+        self.out.flush()
+
+    def start(
+        self, command: Sequence[str], env: Mapping[str, str], log: Path | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a command in a process group of its own, by which it can be ended as a whole."""
+        output = log.open("wb") if log else None
+        child = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env={**os.environ, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT if output else None,
+            start_new_session=True,
+        )
+        if output:
+            output.close()
+        self.running.append(child)
+        return child
+
+    def wait(self, child: subprocess.Popen[bytes]) -> int | None:
+        """Its exit status; None if the time was over before its end."""
+        while self.now() < self.until:
+            with suppress(subprocess.TimeoutExpired):
+                status = child.wait(POLL_S)
+                self.running.remove(child)
+                return status
+        self.end(child)
+        return None
+
+    def end(self, child: subprocess.Popen[bytes]) -> None:
+        """Interrupt all processes of its group, and kill those that do not end."""
+        for number, wait_s in ((signal.SIGINT, self.grace_s), (signal.SIGTERM, 5.0)):
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(wait_s)
+                break
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # also what its end has left of the group
+        child.wait()
+        self.running.remove(child)
+
+    def run(self, stage: Stage) -> Outcome:
+        """Run all commands of a stage."""
+        outcome = Outcome(stage.name, env=stage.env)
+        self.outcomes.append(outcome)
+        began = time.monotonic()
+        for number, command in enumerate(stage.commands):
+            what = " ".join(command)
+            if self.now() >= self.until:
+                outcome.problems.append(f"not run, as the time was over: {what}")
+                continue
+            self.say(f"== {stage.name}: {what}")
+            record = self.records / f"{stage.name}-{number}.jsonl"
+            record.unlink(missing_ok=True)
+            program = [sys.executable, "-P", __file__, "--pytest", str(record)]
+            status = self.wait(
+                self.start([*program, *command] if stage.pytest else command, stage.env)
+            )
+            if status is None:
+                outcome.problems.append(f"ended, as the time was over: {what}")
+            if stage.pytest:
+                outcome.add(PYTEST_FAILED if status is None else status, record, what)
+            elif status:
+                outcome.problems.append(f"{what} ended with status {status}")
+        outcome.seconds = time.monotonic() - began
+        return outcome
+
+    def again(self) -> tuple[list[str], list[str]]:
+        """Run the tests that failed once more; those that passed now, and those that did not."""
+        passed: list[str] = []
+        failed: list[str] = []
+        for outcome in list(self.outcomes):
+            tests = outcome.failed
+            if not tests:
+                continue
+            if len(tests) > MAX_AGAIN or self.now() >= self.until:
+                failed += tests
+                continue
+            arguments = ["-q", "-p", "no:cacheprovider", *tests]
+            second = self.run(Stage(f"{outcome.stage} again", [arguments], outcome.env))
+            self.outcomes.remove(second)
+            # Neither what was skipped nor what the end of the process took is a pass.
+            good = not second.problems and not second.counts["skipped"]
+            for test in tests:
+                bad = not good or test in second.failed or test in second.unreported
+                (failed if bad else passed).append(test)
+        return passed, failed
+
+
+@contextmanager
+def _ended_by_signals(session: Session) -> Iterator[None]:
+    """What was started does not outlive this process, whose terminal or CI ends only itself."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {one: signal.signal(one, stop) for one in numbers}
+    try:
+        yield
+    finally:
+        for one in numbers:
+            signal.signal(one, signal.SIG_IGN)  # a second one must not stop what ends them
+        for child in list(session.running):
+            session.end(child)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def run(
+    stages: Iterable[Stage],
+    *,
+    folder: Path = ROOT,
+    records: Path = RECORDS,
+    again: bool = False,
+    until: float = float("inf"),
+    out: TextIO = sys.stdout,
+    grace_s: float = GRACE_S,
+    now: Callable[[], float] = time.time,
+) -> int:
+    """Run stages, print what came out, and return the exit status."""
+    began = time.monotonic()
+    session = Session(folder, records, until, out, grace_s, now)
+    beside: list[tuple[Stage, subprocess.Popen[bytes], Path]] = []
+
+    def join() -> None:
+        for stage, child, log in beside:
+            status = session.wait(child)
+            session.say(f"== {stage.name}\n{log.read_text(errors='replace').rstrip()}")
+            outcome = Outcome(stage.name, seconds=time.monotonic() - began)
+            if status != 0:
+                outcome.problems.append(
+                    "ended, as the time was over"
+                    if status is None
+                    else f"ended with status {status}"
+                )
+            session.outcomes.append(outcome)
+        beside.clear()
+
+    with _ended_by_signals(session):
+        for stage in stages:
+            if stage.beside:
+                log = session.records / f"{stage.name}.log"
+                (command,) = stage.commands
+                beside.append((stage, session.start(command, stage.env, log), log))
+                continue
+            if stage.pytest:
+                join()
+            session.run(stage)
+        join()
+        flaky, failed = session.again() if again else ([], _failed(session.outcomes))
+    return _summary(session, flaky, failed, time.monotonic() - began)
+
+
+def _failed(outcomes: Iterable[Outcome]) -> list[str]:
+    return [test for one in outcomes for test in one.failed]
+
+
+def _summary(session: Session, flaky: list[str], failed: list[str], seconds: float) -> int:
+    """Print the result, with a line as pytest's last one at the end."""
+    session.say("")
+    total: Counter[str] = Counter()
+    bad = bool(failed)
+    for one in session.outcomes:
+        total += one.counts
+        words = _counts(one.counts) or ("failed" if one.problems else "passed")
+        session.say(f"{one.stage}: {words} in {one.seconds:.0f} s")
+        for problem in one.problems:
+            session.say(f"  {problem}")
+        for file, number in Counter(test.split("::")[0] for test in one.unreported).items():
+            session.say(f"  not run: {file} ({number} tests)")
+        bad = bad or bool(one.problems or one.unreported)
+    for test in failed:
+        session.say(f"failed: {test}")
+    for test in flaky:
+        session.say(f"flaky: {test}")
+    if flaky:
+        session.say("add to tests/flaky.txt, until they are mended:\n" + "\n".join(flaky))
+        total["failed"] -= len(flaky)
+        total["flaky"] = len(flaky)
+    minutes = f"{seconds // 3600:.0f}:{seconds // 60 % 60:02.0f}:{seconds % 60:02.0f}"
+    words = _counts(+total) or "no tests"
+    if bad and not total["failed"]:
+        words = f"not green, {words}"
+    session.say(f"==== {words} in {seconds:.2f}s ({minutes}) ====")
+    return int(bad)
+
+
+def _counts(counts: Counter[str]) -> str:
+    order = ("failed", "passed", "skipped", "flaky")
+    return ", ".join(f"{counts[one]} {one}" for one in order if counts[one])
+
+
+def stages(names: Sequence[str]) -> list[Stage]:
+    """The stages with these names."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout[:8]
+    one_seed = os.environ.get("WEIGHBRIDGE_FUZZ_SEED") or str(int(commit or "0", 16))
+    new_seed = os.environ.get("WEIGHBRIDGE_FUZZ_SEED") or str(secrets.randbits(32))
+    # The tests' programs are compiled once, whatever the environment says.
+    env = {"PYTHONDONTWRITEBYTECODE": ""}
+    files = ["--dist", "loadfile", "--no-loadscope-reorder"]  # in the order of conftest.py
+    seeded = {**env, "WEIGHBRIDGE_FUZZ_SEED": one_seed}
+    unit = ["-q", "tests", "--ignore=tests/system", "-n", "3", *files]
+    make = ["make", "--no-print-directory", "-o", "setup-test"]
+
+    def system(marks: str) -> list[list[str]]:
+        """Most tests wait for daemons: four files at a time; then those that need half of the
+        machine; then those that need all of it.
+        """
+        base = ["-q", "tests/system", "-m"]
+        return [
+            [*base, f"not pair and not alone and {marks}", "-n", "4", *files],
+            [*base, f"pair and {marks}", "-n", "2", "--dist", "load"],
+            [*base, f"alone and {marks}"],
+        ]
+
+    known = [
+        Stage(
+            "images", [[sys.executable, "tests/system/build_images.py"]], pytest=False, beside=True
+        ),
+        Stage("check", [[*make, "check"]], pytest=False),
+        Stage("rust", [[*make, "rust"]], pytest=False),
+        Stage("wheel", [[*make, "wheel"]], pytest=False),
+        Stage("unit-short", [[*unit, "-m", "not long and not test_all"]], seeded),
+        Stage("unit", [[*unit, "-m", "not test_all"]], seeded),
+        Stage("system", system("not test_all and not by_hand"), env),
+        Stage(
+            "unit-all",
+            [unit],
+            {**env, "WEIGHBRIDGE_FUZZ_SEED": new_seed, "WEIGHBRIDGE_FUZZ_CASES": "10000"},
+        ),
+        Stage("system-all", system("not by_hand"), env),
+        Stage("by-hand", [["-q", "tests/system", "-m", "by_hand"]], env),
+    ]
+    by_name = {one.name: one for one in known}
+    return [by_name[name] for name in names]
+
+
+def main() -> int:
+    """Exit status."""
+    if sys.argv[1:2] == ["--pytest"]:
+        return recorded_pytest(sys.argv[2], sys.argv[3:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--until", type=float, default=float("inf"))
+    parser.add_argument("stage", nargs="+")
+    chosen = parser.parse_args()
+    wanted = stages(chosen.stage)
+    for stage in wanted:
+        if "WEIGHBRIDGE_FUZZ_SEED" in stage.env:
+            sys.stdout.write(f"{stage.name}: fuzz seed {stage.env['WEIGHBRIDGE_FUZZ_SEED']}\n")
+    return run(wanted, again=chosen.again, until=chosen.until)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests import stages
+from tests.stages import Stage
+
+long = pytest.mark.long  # each starts pytest, once or twice
+
+PASSES = "def test_passes(): pass\n"
+FAILS = "def test_fails(): assert False\n"
+FLAKY = """
+from pathlib import Path
+def test_flaky(tmp_path):
+    marker = Path(__file__).parent / "tried"
+    tried, _ = marker.exists(), marker.touch()
+    assert tried
+"""
+CRASHES = """
+import os
+from pathlib import Path
+def test_crashes_once():
+    marker = Path(__file__).parent / "tried"
+    if not marker.exists():
+        marker.touch()
+        os._exit(3)
+"""
+HANGS = """
+import os, subprocess, time
+from pathlib import Path
+def test_a(): pass
+def test_hangs():
+    child = subprocess.Popen(["sleep", "1000"])
+    Path(__file__).with_name("pids").write_text(f"{os.getpid()} {child.pid}")
+    time.sleep(1000)
+def test_never_run(): pass
+"""
+
+
+class Ran:
+    """What stages printed, and their exit status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        self.lines = text.splitlines()
+
+    def named(self, word: str) -> list[str]:
+        """The ends of lines that begin with a word."""
+        return [
+            line.strip().removeprefix(f"{word}: ")
+            for line in self.lines
+            if line.strip().startswith(f"{word}: ")
+        ]
+
+
+def assert_ended(pid: int) -> None:
+    """It has ended, or does within a minute; whoever its parent is now may not have asked yet."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        if process.status() != psutil.STATUS_ZOMBIE:
+            process.wait(60)
+
+
+def ran(
+    folder: Path, *files: str, at_once: int = 0, more: tuple[Stage, ...] = (), **how: Any
+) -> Ran:
+    """The result of stages with a folder of test files."""
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    for number, text in enumerate(files):
+        (folder / f"test_{number}.py").write_text(text)
+    arguments = ["-q", "-p", "no:cacheprovider"]
+    if at_once:
+        arguments += ["-n", str(at_once), "--dist", "loadfile"]
+    out = io.StringIO()
+    status = stages.run(
+        [*more, Stage("made-up", [arguments])],
+        folder=folder,
+        records=folder / "records",
+        out=out,
+        **how,
+    )
+    return Ran(status, out.getvalue())
+
+
+@long
+def test_tests_that_pass_are_green(tmp_path: Path) -> None:
+    result = ran(tmp_path, PASSES, at_once=1, again=True)
+    assert result.status == 0
+    assert "1 passed" in result.lines[-1]
+
+
+@long
+def test_a_test_that_fails_once_is_flaky_and_green_in_ci_only(tmp_path: Path) -> None:
+    result = ran(tmp_path, PASSES, FLAKY, again=True)
+    assert result.status == 0
+    assert result.named("flaky") == ["test_1.py::test_flaky"]
+    assert "1 passed, 1 flaky" in result.lines[-1]
+    (tmp_path / "tried").unlink()
+    result = ran(tmp_path, PASSES, FLAKY)
+    assert result.status == 1
+    assert result.named("failed") == ["test_1.py::test_flaky"]
+
+
+@long
+def test_a_test_that_fails_twice_is_red(tmp_path: Path) -> None:
+    result = ran(tmp_path, FAILS, FLAKY, at_once=2, again=True)
+    assert result.status == 1
+    assert result.named("failed") == ["test_0.py::test_fails"]
+    assert result.named("flaky") == ["test_1.py::test_flaky"]
+    assert "1 failed, 1 flaky" in result.lines[-1]
+
+
+@long
+def test_a_worker_that_dies_fails_its_test_which_runs_again(tmp_path: Path) -> None:
+    result = ran(tmp_path, PASSES, CRASHES, at_once=2, again=True)
+    assert result.status == 0
+    assert result.named("flaky") == ["test_1.py::test_crashes_once"]
+
+
+@long
+@pytest.mark.parametrize("at_once", [0, 1])
+def test_a_file_that_cannot_be_collected_is_red(tmp_path: Path, at_once: int) -> None:
+    result = ran(tmp_path, PASSES, "import no_such_module\n", at_once=at_once, again=True)
+    assert result.status == 1
+    assert any("test_1.py" in line for line in result.lines)
+
+
+@long
+def test_at_the_end_of_the_time_what_runs_is_ended_and_what_was_not_run_is_named(
+    tmp_path: Path,
+) -> None:
+    begun = tmp_path / "pids"  # of the test that hangs, which is when the time is over
+    result = ran(
+        *(tmp_path, HANGS),
+        at_once=1,
+        again=True,
+        until=1.0,
+        now=lambda: float(begun.exists() and bool(begun.read_text())),
+        grace_s=3.0,
+    )
+    assert result.status == 1
+    assert result.named("not run") == ["test_0.py (2 tests)"]
+    for pid in (tmp_path / "pids").read_text().split():
+        assert_ended(int(pid))
+
+
+@long
+def test_no_stage_begins_after_the_end_of_the_time(tmp_path: Path) -> None:
+    result = ran(tmp_path, PASSES, until=0.0)
+    assert result.status == 1
+    assert any("not run" in line for line in result.lines)
+
+
+@long
+def test_all_stages_run_and_any_of_them_makes_it_red(tmp_path: Path) -> None:
+    check = Stage("check", [["false"]], pytest=False)
+    result = ran(tmp_path, PASSES, FLAKY, more=(check,), again=True)
+    assert result.status == 1
+    assert result.named("flaky") == ["test_1.py::test_flaky"]
+    assert "1 passed, 1 flaky" in result.lines[-1]
+
+
+@long
+@pytest.mark.parametrize("program", ["true", "false"])
+def test_what_runs_beside_ends_before_the_first_test(tmp_path: Path, program: str) -> None:
+    slow = Stage("images", [["sh", "-c", f"echo built; {program}"]], pytest=False, beside=True)
+    result = ran(tmp_path, PASSES, more=(slow,))
+    assert result.status == int(program == "false")
+    assert "built" in result.lines
+
+
+@long
+def test_an_end_of_the_session_that_is_not_of_its_tests_is_red(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "def pytest_sessionfinish(session): session.exitstatus = 6\n"
+    )
+    assert ran(tmp_path, FLAKY, again=True).status == 1
+
+
+def test_a_signal_ends_what_was_started(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from tests import stages\n"
+        "stages.run([stages.Stage('s', [['sh', '-c', 'echo $$ >pid; exec sleep 1000']],"
+        " pytest=False)], records=Path('records'))"
+    )
+    script = program.replace(">pid", f">{tmp_path}/pid").replace("'records'", f"'{tmp_path}'")
+    child = subprocess.Popen([sys.executable, "-c", script], cwd=stages.ROOT)
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        time.sleep(0.02)
+    child.send_signal(signal.SIGTERM)
+    assert child.wait() == 128 + signal.SIGTERM
+    assert_ended(int((tmp_path / "pid").read_text()))
+
+
+LEAKS = """
+import socket
+class Holder: pass
+def test_leaks():
+    holder = Holder()
+    holder.socket, holder.itself = socket.socket(), holder
+"""
+
+
+@long
+@pytest.mark.parametrize("at_once", [[], ["-n", "1"]])
+def test_what_the_last_test_leaves_open_fails_the_session(
+    tmp_path: Path, at_once: list[str]
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_0.py").write_text(LEAKS)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
+            *(*at_once, "--rootdir", tmp_path, "-c", tmp_path / "pytest.ini", tmp_path),
+        ],
+        cwd=stages.ROOT,
+        env={**os.environ, "PYTHONPATH": str(stages.ROOT / "tests" / "support")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 passed" in done.stdout
+    assert "unclosed <socket" in done.stdout
+    assert done.returncode not in (0, pytest.ExitCode.TESTS_FAILED)
+
+
+def test_each_stage_of_the_makefile_is_known() -> None:
+    text = (stages.ROOT / "Makefile").read_text()
+    lines = [line.split("$(STAGES)")[1] for line in text.splitlines() if "@$(STAGES)" in line]
+    assert lines
+    for line in lines:
+        assert stages.stages(line.split())
+
+
+def test_no_test_is_flaky() -> None:
+    # CI names them, and whoever finds one adds it: `make test` is red until it is mended.
+    assert (stages.ROOT / "tests" / "flaky.txt").read_text().split() == []
