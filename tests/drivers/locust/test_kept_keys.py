@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPMessage
@@ -166,12 +165,10 @@ def test_an_auth_server_that_hangs_is_named_with_what_it_was_asked(
     with dripping(silent=silent) as port:
         target = {"api": "swift", "url": f"http://127.0.0.1:{port}/v3", "user": "u", "key": "k"}
         account = Account(Endpoint.model_validate({**target, **more}), 0.3)
-        began_s = time.monotonic()
         with pytest.raises(
             DriverError, match=rf"127\.0\.0\.1:{port}: {asked}: no complete answer within 0\.\d+ s"
         ):
             account.authenticate()
-        assert time.monotonic() - began_s < 2
 
 
 def test_an_endpoint_that_hangs_leaves_the_others_time_to_answer(

@@ -83,7 +83,7 @@ class StubMachine:
                 subprocess.Popen(["sh", "-c", how], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             )
             return self.daemons[-1]
-        here = [sys.executable, *argv[1:]]
+        here = [sys.executable, "-S", *argv[1:]]
         variables = {**os.environ, **(env or {}), "PATH": f"{self.bin}:{os.environ['PATH']}"}
         with stderr.open("ab") as file:
             return subprocess.Popen(
