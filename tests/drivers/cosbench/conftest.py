@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from null_process import null_process
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.process import DriverProcess
@@ -91,16 +90,8 @@ class Store:
 
 @pytest.fixture(scope="module")
 def null_target() -> Iterator[Store]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "ben:ch"]
-    environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
-    ) as process:
-        try:
-            assert process.stdout is not None
-            yield Store(int(json.loads(process.stdout.readline())["listening"].rsplit(":", 1)[1]))
-        finally:
-            process.terminate()
+    with null_process(user="ben:ch", key=KEY) as (_, url):
+        yield Store(int(url.rsplit(":", 1)[1]))
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ on a process's end, its log or its children starts a `driver` of its own.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from hdrh.histogram import HdrHistogram
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from null_process import null_process
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import DriverCommand, Event, Failed, Setup
@@ -31,17 +31,13 @@ from weighbridge.suites import Objects, Operation, Workload
 
 ROOT = Path(__file__).parents[3]
 KEY = "a-secret-key"
-NULL_TARGET = (
-    "import sys; from weighbridge.drivers.engine._native import null_target; "
-    "null_target(sys.argv[1])"
-)
 Api = Literal["s3", "swift"]
 
 
 class Null:
     """A running null target."""
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process = process
         self.url = url
 
@@ -100,24 +96,7 @@ def null() -> Iterator[Callable[..., Null]]:
                 "key": KEY,
                 **config,
             }
-            process = subprocess.Popen(
-                [sys.executable, "-c", NULL_TARGET, json.dumps(complete)],
-                stdout=subprocess.PIPE,
-                cwd=ROOT,
-            )
-
-            def end() -> None:
-                process.terminate()
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-
-            stack.callback(end)
-            assert process.stdout is not None
-            stack.enter_context(process.stdout)
-            return Null(process, json.loads(process.stdout.readline())["listening"])
+            return Null(*stack.enter_context(null_process(**complete)))
 
         yield start
 
