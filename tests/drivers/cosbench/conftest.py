@@ -16,7 +16,9 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from null_process import null_process
+from threaded_driver import ThreadedProgram
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.drivers.cosbench.loop import StopRequest, drive
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Objects, Workload
@@ -108,7 +110,18 @@ def controller(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> Iterator[DriverProcess]:
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriverProcess]:
+    """The driver as a thread: a start of the program takes a second of CPU."""
+    # Only a program's main thread can have them.
+    monkeypatch.setattr(StopRequest, "on_signals", lambda *_: None)
+    program = ThreadedProgram(lambda commands, events: drive(commands.fileno(), events.fileno()))
+    with DriverProcess(program, tmp_path / "driver.log", silence_s=40.0) as running:
+        yield running
+
+
+@pytest.fixture
+def driver_program(tmp_path: Path) -> Iterator[DriverProcess]:
+    """The driver as a program, for its signals and its log."""
     log = tmp_path / "driver.log"
     argv = [sys.executable, "-m", "weighbridge.drivers.cosbench"]
     with log.open("wb") as stderr:
