@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fake_ceph import FakeCeph
-from tests.drivers.rados.given_pools import NAMESPACE, POOL, THEIRS, Machine, Seen
+from tests.drivers.rados.given_pools import NAMESPACE, POOL, THEIRS, AskedMachine, Machine, Seen
 from weighbridge.common.host import Completed
 from weighbridge.drivers.rados import GivenPool, look
 from weighbridge.drivers.rados.cluster import RadosCluster
@@ -149,4 +149,4 @@ def given(ceph: FakeCeph, tmp_path: Path) -> GivenPool:
 
 @pytest.fixture
 def seen(ceph: FakeCeph, tmp_path: Path) -> Seen:
-    return lambda pool=POOL: look(Machine(ceph), pool, log=tmp_path / "log")
+    return lambda pool=POOL: look(AskedMachine(ceph), pool, log=tmp_path / "log")
