@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tests.gateways.stub_host import StubHost, ports
+from threaded_driver import Serve
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
@@ -89,7 +90,7 @@ class Stage:
         self.verified = json.dumps(
             {"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
         )
-        programs = {
+        programs: dict[str, Serve] = {
             "weighbridge.gateways.ports": ports,
             "ask_mon": Mon(self.mon_log, refused),
         }

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.gateways.stage import HAPROXY, NAMES, STORES, Mon
 from tests.gateways.stub_host import StubHost, ports
+from threaded_driver import Serve
 from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import RunningGateway
@@ -99,7 +100,7 @@ class RunningStage:
         self.verified: dict[str, Any] = {
             "checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]
         }
-        programs = {
+        programs: dict[str, Serve] = {
             "weighbridge.gateways.ports": ports,
             "ask_mon": Mon(folder / "mon"),
         }
