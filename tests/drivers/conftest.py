@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,11 +13,9 @@ from typing import Any
 
 import pytest
 
+from null_process import null_process
 from weighbridge.drivers.engine import _native
 
-NULL_TARGET = (
-    "import sys; from weighbridge.drivers.engine import _native; _native.null_target(sys.argv[1])"
-)
 SEED = 5
 
 
@@ -46,16 +42,9 @@ class Served:
 
 @contextmanager
 def serving_null(**config: float | str | None) -> Iterator[Served]:
-    argv = [sys.executable, "-c", NULL_TARGET, json.dumps({"seed": SEED} | config)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line, "the null target ended"
-            yield Served(int(json.loads(line)["listening"].rsplit(":", 1)[1]))
-        finally:
-            process.terminate()
-        assert process.wait(10) == 0
+    with null_process(**{"seed": SEED, **config}) as (process, url):
+        yield Served(int(url.rsplit(":", 1)[1]))
+    assert process.returncode == 0
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -22,7 +21,8 @@ import pytest
 import swiftclient
 from botocore.config import Config
 
-from tests.drivers.conftest import NULL_TARGET, SEED, Served, until
+from null_process import null_command
+from tests.drivers.conftest import SEED, Served, until
 from tests.drivers.good_answers import SENT, of_api, workload_of
 from weighbridge.drivers.engine import _native
 
@@ -365,7 +365,7 @@ def test_wrk_finds_nothing_wrong(null: Make) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_status_0_while_connections_are_open(number: signal.Signals) -> None:
-    argv = [sys.executable, "-c", NULL_TARGET, json.dumps({"delay_ms": 60_000.0})]
+    argv = null_command(delay_ms=60_000.0)
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -46,14 +46,6 @@ def test_traits_are_found_by_the_driver_and_by_each_of_its_tools() -> None:
     assert tool_label("rbd-bench") == "rbd bench"
     assert tool_label("locust-engine") == "the engine"
     assert tool_label("cosbench") == "COSBench"
-    tools = ("locust-sdk", "cosbench", "rados-bench", "fio-rbd", "fio")
-    beside = [traits_of(name).beside_gateway for name in tools]
-    assert beside == [False, False, True, True, True]
-    cut = {
-        name: (traits_of(name).rounding_us, traits_of(name).uncounted_requests)
-        for name in ("cosbench", "locust-engine")
-    }
-    assert cut == {"cosbench": (1000, 2), "locust-engine": (0, 1)}
 
 
 def test_of_a_driver_that_is_not_installed_only_the_name_is_known() -> None:

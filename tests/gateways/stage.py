@@ -2,11 +2,13 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from tests.gateways.stub_host import PORTS, StubHost
+from tests.gateways.stub_host import StubHost, ports
+from threaded_driver import Serve
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
@@ -25,41 +27,51 @@ HAPROXY = {
 }
 """What haproxy_counters prints once."""
 
-MON = """
-import json, sys
-log = open({log!r}, "a")
-osds, coded, dumps, quorums = 0, False, 0, 0
-pgs = {{"num_pgs": 100, "pgs_by_state": [{{"state_name": "active+clean", "count": 100}}]}}
-health = {{"status": "HEALTH_OK", "checks": {{}}}}
-for line in sys.stdin:
-    answers = []
-    for command in json.loads(line):
+PGS = {"num_pgs": 100, "pgs_by_state": [{"state_name": "active+clean", "count": 100}]}
+CODED = {"pool_name": "default.rgw.buckets.data", "erasure_code_profile": "weighbridge"}
+
+
+class Mon:
+    """A stub of ask_mon, of a cluster that is healthy; `log` gets the commands, `refused` are the
+    codes of those that fail.
+    """
+
+    def __init__(self, log: Path, refused: Mapping[str, int] | None = None) -> None:
+        self._log = log
+        self._refused = dict(refused or {})
+
+    def __call__(self, commands: TextIO, answers: TextIO) -> int:
+        done: Counter[str] = Counter()
+        with self._log.open("a") as log:
+            for line in commands:
+                asked = json.loads(line)
+                for command in asked:
+                    print(json.dumps(command), file=log, flush=True)
+                print(json.dumps([self._answer(one, done) for one in asked]), file=answers)
+                answers.flush()
+        return 0
+
+    def _answer(self, command: Mapping[str, str], done: Counter[str]) -> tuple[int, str, str]:
         what = command["prefix"]
-        log.write(json.dumps(command) + "\\n"); log.flush()
-        osds += what == "osd new"
-        dumps += what == "osd dump"
-        quorums += what == "quorum_status"
-        coded = coded or what == "osd erasure-code-profile set"
-        primaries = [{{"acting_primary": one % osds}} for one in range(64)] if osds else []
-        output = {{
-            "osd dump": {{
-                "osds": [{{"osd": one, "up": 1, "up_from": dumps}} for one in range(24)]
-            }},
-            "osd stat": {{"num_up_osds": osds}},
-            "osd metadata": [{{"rotational": "0"}}] * osds,
-            "status": {{"health": health, "pgmap": pgs}},
-            "quorum_status": {{"quorum_names": ["a", "b", "c"][:quorums]}},
-            "pg ls-by-pool": {{"pg_stats": primaries}},
-            "osd pool get": {{"size": 3, "min_size": 2}},
-            "osd pool ls": [
-                {{"pool_name": "default.rgw.buckets.data", "erasure_code_profile": "weighbridge"}}
-            ] * coded,
-            "osd erasure-code-profile get": {{"k": "2", "m": "1", "plugin": "jerasure"}},
-        }}.get(what, "")
+        done[what] += 1
         assert (what == "pg ls-by-pool") == (command.get("to") == "mgr")
-        answers.append([{refused}.get(what, 0), json.dumps(output) if output != "" else "", "no"])
-    print(json.dumps(answers), flush=True)
-"""
+        osds, coded = done["osd new"], bool(done["osd erasure-code-profile set"])
+        health = {"status": "HEALTH_OK", "checks": {}}
+        up_from = done["osd dump"]
+        output: object = {
+            "osd dump": {"osds": [{"osd": one, "up": 1, "up_from": up_from} for one in range(24)]},
+            "osd stat": {"num_up_osds": osds},
+            "osd metadata": [{"rotational": "0"}] * osds,
+            "status": {"health": health, "pgmap": PGS},
+            "quorum_status": {"quorum_names": ["a", "b", "c"][: done["quorum_status"]]},
+            "pg ls-by-pool": {
+                "pg_stats": [{"acting_primary": one % osds} for one in range(64 if osds else 0)]
+            },
+            "osd pool get": {"size": 3, "min_size": 2},
+            "osd pool ls": [CODED] * coded,
+            "osd erasure-code-profile get": {"k": "2", "m": "1", "plugin": "jerasure"},
+        }.get(what, "")
+        return self._refused.get(what, 0), json.dumps(output) if output != "" else "", "no"
 
 
 class Stage:
@@ -78,9 +90,9 @@ class Stage:
         self.verified = json.dumps(
             {"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
         )
-        programs = {
-            "weighbridge.gateways.ports": PORTS,
-            "ask_mon": MON.format(log=str(self.mon_log), refused=dict(refused or {})),
+        programs: dict[str, Serve] = {
+            "weighbridge.gateways.ports": ports,
+            "ask_mon": Mon(self.mon_log, refused),
         }
         self.hosts = {
             name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs)

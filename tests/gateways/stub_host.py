@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
+from threaded_driver import Serve, ThreadedProgram
 from weighbridge.common.host import Completed, Counters, Host, Service
+from weighbridge.common.piped_process import PipedProcess
 
 Answer = Callable[[Sequence[str], str], str]
 """argv, stdin -> stdout of a command."""
@@ -23,7 +27,7 @@ class StubHost(Host):
         folder: Path,
         events: list[tuple[str, str]],
         answer: Answer,
-        programs: Mapping[str, str],
+        programs: Mapping[str, Serve],
     ) -> None:
         self.name = name
         self.address = address
@@ -80,11 +84,9 @@ class StubHost(Host):
 
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[bytes]:
+    ) -> PipedProcess:
         stub = next(program for name, program in self._programs.items() if name in " ".join(argv))
-        return subprocess.Popen(
-            [sys.executable, "-c", stub], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        return ThreadedProgram(stub)
 
     def counters(self) -> Counters:
         return Counters()
@@ -101,10 +103,9 @@ def run_program(path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-PORTS = """
-import json, sys
-for index in range(len(json.loads(sys.stdin.readline())["ports"])):
-    print(index, flush=True)
-sys.stdin.read()
-"""
-"""A stub of gateways.ports: every port answers at once."""
+def ports(order: TextIO, found: TextIO) -> int:
+    """A stub of gateways.ports: every port answers at once."""
+    for index in range(len(json.loads(order.readline())["ports"])):
+        print(index, file=found, flush=True)
+    order.read()
+    return 0

@@ -3,8 +3,6 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from null_process import KEY, null_process
 from tcp_relay import relayed
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
@@ -26,21 +25,11 @@ from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.this_machine import ThisHost
 
-KEY = "a-planted-secret"
-
 
 @contextmanager
-def null_target(*options: str) -> Iterator[tuple[str, int]]:
-    command = (sys.executable, "-m", "weighbridge", "null-target")
-    argv = [*command, "--port", "0", "--user", "weigh:er", *options]
-    env = {"WEIGHBRIDGE_NULL_KEY": KEY, "PYTHONPATH": str(Path(__file__).parents[2])}
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) as process:
-        assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["listening"]
-        try:
-            yield "127.0.0.1", int(url.rsplit(":", 1)[1])
-        finally:
-            process.terminate()
+def null_target(**options: float) -> Iterator[tuple[str, int]]:
+    with null_process(user="weigh:er", key=KEY, **options) as (_, url):
+        yield "127.0.0.1", int(url.rsplit(":", 1)[1])
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +149,7 @@ def test_buckets_that_cannot_be_deleted_are_named(client: ThisHost) -> None:
 
 @pytest.mark.usefixtures("environment")
 def test_a_failed_verification_leaves_no_bucket(client: ThisHost) -> None:
-    with null_target("--fail-share", "1") as place:
+    with null_target(fail_share=1.0) as place:
         with pytest.raises(VerificationFailed, match=r"swift PUT at .* \(status 503\)"):
             start(client, settings(place))
         assert containers(place) == []
@@ -241,16 +230,13 @@ def test_a_certificate_for_another_name_or_time_is_not_accepted(
 @pytest.mark.parametrize("variable", ["ST_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_trailing_line_break_of_a_key_is_dropped(
-    variable: str,
-    end: str,
-    null: tuple[str, int],
-    client: ThisHost,
-    environment: pytest.MonkeyPatch,
+    variable: str, end: str, environment: pytest.MonkeyPatch
 ) -> None:
-    environment.setenv(
-        variable, ("planted-session" if variable == "AWS_SESSION_TOKEN" else KEY) + end
-    )
-    assert start(client, settings(null)).facts["verified"].startswith("16 operations")
+    environment.setenv(variable, f"planted-one{end}")
+    found = credentials.endpoints(settings(("127.0.0.1", 9)), os.environ)
+    keys = [key for one in found for key in (one.key, one.token) if key is not None]
+    assert "planted-one" in [key.get_secret_value() for key in keys]
+    assert not [key for key in keys if key.get_secret_value() != key.get_secret_value().strip()]
 
 
 @pytest.mark.parametrize(
@@ -307,9 +293,12 @@ def two_ports() -> Iterator[tuple[int, list[str]]]:
         yield port, [f"http://127.0.0.1:{port}", f"http://127.0.0.1:{other}"]
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+@pytest.fixture
+def dead() -> Iterator[str]:
+    """The URL of a port where nobody listens, and which nobody else gets."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
 def spread(urls: list[str], **endpoints: Any) -> ExistingSettings:
@@ -333,17 +322,15 @@ def test_each_of_several_endpoints_is_verified_by_itself(client: ThisHost) -> No
 
 
 @pytest.mark.usefixtures("environment")
-def test_a_dead_endpoint_of_several_is_an_error_that_names_it(client: ThisHost) -> None:
-    dead = f"http://127.0.0.1:{closed_port()}"
+def test_a_dead_endpoint_of_several_is_an_error_that_names_it(client: ThisHost, dead: str) -> None:
     with two_ports() as (_, urls), pytest.raises(TargetError, match=dead):
         start(client, spread([*urls, dead]))
 
 
 @pytest.mark.usefixtures("environment")
 def test_a_dead_endpoint_is_left_out_if_the_layout_says_so_while_another_answers(
-    client: ThisHost,
+    client: ThisHost, dead: str
 ) -> None:
-    dead = f"http://127.0.0.1:{closed_port()}"
     with two_ports() as (port, urls):
         running = start(client, spread([dead, *urls], drop_dead=True))
         assert dead in running.facts["s3: dead"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from aws_profiles import by_program, by_role, files, given
 from dripping import dripping
+from tcp_relay import relayed
 from weighbridge.common import temporary_keys
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError, UsageError
@@ -103,15 +106,27 @@ def test_keys_that_are_still_good_are_kept_where_there_are_no_new_ones(tmp_path:
 def test_a_token_service_that_drips_is_given_up_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a busy machine botocore needs more than a second before it asks.
-    monkeypatch.setattr(temporary_keys, "GIVEN_WITHIN_S", 8.0)
-    with dripping() as port, by_role(tmp_path) as (environment, asked):
+    sent = threading.Event()
+
+    class Asking(threading.Thread):
+        """Is waited for until it has asked, however late that is, and then hardly longer."""
+
+        def join(self, timeout: float | None = None) -> None:
+            assert sent.wait(60)
+            super().join(0.1)
+
+    monkeypatch.setattr(temporary_keys, "threading", SimpleNamespace(Thread=Asking))
+    with (
+        dripping() as silent,
+        relayed(silent, lambda _: sent.set()) as port,
+        by_role(tmp_path) as (environment, asked),
+    ):
         config = tmp_path / "config"
         url = f"http://127.0.0.1:{port}"
         config.write_text(re.sub(r"http://127\.0\.0\.1:\d+", url, config.read_text()))
         with pytest.raises(
             UsageError,
-            match=rf"{url}/ was asked for keys: no complete answer within 8 s",
+            match=rf"{url}/ was asked for keys: no complete answer within 30 s",
         ):
             endpoint_of(environment)
     assert not asked
@@ -178,6 +193,12 @@ def test_keys_of_a_source_that_fails_are_used_until_their_end_and_asked_for_not_
         now_s += passed_s
         assert renewed.now().access == "A"
     assert asked == 2
+    # Less than the 30 s that it waits otherwise is left: it asks again when half of that is over.
+    soon = RenewedKeys(source, Keys("A", "S", "T", datetime.now(UTC) + timedelta(seconds=20)))
+    for passed_s in (17, 5, 6):
+        now_s += passed_s
+        assert soon.now().access == "A"
+    assert asked == 4
     ended = RenewedKeys(source, Keys("A", "S", "T", datetime.now(UTC) - timedelta(seconds=1)))
     with pytest.raises(temporary_keys.KeysUnavailable, match="log in first"):
         ended.now()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,30 +13,19 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from lying_store import lying_store
+from null_process import KEY, null_process
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.exchange import exchanging
 from weighbridge.gateways.existing import clear, leftover_buckets
 from weighbridge.gateways.existing.kept_versions import keeps_versions
 
-NULL_TARGET = (
-    "import sys; from weighbridge.drivers.engine._native import null_target; "
-    "null_target(sys.argv[1])"
-)
-KEY = "a-planted-secret"
 BUCKET = "wb-01234567-w-0"
 
 
 @contextmanager
 def null() -> Iterator[str]:
-    given = json.dumps({"user": "weigh:er", "key": KEY})
-    argv = [sys.executable, "-c", NULL_TARGET, given]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield json.loads(process.stdout.readline())["listening"]
-        finally:
-            process.terminate()
-            process.wait(10)
+    with null_process(user="weigh:er", key=KEY) as (_, url):
+        yield url
 
 
 def endpoint(api: Any, url: str) -> Endpoint:

@@ -27,10 +27,12 @@ def host(tmp_path: Path) -> Iterator[FakeHost]:
 
 
 @pytest.fixture
-def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as wire:
-        found: int = wire.getsockname()[1]
-    return found
+def port() -> Iterator[int]:
+    # Held and not listening: a test may listen on it, and nobody else gets it.
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def python(host: FakeHost, name: str, program: str, port: int | None) -> Daemon:

@@ -47,7 +47,7 @@ class FakeCeph:
         self.bin.mkdir(parents=True)
         for name in ("rados", "ceph"):
             program = self.bin / name
-            program.write_text(f"#!{sys.executable} -I\n{Path(__file__).read_text()}")
+            program.write_text(f"#!{sys.executable} -IS\n{Path(__file__).read_text()}")
             program.chmod(0o755)
         (folder / "objects").mkdir()
         self.say("pools", [detail(), detail(STORE)])

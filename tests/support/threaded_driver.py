@@ -1,7 +1,8 @@
-"""The fake driver as a thread of the test, behind the pipes of a program: a start costs nothing.
+"""Programs as threads of the test, behind the pipes of a program: a start costs nothing.
 
-Most tests start it for each deployment, and as a program it would take half a second of CPU each
-time. What depends on a real program's end (signals, silence) starts one: `tests/drivers/`.
+Most tests start the fake driver for each deployment, and as a program it would take half a second
+of CPU each time. What depends on a real program's end (signals, silence) starts one:
+`tests/drivers/`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Self, TextIO
 
 import fake_driver
 from weighbridge.common.piped_process import PipedProcess
@@ -20,19 +21,25 @@ from weighbridge.topologies.fake import FakeHost
 MODULE = "tests.support.fake_driver"
 spawn_program = FakeHost.spawn
 
+Serve = Callable[[TextIO, TextIO], int]
+"""What a program does with its stdin and stdout, and the status that it ends with."""
 
-class ThreadedDriver:
-    """A PipedProcess whose program is `fake_driver.serve` in a thread of this process."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+class ThreadedProgram:
+    """A PipedProcess whose program is a function in a thread of this process."""
+
+    def __init__(self, serve: Serve) -> None:
         read_commands, write_commands = os.pipe()
         read_events, write_events = os.pipe()
         self.stdin: IO[bytes] | None = os.fdopen(write_commands, "wb")
         self.stdout: IO[bytes] | None = os.fdopen(read_events, "rb")
         self.returncode: int | None = None
-        self._arguments = arguments
+        self._function = serve
         self._thread = threading.Thread(
-            target=self._serve, args=(read_commands, write_events), name="fake-driver", daemon=True
+            target=self._serve,
+            args=(read_commands, write_events),
+            name="threaded-program",
+            daemon=True,
         )
         self._thread.start()
 
@@ -43,7 +50,7 @@ class ThreadedDriver:
                 os.fdopen(read_commands, encoding="utf-8") as commands,
                 os.fdopen(write_events, "w", encoding="utf-8") as events,
             ):
-                status = fake_driver.serve(self._arguments, commands, events)
+                status = self._function(commands, events)
         except BrokenPipeError:
             status = 141  # 128 + SIGPIPE, as the program would end
         finally:
@@ -57,7 +64,7 @@ class ThreadedDriver:
         """Wait for its exit status. Raises subprocess.TimeoutExpired after `timeout` seconds."""
         self._thread.join(timeout)
         if self._thread.is_alive():
-            raise subprocess.TimeoutExpired(MODULE, timeout or 0)
+            raise subprocess.TimeoutExpired("a threaded program", timeout or 0)
         assert self.returncode is not None
         return self.returncode
 
@@ -88,4 +95,4 @@ def spawn(
     if arguments is None or "--hang" in arguments or "--end" in arguments:
         return spawn_program(host, argv, stderr=stderr, env=env)
     stderr.touch()
-    return ThreadedDriver(arguments)
+    return ThreadedProgram(lambda commands, events: fake_driver.serve(arguments, commands, events))

@@ -5,9 +5,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from weighbridge.topologies.ssh import wheels
 
 
+@pytest.mark.long  # packs and imports all that drivers need: 4 s of CPU
 def test_wheels_of_a_client_have_all_imports_of_drivers_and_none_of_reports_alone(
     tmp_path: Path,
 ) -> None:

@@ -379,6 +379,23 @@ mod tests {
         assert_eq!(sign(b"/b/o", 1_400_000_000), first);
     }
 
+    #[test]
+    fn a_signer_that_ran_over_midnight_signs_as_one_made_on_the_new_day() {
+        const MIDNIGHT: u64 = 16_204 * 86_400;
+        let sign = |signer: &mut Signer, at| {
+            let mut out = Vec::new();
+            signer.put_headers(&mut out, "PUT", b"h:1", b"/b/o", b"", at, &Told::default());
+            let chunk = *signer.chunk_signer().chunk(NOTHING);
+            signer.put_query(&mut out, "GET", b"h:1", b"/b/o", b"", at);
+            (String::from_utf8(out).expect("text"), chunk)
+        };
+        let made = || Signer::new("AK", "SK", "us-east-1", "");
+        let mut lasting = made();
+        for at in [MIDNIGHT - 1, MIDNIGHT, MIDNIGHT + 1, MIDNIGHT + 86_400, MIDNIGHT - 1] {
+            assert_eq!(sign(&mut lasting, at), sign(&mut made(), at), "{at}");
+        }
+    }
+
     /// Keys, date, body and signatures of the example in Amazon's documentation of signed chunks.
     #[test]
     fn chunks_are_signed_as_in_the_published_example() {

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,8 +15,12 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from null_process import null_process
+from threaded_driver import ThreadedProgram
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.drivers.cosbench.loop import drive
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
+from weighbridge.drivers.cosbench.stop_request import StopRequest
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Objects, Workload
 
@@ -91,16 +93,8 @@ class Store:
 
 @pytest.fixture(scope="module")
 def null_target() -> Iterator[Store]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "ben:ch"]
-    environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
-    ) as process:
-        try:
-            assert process.stdout is not None
-            yield Store(int(json.loads(process.stdout.readline())["listening"].rsplit(":", 1)[1]))
-        finally:
-            process.terminate()
+    with null_process(user="ben:ch", key=KEY) as (_, url):
+        yield Store(int(url.rsplit(":", 1)[1]))
 
 
 @pytest.fixture
@@ -117,7 +111,18 @@ def controller(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> Iterator[DriverProcess]:
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriverProcess]:
+    """The driver as a thread: a start of the program takes a second of CPU."""
+    # Only a program's main thread can have them.
+    monkeypatch.setattr(StopRequest, "on_signals", lambda *_: None)
+    program = ThreadedProgram(lambda commands, events: drive(commands.fileno(), events.fileno()))
+    with DriverProcess(program, tmp_path / "driver.log", silence_s=40.0) as running:
+        yield running
+
+
+@pytest.fixture
+def driver_program(tmp_path: Path) -> Iterator[DriverProcess]:
+    """The driver as a program, for its signals and its log."""
     log = tmp_path / "driver.log"
     argv = [sys.executable, "-m", "weighbridge.drivers.cosbench"]
     with log.open("wb") as stderr:

@@ -44,18 +44,18 @@ def change(workload: Workload, **more: Any) -> Workload:
 
 
 def test_a_step_is_prepared_measured_kept_and_cleaned_up(
-    driver: DriverProcess,
+    driver_program: DriverProcess,
     setup: Callable[..., CosbenchSetup],
     controller: Recorded,
     store: Any,
     mixed: Workload,
 ) -> None:
     heard: list[Progress] = []
-    ready = driver.setup(setup())
+    ready = driver_program.setup(setup())
     assert ready.versions["cosbench drivers"] == "driver1 http://127.0.0.1:18088/driver"
-    prepared = driver.prepare(Prepare(workload=mixed), heard.append)
+    prepared = driver_program.prepare(Prepare(workload=mixed), heard.append)
     assert (prepared.objects, prepared.bytes) == (100, 6_400_000)
-    done = driver.step(Step(workload=mixed, workers=2), heard.append)
+    done = driver_program.step(Step(workload=mixed, workers=2), heard.append)
     measurement = done.measurement
     figures = (measurement.driver, measurement.api, measurement.workers, measurement.window_s)
     assert figures == ("cosbench", "swift", 2, 12.0)
@@ -72,29 +72,29 @@ def test_a_step_is_prepared_measured_kept_and_cleaned_up(
     assert {"prepare", "warm-up"} <= {one.phase for one in heard}
     store.put("wb-test-mixed-1", "object-1", "written-1")
     store.put("wb-test-mixed-2", "object-1")
-    assert driver.cleanup(Cleanup(workload=mixed, what="written")).deleted == 1
+    assert driver_program.cleanup(Cleanup(workload=mixed, what="written")).deleted == 1
     assert store.names() == [
         "wb-test-mixed-1/",
         "wb-test-mixed-1/object-1",
         "wb-test-mixed-2/",
         "wb-test-mixed-2/object-1",
     ]
-    assert driver.cleanup(Cleanup(workload=mixed, what="all")).deleted == 2
+    assert driver_program.cleanup(Cleanup(workload=mixed, what="all")).deleted == 2
     assert store.names() == []
-    driver.quit()
+    driver_program.quit()
 
 
 def test_kept_files_and_logs_contain_no_secret(
-    driver: DriverProcess,
+    driver_program: DriverProcess,
     setup: Callable[..., CosbenchSetup],
     controller: Recorded,
     mixed: Workload,
     tmp_path: Path,
 ) -> None:
-    driver.setup(setup(user="bench", password=SecretStr("console-secret")))
+    driver_program.setup(setup(user="bench", password=SecretStr("console-secret")))
     kept = [
-        *driver.prepare(Prepare(workload=mixed)).kept,
-        *driver.step(Step(workload=mixed, workers=2)).kept,
+        *driver_program.prepare(Prepare(workload=mixed)).kept,
+        *driver_program.step(Step(workload=mixed, workers=2)).kept,
     ]
     submitted = list(controller.workloads.values())[-1].text
     storage = ET.fromstring(submitted).find("storage")
@@ -217,23 +217,23 @@ def test_missing_objects_fail_the_preparation(
 @pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
 def test_a_driver_that_is_ended_during_a_step_cancels_its_workload_first(
     end: str,
-    driver: DriverProcess,
+    driver_program: DriverProcess,
     setup: Callable[..., CosbenchSetup],
     controller: Recorded,
     mixed: Workload,
 ) -> None:
-    driver.setup(setup())
-    driver.prepare(Prepare(workload=mixed))
+    driver_program.setup(setup())
+    driver_program.prepare(Prepare(workload=mixed))
     controller.step = Take("jdk8/w36-cancel-me", ["s2-main-b"], "FINISHED", looks=-1)
     controller.asked.clear()
-    driver._send(Step(workload=mixed, workers=2))
+    driver_program._send(Step(workload=mixed, workers=2))
     assert controller.asked.wait(20)
     assert controller.cancelled == []
     if end == "stdin":
-        driver._stdin.close()
+        driver_program._stdin.close()
     else:
-        driver.process.send_signal(signal.SIGTERM)
-    assert driver.process.wait(20) == (0 if end == "stdin" else 128 + signal.SIGTERM)
+        driver_program.process.send_signal(signal.SIGTERM)
+    assert driver_program.process.wait(20) == (0 if end == "stdin" else 128 + signal.SIGTERM)
     assert controller.cancelled == ["w2"]
 
 

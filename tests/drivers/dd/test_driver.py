@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +15,7 @@ from weighbridge.drivers.dd import DdCephFs, DdRbd
 from weighbridge.drivers.dd.kind import KIND
 from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
-from weighbridge.drivers.rados import RadosCluster
+from weighbridge.drivers.rados import RadosCluster, host_commands
 from weighbridge.suites import Workload
 
 ACTIVE = {
@@ -72,12 +74,15 @@ def test_an_image_is_a_file_of_rbd_fuse_while_it_is_measured_and_nothing_is_left
 
 
 def test_a_dd_that_takes_longer_than_the_runtime_is_interrupted_and_still_counts(
-    machine: StubMachine, cluster: RadosCluster, tmp_path: Path
+    machine: StubMachine, cluster: RadosCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = tmp_path / "said"
+    said, ready = tmp_path / "said", tmp_path / "ready"
     said.write_text(WRITTEN)
     endless = "while :; do sleep 0.1; done"
-    machine.script("env", f"trap 'cat {said} >&2; exit 130' INT\n{endless}")
+    machine.script("env", f"trap 'cat {said} >&2; exit 130' INT\ntouch {ready}\n{endless}")
+    # The runtime is over as soon as it can be interrupted.
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (6 if ready.exists() else 0))
+    monkeypatch.setattr(host_commands, "time", clock)
     with DdRbd(cluster, prefix="wb-1", log=tmp_path / "log") as driver:
         short = workload(runtime="5s")
         driver.prepare(Prepare(workload=short))

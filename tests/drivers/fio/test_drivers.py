@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,7 +10,7 @@ from tests.drivers.rados.conftest import DATA, StubMachine
 from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.fio import FioCephFs, FioRbd
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
-from weighbridge.drivers.rados import RadosCluster
+from weighbridge.drivers.rados import RadosCluster, host_commands
 from weighbridge.suites import Workload
 
 ACTIVE = {
@@ -105,9 +107,12 @@ def test_cephfs_runs_while_it_is_measured_and_leaves_nothing(
 
 
 def test_the_warm_up_that_fio_excludes_is_reported_separately_from_the_window(
-    cephfs: FioCephFs, machine: StubMachine
+    cephfs: FioCephFs, machine: StubMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine.script("fio", f"sleep 2.5; cat {DATA}/fio-cephfs-3.33.json")
+    # Twice as fast as time.
+    clock = SimpleNamespace(monotonic=lambda: 2 * time.monotonic())
+    monkeypatch.setattr(host_commands, "time", clock)
+    machine.script("fio", f"sleep 1.2; cat {DATA}/fio-cephfs-3.33.json")
     heard: list[Progress] = []
     with cephfs as driver:
         driver.prepare(Prepare(workload=workload("write")))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.drivers.locust.local_driver import null
+from tests.drivers.locust.local_driver import kept, null
 
-__all__ = ["null"]
+__all__ = ["kept", "null"]
 
 with pytest.MonkeyPatch.context() as without:
     # Only for the import: drivers that tests start inherit the environment, and must be patched.

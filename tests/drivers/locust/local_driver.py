@@ -1,41 +1,43 @@
-"""The real driver process and a null target on loopback, for tests."""
+"""The Locust driver and a null target on loopback, for tests.
+
+A start of the driver costs seconds of CPU. A test whose commands all succeed takes the `kept`
+process; one of a command that fails lets `answered` answer in the test's own process; what depends
+on a process's end, its log or its children starts a `driver` of its own.
+"""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import boto3
+import gevent.queue
 import pytest
 from botocore.config import Config
 from hdrh.histogram import HdrHistogram
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from null_process import null_process
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.drivers.protocol import Setup
+from weighbridge.drivers.protocol import DriverCommand, Event, Failed, Setup
 from weighbridge.results.record.measurement import Measurement, Tally
 from weighbridge.suites import Objects, Operation, Workload
 
 ROOT = Path(__file__).parents[3]
 KEY = "a-secret-key"
-NULL_TARGET = (
-    "import sys; from weighbridge.drivers.engine._native import null_target; "
-    "null_target(sys.argv[1])"
-)
 Api = Literal["s3", "swift"]
 
 
 class Null:
     """A running null target."""
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process = process
         self.url = url
 
@@ -83,7 +85,8 @@ def null() -> Iterator[Callable[..., Null]]:
                 "host": "127.0.0.1",
                 "port": 0,
                 "threads": 1,
-                "delay_ms": 0.0,
+                # Without it, workers in a closed loop would use all CPUs for nothing.
+                "delay_ms": 2.0,
                 "fail_share": 0.0,
                 "fail_status": 503,
                 "stall_after_s": None,
@@ -93,24 +96,7 @@ def null() -> Iterator[Callable[..., Null]]:
                 "key": KEY,
                 **config,
             }
-            process = subprocess.Popen(
-                [sys.executable, "-c", NULL_TARGET, json.dumps(complete)],
-                stdout=subprocess.PIPE,
-                cwd=ROOT,
-            )
-
-            def end() -> None:
-                process.terminate()
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-
-            stack.callback(end)
-            assert process.stdout is not None
-            stack.enter_context(process.stdout)
-            return Null(process, json.loads(process.stdout.readline())["listening"])
+            return Null(*stack.enter_context(null_process(**complete)))
 
         yield start
 
@@ -128,6 +114,52 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
         )
     with DriverProcess(process, log, silence_s=40.0) as running:
         yield running
+
+
+Kept = Callable[[], AbstractContextManager[DriverProcess]]
+
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    """Gives the driver that an earlier test has left idle: the next setup begins anew. One whose
+    test failed is not used again.
+    """
+    folder = tmp_path_factory.mktemp("kept-driver")
+    with ExitStack() as stack:
+        idle: list[DriverProcess] = []
+
+        @contextmanager
+        def use() -> Iterator[DriverProcess]:
+            running = idle.pop() if idle else stack.enter_context(driver(folder))
+            yield running
+            idle.append(running)
+
+        yield use
+
+
+def answered(*commands: DriverCommand) -> tuple[int, list[Event]]:
+    """The exit status and the events of a driver with these commands, in this process."""
+    # Not above: for its import Locust must have been told to leave this process as it is.
+    from weighbridge.drivers.locust.loop import LocustLoop  # noqa: PLC0415
+
+    inbox, events = gevent.queue.Queue(), list[Event]()
+    for command in commands:
+        inbox.put(command.model_dump_json().encode())
+    inbox.put(None)
+    loop = LocustLoop(inbox, events.append)
+    try:
+        return loop.run(), events
+    finally:
+        loop.close()
+
+
+def fault_of(*commands: DriverCommand) -> str:
+    """Why the last of these commands fails; those before it succeed."""
+    status, events = answered(*commands)
+    assert status == 3
+    *_, last = events
+    assert isinstance(last, Failed), events
+    return last.message
 
 
 def setup_for(target: Endpoint, **more: Any) -> Setup:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.drivers.locust.local_driver import Null, driver, setup_for
+from tests.drivers.locust.local_driver import Kept, Null, fault_of, setup_for
 from weighbridge import suites
-from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import object_sizes
 from weighbridge.drivers.locust.aging import churned, fingerprint
 from weighbridge.drivers.protocol import AgeBuckets, Aged, Progress
 
-pytestmark = pytest.mark.long  # starts Locust in every test
+pytestmark = pytest.mark.long  # starts Locust
 
 AGE = suites.Age.model_validate(
     {"fill": "1MB", "size": {"uniform": [100, 9000]}, "containers": 3, "churn": 2, "share": "25%"}
@@ -22,21 +20,20 @@ AGE = suites.Age.model_validate(
 
 
 def aged(
-    target: Null, folder: Path, age: suites.Age = AGE, objects: int = 40
+    target: Null, kept: Kept, age: suites.Age = AGE, objects: int = 40
 ) -> tuple[Aged, list[Progress]]:
     heard: list[Progress] = []
-    with driver(folder) as running:
+    with kept() as running:
         running.setup(setup_for(target.target("s3")))
         answer = running.age(AgeBuckets(age=age, objects=objects), heard.append)
-        running.quit()
     return answer, heard
 
 
 def test_a_store_is_filled_and_churned_and_holds_what_is_reported(
-    null: Callable[..., Null], tmp_path: Path
+    null: Callable[..., Null], kept: Kept
 ) -> None:
     target = null()
-    answer, heard = aged(target, tmp_path)
+    answer, heard = aged(target, kept)
     names = target.names("s3")
     assert answer.objects == len(names) == 40
     assert [(one.deleted, one.written) for one in answer.rounds] == [(10, 10), (10, 10)]
@@ -57,30 +54,29 @@ def test_a_store_is_filled_and_churned_and_holds_what_is_reported(
 
 
 def test_the_same_seed_gives_the_same_names_and_sizes_and_another_does_not(
-    null: Callable[..., Null], tmp_path: Path
+    null: Callable[..., Null], kept: Kept
 ) -> None:
     one, two, three = null(), null(), null()
-    first, second = aged(one, tmp_path)[0], aged(two, tmp_path)[0]
+    first, second = aged(one, kept)[0], aged(two, kept)[0]
     assert first.model_copy(update={"seconds": 0.0}) == second.model_copy(update={"seconds": 0.0})
     assert one.names("s3") == two.names("s3")
-    other = aged(three, tmp_path, AGE.model_copy(update={"seed": 12}))[0]
+    other = aged(three, kept, AGE.model_copy(update={"seed": 12}))[0]
     assert other.fingerprint != first.fingerprint
     assert three.names("s3") != one.names("s3")
 
 
-def test_a_store_without_churn_is_only_filled(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_a_store_without_churn_is_only_filled(null: Callable[..., Null], kept: Kept) -> None:
     target = null()
-    answer, _ = aged(target, tmp_path, AGE.model_copy(update={"churn": 0}), objects=7)
+    answer, _ = aged(target, kept, AGE.model_copy(update={"churn": 0}), objects=7)
     assert (answer.objects, answer.rounds) == (7, ())
     assert answer.bytes == answer.filled_bytes
     assert len(target.names("s3")) == 7
 
 
-def test_what_cannot_be_written_fails_the_aging(null: Callable[..., Null], tmp_path: Path) -> None:
-    with pytest.raises(
-        DriverError, match="of 40 objects of age could be written; errors: http-503"
-    ):
-        aged(null(fail_share=1.0), tmp_path)
+def test_what_cannot_be_written_fails_the_aging(null: Callable[..., Null]) -> None:
+    refusing = setup_for(null(fail_share=1.0).target("s3"))
+    fault = fault_of(refusing, AgeBuckets(age=AGE, objects=40))
+    assert "of 40 objects of age could be written; errors: http-503" in fault
 
 
 def test_objects_deleted_in_a_round_existed_before_it_and_not_after_it() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,10 @@ from pydantic import SecretStr
 from tcp_relay import relayed
 from tests.drivers.locust.local_driver import (
     Api,
+    Kept,
     Null,
     by_operation,
     check_consistent,
-    driver,
     setup_for,
     workload,
 )
@@ -176,12 +175,12 @@ def test_an_endpoint_where_requests_failed_or_that_was_left_out_is_named() -> No
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_a_step_over_several_endpoints_says_what_each_served(
-    api: Api, processes: int, null: Callable[..., Null], tmp_path: Path
+    api: Api, processes: int, null: Callable[..., Null], kept: Kept
 ) -> None:
     served = null()
     first, dead = int(served.url.rpartition(":")[2]), closed_port()
     mix = workload({"read": 4, "write": 1}, runtime=1.0, connections={"reconnect_every": 10})
-    with relayed(first) as second, driver(tmp_path) as running:
+    with relayed(first) as second, kept() as running:
         target = at(
             served.target(api),
             f"http://127.0.0.1:{second}",

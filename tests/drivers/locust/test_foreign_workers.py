@@ -7,7 +7,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,10 +16,10 @@ from locust import __version__
 from locust.rpc import Message
 
 from tests.drivers.locust.local_driver import (
+    Kept,
     Null,
     by_operation,
     check_consistent,
-    driver,
     setup_for,
     workload,
 )
@@ -64,10 +63,10 @@ def stranger(port: int, messages: tuple[bytes, ...], *, guesses: bool) -> Iterat
 
 
 def test_messages_from_strangers_do_not_affect_a_step(
-    null: Callable[..., Null], tmp_path: Path
+    null: Callable[..., Null], kept: Kept
 ) -> None:
     reads = workload({"read": 1}, runtime=1.0, warmup=0.2)
-    with driver(tmp_path) as running:
+    with kept() as running:
         running.setup(setup_for(null(delay_ms=5.0).target("s3"), processes=2))
         port = port_of(running)
         running.prepare(Prepare(workload=reads))
@@ -84,9 +83,9 @@ def test_messages_from_strangers_do_not_affect_a_step(
 
 
 def test_the_masters_key_is_on_no_command_line_and_in_no_environment(
-    null: Callable[..., Null], tmp_path: Path
+    null: Callable[..., Null], kept: Kept
 ) -> None:
-    with driver(tmp_path) as running:
+    with kept() as running:
         running.setup(setup_for(null().target("s3"), processes=2))
         children = psutil.Process(running.process.pid).children()
         words = [word for one in children for word in (*one.cmdline(), *one.environ().values())]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPMessage
@@ -15,7 +14,7 @@ from pydantic import SecretStr
 
 from aws_profiles import by_program
 from dripping import dripping
-from tests.drivers.locust.local_driver import Null, by_operation, driver, setup_for, workload
+from tests.drivers.locust.local_driver import Kept, Null, by_operation, setup_for, workload
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.common.temporary_keys import KeySource
@@ -132,14 +131,13 @@ def s3_target(url: str, folder: Path, left_s: float) -> Endpoint:
 
 
 def test_a_step_without_new_keys_uses_the_old_ones_and_says_so(
-    null: Callable[..., Null], tmp_path: Path
+    null: Callable[..., Null], kept: Kept, tmp_path: Path
 ) -> None:
     one = workload({"read": 1, "write": 1}, runtime=1.0, rate_per_s=50.0)
-    with driver(tmp_path) as running:
+    with kept() as running:
         running.setup(setup_for(s3_target(null().url, tmp_path, 3600.0)))
         running.prepare(Prepare(workload=one))
         measurement = running.step(Step(workload=one, workers=2)).measurement
-        running.quit()
     assert not any(tally.errors for tally in by_operation(measurement).values())
     (note,) = (one for one in measurement.notes if "no new keys" in one)
     assert note.startswith("no new keys in the step, the old ones were used: once: ")
@@ -167,12 +165,10 @@ def test_an_auth_server_that_hangs_is_named_with_what_it_was_asked(
     with dripping(silent=silent) as port:
         target = {"api": "swift", "url": f"http://127.0.0.1:{port}/v3", "user": "u", "key": "k"}
         account = Account(Endpoint.model_validate({**target, **more}), 0.3)
-        began_s = time.monotonic()
         with pytest.raises(
             DriverError, match=rf"127\.0\.0\.1:{port}: {asked}: no complete answer within 0\.\d+ s"
         ):
             account.authenticate()
-        assert time.monotonic() - began_s < 2
 
 
 def test_an_endpoint_that_hangs_leaves_the_others_time_to_answer(

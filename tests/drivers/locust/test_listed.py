@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.drivers.locust.local_driver import Api, Null, by_operation, driver, setup_for
+from tests.drivers.locust.local_driver import Api, Kept, Null, by_operation, setup_for
 from weighbridge.drivers.locust.pace import BATCH, MOST_PARALLEL, Pace
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.suites import Suite, Workload, deleted_indexes
@@ -31,10 +30,10 @@ def workloads(per_container: int = 40) -> tuple[Workload, ...]:
 @pytest.mark.long  # starts Locust
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_each_share_is_deleted_once_and_the_others_are_all_listed(
-    api: Api, null: Callable[..., Null], tmp_path: Path
+    api: Api, null: Callable[..., Null], kept: Kept
 ) -> None:
     target = null()
-    with driver(tmp_path) as running:
+    with kept() as running:
         running.setup(setup_for(target.target(api)))
         for one, left in zip(workloads(), (80, 60, 40), strict=True):
             assert running.prepare(Prepare(workload=one)).objects == left
@@ -55,16 +54,15 @@ def test_each_share_is_deleted_once_and_the_others_are_all_listed(
         assert running.prepare(Prepare(workload=workloads()[1])).objects == 60
         assert running.prepare(Prepare(workload=workloads()[0])).objects == 80
         assert len(target.names(api)) == 80
-        running.quit()
 
 
 @pytest.mark.long  # starts Locust
 def test_more_objects_than_a_batch_all_exist_and_a_listing_that_lacks_one_is_an_error(
-    null: Callable[..., Null], tmp_path: Path
+    null: Callable[..., Null], kept: Kept
 ) -> None:
     first, some, _ = workloads(BATCH + 50)
     target = null()
-    with driver(tmp_path) as running:
+    with kept() as running:
         running.setup(setup_for(target.target("swift")))
         assert running.prepare(Prepare(workload=first)).objects == 2 * (BATCH + 50)
         assert len(target.names("swift")) == 2 * (BATCH + 50)
@@ -76,7 +74,6 @@ def test_more_objects_than_a_batch_all_exist_and_a_listing_that_lacks_one_is_an_
         assert target.names("swift") == [f"wb-test-tried-{n}/object-0000000000" for n in range(2)]
         tallies = by_operation(running.step(Step(workload=first, workers=2)).measurement)
         assert set(tallies["list-all"].errors) == {"bad-list"}
-        running.quit()
 
 
 def rates(pace: Pace, per_s: dict[int, float]) -> list[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -17,9 +16,9 @@ from swiftclient.client import Connection
 from tests.drivers.locust.local_driver import (
     KEY,
     Api,
+    Kept,
     Null,
     by_operation,
-    driver,
     setup_for,
     workload,
 )
@@ -74,13 +73,13 @@ def seen(target: Null, api: Api) -> list[tuple[int, int]]:
 @pytest.mark.long  # starts Locust
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_each_step_begins_with_the_versions_that_were_prepared_and_all_are_deleted_in_the_end(
-    api: Api, null: Callable[..., Null], tmp_path: Path
+    api: Api, null: Callable[..., Null], kept: Kept
 ) -> None:
     target, prepared = null(), [(24, 0)] * 2
     reading = versioned(read_version=3, list_versions=1, read=1)
     writing = versioned(overwrite=3, write=2, delete=1, read=1, read_version=1, list_versions=1)
     deleting = versioned(delete=1)
-    with driver(tmp_path) as running:
+    with kept() as running:
         running.setup(setup_for(target.target(api)))
         ready = running.prepare(Prepare(workload=reading))
         assert (ready.objects, ready.bytes) == (48, 48 * 4096)
@@ -111,7 +110,6 @@ def test_each_step_begins_with_the_versions_that_were_prepared_and_all_are_delet
         assert seen(target, api) == [(24, 8)] * 2
         assert running.cleanup(Cleanup(workload=deleting, what="all")).failed == 0
         assert target.names(api) == []
-        running.quit()
 
 
 def buckets(url: str, api: Api = "s3") -> VersionedBuckets:

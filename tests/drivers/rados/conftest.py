@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fake_ceph import FakeCeph
-from tests.drivers.rados.given_pools import NAMESPACE, POOL, THEIRS, Machine, Seen
+from tests.drivers.rados.given_pools import NAMESPACE, POOL, THEIRS, AskedMachine, Machine, Seen
 from weighbridge.common.host import Completed
 from weighbridge.drivers.rados import GivenPool, look
 from weighbridge.drivers.rados.cluster import RadosCluster
@@ -83,7 +83,7 @@ class StubMachine:
                 subprocess.Popen(["sh", "-c", how], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             )
             return self.daemons[-1]
-        here = [sys.executable, *argv[1:]]
+        here = [sys.executable, "-S", *argv[1:]]
         variables = {**os.environ, **(env or {}), "PATH": f"{self.bin}:{os.environ['PATH']}"}
         with stderr.open("ab") as file:
             return subprocess.Popen(
@@ -149,4 +149,4 @@ def given(ceph: FakeCeph, tmp_path: Path) -> GivenPool:
 
 @pytest.fixture
 def seen(ceph: FakeCeph, tmp_path: Path) -> Seen:
-    return lambda pool=POOL: look(Machine(ceph), pool, log=tmp_path / "log")
+    return lambda pool=POOL: look(AskedMachine(ceph), pool, log=tmp_path / "log")

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.gateways.stage import HAPROXY, MON, NAMES, STORES
-from tests.gateways.stub_host import PORTS, StubHost
+from tests.gateways.stage import HAPROXY, NAMES, STORES, Mon
+from tests.gateways.stub_host import StubHost, ports
+from threaded_driver import Serve
 from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import RunningGateway
@@ -99,9 +100,9 @@ class RunningStage:
         self.verified: dict[str, Any] = {
             "checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]
         }
-        programs = {
-            "weighbridge.gateways.ports": PORTS,
-            "ask_mon": MON.format(log=str(folder / "mon"), refused={}),
+        programs: dict[str, Serve] = {
+            "weighbridge.gateways.ports": ports,
+            "ask_mon": Mon(folder / "mon"),
         }
         self.stubs = {
             name: Gateway(

@@ -85,5 +85,5 @@ def test_a_second_without_an_answer_has_no_line_but_a_reason_on_stderr(tmp_path:
 @pytest.mark.parametrize("counters", [RADOSGW, OSD])
 def test_no_two_counters_have_the_same_name(counters: tuple[str, ...]) -> None:
     names = [one.partition("=")[0] for one in counters]
+    assert names
     assert len(set(names)) == len(names)
-    assert 20 <= len(names) <= 40

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.gateways.stage import HAPROXY
-from tests.gateways.stub_host import PORTS, StubHost
+from tests.gateways.stub_host import StubHost, ports
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
 from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import SCOPES, Scope, differing
@@ -62,7 +62,7 @@ class Stage:
                 folder,
                 self.events,
                 self.answers(name),
-                {"weighbridge.gateways.ports": PORTS},
+                {"weighbridge.gateways.ports": ports},
             )
             for index, name in enumerate(NAMES)
         }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateways.stage import HAPROXY
-from tests.gateways.stub_host import PORTS, StubHost
+from tests.gateways.stub_host import StubHost, ports
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.common.host import Host
 from weighbridge.gateways.gateway import RunningGateway
@@ -38,7 +38,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.events: list[tuple[str, str]] = []
         self.haproxy_code = 0
-        programs = {"weighbridge.gateways.ports": PORTS}
+        programs = {"weighbridge.gateways.ports": ports}
         self.stubs = {
             name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs)
             for index, name in enumerate(NAMES)

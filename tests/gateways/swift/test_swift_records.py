@@ -128,11 +128,14 @@ def test_settings_of_reads_are_written_only_for_the_object_server() -> None:
 
 
 def test_object_daemons_do_not_walk_the_databases_disk() -> None:
-    devices = {
-        name: read(config.storage_conf(SwiftSettings(), name, "10.0.0.1"))["DEFAULT"]["devices"]
+    made = {
+        name: read(config.storage_conf(SwiftSettings(), name, "10.0.0.1"))["DEFAULT"]
         for name in config.PORTS
     }
+    devices = {name: one["devices"] for name, one in made.items()}
     assert devices["account"] == devices["container"] != devices["object"]
+    # Without it a server writes to the root disk when a disk is not mounted.
+    assert {one["mount_check"] for one in made.values()} == {"true"}
 
 
 def test_options_of_the_layout_override_the_suites() -> None:

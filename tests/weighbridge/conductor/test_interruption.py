@@ -1,15 +1,19 @@
 import os
 import signal
+from collections.abc import Callable
 
 import click
 import pytest
 
+from weighbridge.command import weighbridge
 from weighbridge.conductor.interruption import Interrupted, interruptible
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_becomes_one_exception_that_click_lets_through_with_its_number(
     number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    run_cli: Callable[..., tuple[int, str, str]],
 ) -> None:
     @click.command()
     def verb() -> None:
@@ -19,6 +23,10 @@ def test_a_signal_becomes_one_exception_that_click_lets_through_with_its_number(
     with pytest.raises(Interrupted) as error:
         verb.main([], standalone_mode=False)
     assert error.value.signal == number
+    monkeypatch.setattr(weighbridge, "main", lambda **how: verb.main([], **how))
+    code, _, said = run_cli()
+    assert code == 128 + number
+    assert number.name in said
 
 
 def test_signals_after_the_first_do_not_disturb_the_teardown_and_handlers_come_back() -> None:

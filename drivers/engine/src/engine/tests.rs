@@ -147,6 +147,34 @@ fn requests_that_end_while_the_window_is_being_closed_count_as_outstanding() {
 }
 
 #[test]
+fn a_request_of_a_leaving_worker_that_ends_after_the_window_is_not_outstanding() {
+    let server = target_with(&json!({"seed": 3, "delay_ms": 500.0}));
+    let engine = engine(&server, &json!({"write": 1.0}), 100, 1);
+    for worker in 0..2 {
+        engine.add_worker(worker, 2, 0).expect("a new worker");
+    }
+    while engine.started() < 2 {
+        std::thread::yield_now();
+    }
+    engine.open_window();
+    for worker in 0..2 {
+        engine.remove_worker(worker);
+    }
+    let thread = &engine.shared.threads[0];
+    while !lock(&thread.commands).is_empty() {
+        std::thread::yield_now();
+    }
+    // The thread holds it while it handles the commands that it took: both are leaving now.
+    drop(lock(&thread.recorder));
+    // Without the census that counts what is outstanding: both requests end before it.
+    assert!(engine.shared.window.close());
+    idle(&engine);
+    let snapshot = serde_json::to_value(engine.snapshot()).expect("JSON");
+    let tally = &snapshot["tallies"][0];
+    assert_eq!((tally["outstanding_us"].as_u64(), &tally["in_flight"]), (Some(0), &json!(null)));
+}
+
+#[test]
 fn a_stall_lasts_over_all_tries_until_one_succeeds() {
     let server =
         target_with(&json!({"seed": 3, "delay_ms": 100.0, "fail_share": 0.7, "fail_status": 503}));

@@ -65,7 +65,7 @@ fn merged_counts_are_the_sum_of_all() {
     b.failure(Operation::Write, 0, &failed(Failure::ShortBody, 5_000));
     b.failure(Operation::Read, 1, &failed(Failure::Timeout, 60_000_000_000));
     a.outstanding(Operation::Read, 7_000_000, 3_000_000);
-    b.outstanding(Operation::Read, 9_000_000, 0);
+    b.outstanding(Operation::Read, 9_000_000, 2_000_000);
     b.paused(Operation::Read, 10_000_000);
     a.begun();
     b.begun();
@@ -84,7 +84,7 @@ fn merged_counts_are_the_sum_of_all() {
     );
     assert_eq!(
         (tallies[0].failed_us, tallies[0].outstanding_us, tallies[0].before_us),
-        (60_014_000, 16_000, 3000)
+        (60_014_000, 16_000, 5000)
     );
     assert_eq!(
         (tallies[0].in_flight_max_us, tallies[1].in_flight_max_us),
