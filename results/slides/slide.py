@@ -1,4 +1,4 @@
-"""The records of a talk: what is on each slide, whether that becomes PowerPoint or Markdown.
+"""The records of a talk: what is on each slide.
 
 Colours are `#rrggbb`. The notes of a slide have all figures that are drawn on it.
 """
