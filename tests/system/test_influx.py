@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import pytest
 
 from fake_run import WORKLOADS, StepFaults, fake_run
-from grafana_boards import BOARDS, asked_for, choices, filled, targets
+from grafana_boards import BOARD, TARGETS, asked_for, choices, filled
 from influx_points import Points, lines_of, read, shown
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
@@ -218,9 +218,9 @@ def test_every_panel_of_the_dashboard_shows_what_was_sent(
     with server(database.url).connect() as connection:
         connection.write(lines_of(store))
     points = read(lines_of(store))
-    chosen = choices("influxql", database.listed)
-    for _, target in targets("influxql"):
-        name, field, valid = asked_for(target)
+    chosen = choices(database.listed)
+    for target in TARGETS:
+        name, field, valid = asked_for(target["query"])
         found = {
             (frozenset((tag, value) for tag, value in series["tags"].items() if value), at): value
             for series in database.query(filled(target["query"], chosen))
@@ -228,7 +228,7 @@ def test_every_panel_of_the_dashboard_shows_what_was_sent(
         }
         assert found == shown(points, name, field, valid=valid), target["query"]
         assert found
-    (annotation,) = BOARDS["influxql"]["annotations"]["list"]
+    (annotation,) = BOARD["annotations"]["list"]
     (runs,) = database.query(filled(annotation["target"]["query"], chosen))
     assert runs["columns"] == ["time", "layouts", "run", "suite"]
     assert [value[2:] for value in runs["values"]] == [
