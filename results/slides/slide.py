@@ -146,7 +146,7 @@ class Slide(Record):
 class Deck(Record):
     """A complete talk.
 
-    `dated` is when its run started, UTC, ISO 8601: a deck does not depend on when it is rendered.
+    `dated` is when its run started, UTC, ISO 8601.
     """
 
     title: str
