@@ -151,6 +151,12 @@ class InfluxConnection:
         self._server = server
         self._tell = tell
         self._change = threading.Condition()
+        self._closed = False
+        # The client's own pool is joined at exit: a server whose answer never ends would keep this
+        # process alive.
+        self._thread = EventLoopScheduler(
+            lambda target: threading.Thread(target=self._run, args=(target,), daemon=True)
+        )
         self._options = WriteOptions(
             batch_size=BATCH,
             flush_interval=round(FLUSH_S * 1000),
@@ -158,9 +164,7 @@ class InfluxConnection:
             max_retries=RETRIES,
             max_retry_delay=round(LONGEST_WAIT_S * 1000),
             max_retry_time=round(GIVEN_UP_S * 1000),
-            # The client's own pool is joined at exit: a server whose answer never ends would keep
-            # this process alive.
-            write_scheduler=EventLoopScheduler(),
+            write_scheduler=self._thread,
         )
         token = server.token.get_secret_value()  # no field is sent of an empty one
         self._client = InfluxDBClient(
@@ -194,9 +198,23 @@ class InfluxConnection:
         """Write what waits, for at most so long."""
         self._options.max_close_wait = round(within_s * 1000)
         self._writing.close()  # type: ignore[no-untyped-call]
+        self._closed = True
+        self._thread.dispose()
         self._client.close()  # type: ignore[no-untyped-call]
 
     # ---- the client's thread
+
+    def _run(self, target: Callable[[], object]) -> None:
+        try:
+            target()
+        except Exception:
+            # A client that is closed fails when its last batch ends.
+            if not self._closed:
+                raise
+
+    def _say(self, text: str) -> None:
+        if not self._closed:
+            self._tell(text)
 
     def _wrote(self, _: object, data: bytes) -> None:
         status = self._client.api_client.last_response.status
@@ -207,7 +225,7 @@ class InfluxConnection:
             self._lose(data, WriteRefused(message, batch=False, advice=advice))
             return
         if self.away:
-            self._tell(f"{self._server} answers again")
+            self._say(f"{self._server} answers again")
         with self._change:
             self.away = False
             self.sent += _counts(data)
@@ -215,7 +233,7 @@ class InfluxConnection:
 
     def _lose(self, data: bytes, error: Away | WriteRefused) -> None:
         if type(self.error) is not type(error):
-            self._tell(f"{error}\nthese points are not written")
+            self._say(f"{error}\nthese points are not written")
         with self._change:
             self.lost += _counts(data)
             self.error = self.error or error
@@ -227,11 +245,11 @@ class InfluxConnection:
 
         # A certificate that is not trusted stays so. The client would wait for as long as the
         # server asks, be it a day.
-        if isinstance(error, SSLError) or _seconds(error) > LONGEST_WAIT_S:
+        if self._closed or isinstance(error, SSLError) or _seconds(error) > LONGEST_WAIT_S:
             raise error
         first, self.away = not self.away, True
         if first:
-            self._tell(f"{self._error_of(error).message}; it is tried again")
+            self._say(f"{self._error_of(error).message}; it is tried again")
 
     def _error_of(self, error: Exception) -> Away | WriteRefused:
         answer = getattr(error, "response", None)

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -164,6 +165,25 @@ def test_a_server_that_never_ends_its_answer_keeps_no_process_alive(
         assert influx.writes
     assert "1 were not written (no answer in time)" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_batch_that_ends_after_the_run_is_not_tried_again_and_says_nothing(
+    store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    before = set(threading.enumerate())
+    with FakeInflux(otherwise=InfluxReply(how="hang")) as influx:
+        sending = Sending(store, influx, deadline_s=600, close_s=0.5)
+        with sending.writer as writer:
+            measured(store, writer, *steps)
+            assert influx.wait_for(1)
+        said = [*sending.said]
+        influx.down()
+        until(lambda: set(threading.enumerate()) <= before)
+    assert len(influx.writes) == 1
+    assert sending.said == said
+    assert failed == []
 
 
 def test_lines_that_are_refused_do_not_block_others(
