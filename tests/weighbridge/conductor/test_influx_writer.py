@@ -175,8 +175,7 @@ def test_a_batch_that_ends_after_the_run_is_not_tried_again_and_says_nothing(
     before = set(threading.enumerate())
     with FakeInflux(otherwise=InfluxReply(how="hang")) as influx:
         sending = Sending(store, influx, deadline_s=600, close_s=0.5)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
+        with sending.writer:
             assert influx.wait_for(1)
         said = [*sending.said]
         influx.down()
