@@ -75,12 +75,9 @@ wheel: setup-test ## Build dist/: a wheel for machines without a compiler, and t
 man: setup ## Make docs/weighbridge.1 again, from the help
 	$(BIN)/python scripts/man.py >docs/weighbridge.1.new && mv docs/weighbridge.1.new docs/weighbridge.1
 
-reference: setup ## Make docs/reference.md, verbs.md, layouts.md and grafana/ again, from the records, the help and the files behind them
+reference: setup ## Make docs/reference.md, verbs.md and layouts.md again, from the records, the help and the files behind them
 	@for page in reference verbs layouts; do \
 	  $(BIN)/python scripts/$$page.py >docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md || exit 1; done
-	@for language in influxql flux sql; do \
-	  board=docs/grafana/weighbridge-$$language.json; [ $$language != influxql ] || board=docs/grafana/weighbridge.json; \
-	  $(BIN)/python scripts/grafana.py $$language >$$board.new && mv $$board.new $$board || exit 1; done
 
 docs: $(VENV)/docs/bin/mkdocs ## Build docs/ as a site, build/site/index.html, to be read and searched without a network
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict

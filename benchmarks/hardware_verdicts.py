@@ -5,9 +5,9 @@
 
 Each hardware takes one `weighbridge compare`, about eight minutes on two cores. Hosts are those of
 `lab-disks` with another disk model. Prints a Markdown table of all of them (a line for each kind of
-request and worker count) and who leads where. Figures that `compare` doubts are marked `?`,
-and the doubts follow the table. Needs root and a machine that does nothing else. Runs that are in
-FOLDER already are not repeated.
+request and worker count). Figures that `compare` doubts are marked `?`, and the doubts follow the
+table. Needs root and a machine that does nothing else. Runs that are in FOLDER already are not
+repeated.
 """
 
 from __future__ import annotations
@@ -156,9 +156,6 @@ def main() -> int:
         parser.error(f"{', '.join(unknown)}: not one of {', '.join((*MODELS, CPU))}")
     runs = {name: compared(name, given.out, given.options) for name in names}
     print(table(runs))
-    if len(runs) > 1:
-        words = [str(Path(sys.executable).parent / "weighbridge"), "compare-runs", "--leads"]
-        subprocess.run([*words, *map(str, runs.values())], check=False)
     return 0
 
 

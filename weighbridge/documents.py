@@ -8,8 +8,7 @@ from pydantic import Field
 
 from weighbridge.common.json_document import JsonDocument
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.across_runs.guard import Difference, Guarded
-from weighbridge.results.analysis.across_runs.leads_by_run import LeadsByRun
+from weighbridge.results.analysis.across_runs.guard import Guarded
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.history.history import History
@@ -29,19 +28,6 @@ class ComparedRunsDocument(JsonDocument):
     """Each effect with its tests, as in comparison.json."""
     lost: tuple[str, ...]
     """What was comparable in A and is not in B, or has no result there."""
-
-
-class LeadsDocument(JsonDocument):
-    """What `compare-runs --leads` prints."""
-
-    document: Literal["leads"] = "leads"
-    a: str
-    """The name of run A."""
-    b: str
-    """The name of run B."""
-    differences: tuple[Difference, ...]
-    """Facts in which the runs differ."""
-    leads: tuple[LeadsByRun, ...]
 
 
 class HistoryDocument(JsonDocument):

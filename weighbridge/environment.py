@@ -60,7 +60,7 @@ def optional_tools() -> tuple[HostRequirement, ...]:
         HostRequirement(
             "perf",
             shutil.which("perf") is not None,
-            "--perf: flame graphs, and the requests to a disk",
+            "--perf: stacks of daemons, and the requests to a disk",
             "apt install linux-perf",
         ),
     )

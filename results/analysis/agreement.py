@@ -1,29 +1,11 @@
 """How far two drivers agree about the same steps, and whether bins explain the difference.
 
 A latency that the other driver reports as a bin agrees with the first's if that lies in the bin;
-one bin off is reported as such.
-
-Throughput has no bins: both drivers count whole operations. But in a closed loop without think time
-workers = throughput x mean latency (Little's law), and the workers are the same, so the ratio of
-the throughputs must be the inverse ratio of the mean latencies:
-
-other's op/s : first's op/s = first's mean : other's mean
-
-If the other truncates latencies to whole units (COSBench: 1 ms), its true mean lies between the
-reported c and c + unit. If it also counts only requests that start inside its window, and the first
-all that end there, it counts up to one fewer of the n requests per worker and repeat. With the
-first's mean l, both over all operations of the step, the ratio lies between
-
-l / (c + unit) x n / (n + 1) and l / c
-
-A ratio inside that range, or within 5 % of it, agrees with the latencies: the requests themselves
-took longer or shorter. A ratio outside means that a driver lost time between requests, or lost
-requests. The law is not applied if requests failed: failures have no latency.
+one bin off is reported as such. Throughput has no bins: both drivers count whole operations.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from weighbridge.common.record import Record
@@ -37,7 +19,6 @@ from weighbridge.results.analysis.findings import (
     subjects,
 )
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.validity import LITTLE_NOTED
 from weighbridge.results.interval import Interval
 from weighbridge.results.record.driver_traits import driver_label, traits_of
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
@@ -63,8 +44,6 @@ class Agreement(Record):
     first_ops_s: float | None
     other_ops_s: float | None
     ratio: Ratio | None = None
-    foretold: tuple[float, float] | None = None
-    """The range of that ratio predicted from the mean latencies; None if unknown."""
     first_p90_ms: float | None = None
     other_p90: Interval | None = None
     first_max_ms: float | None = None
@@ -95,14 +74,6 @@ class Agreement(Record):
         return _off(self.first_max_ms, self.other_max)
 
     @property
-    def explained(self) -> bool | None:
-        """Whether the mean latencies explain the throughputs; None if unknown."""
-        if self.ratio is None or self.foretold is None:
-            return None
-        low, high = self.foretold
-        return low * (1 - LITTLE_NOTED) <= self.ratio.value <= high * (1 + LITTLE_NOTED)
-
-    @property
     def agrees(self) -> bool:
         """Whether throughput is equal and the first's p90 lies in the other's bin."""
         return self.same_rate and self.p90_off == 0
@@ -124,8 +95,7 @@ def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
         (row, others[_place(row)]) for row in rows if row.driver == first and _place(row) in others
     ]
     return tuple(
-        _agreement(one, by_other, _subject(names[kind_of(one)], first), pairs)
-        for one, by_other in pairs
+        _agreement(one, by_other, _subject(names[kind_of(one)], first)) for one, by_other in pairs
     )
 
 
@@ -149,12 +119,6 @@ def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[
             f", and {first}’s p90 lies in {other}’s bin in {bins_off.count(0)} of {len(bins_off)}"
         )
         text += f", one bin off in {near}" if near else ""
-    apart = [one for one in known if not one.same_rate and one.explained is not None]
-    if apart:
-        because = sum(one.explained is True for one in apart)
-        text += (
-            f". Where throughputs differ the mean latencies explain it in {because} of {len(apart)}"
-        )
     lacking = len(found) - len(known)
     text += f". {lacking} of {len(found)} steps could not be compared" if lacking else ""
     return (text, *_ranking(findings))
@@ -190,9 +154,7 @@ def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -
     return tuple(texts)
 
 
-def _agreement(
-    first: Row, by_other: Row, about: str, pairs: Sequence[tuple[Row, Row]]
-) -> Agreement:
+def _agreement(first: Row, by_other: Row, about: str) -> Agreement:
     reasons = [
         f"{driver_label(row.driver)}: {reason(row)}"
         for row in (first, by_other)
@@ -215,9 +177,6 @@ def _agreement(
         first_ops_s=first.value("throughput"),
         other_ops_s=by_other.value("throughput"),
         ratio=measure,
-        foretold=None
-        if measure is None
-        else _foretold([pair for pair in pairs if _step(pair[0]) == _step(first)]),
         first_p90_ms=first.value("p90"),
         other_p90=by_other.within("p90"),
         other_p90_ms=by_other.value("p90"),
@@ -258,46 +217,12 @@ def _verdict(one: Agreement) -> str:
     )
 
 
-def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
-    """The ratio of throughputs predicted from the mean latencies over all operations of a step."""
-    means, counts = [], []
-    for rows in zip(*step, strict=True):
-        totals = [
-            mean_ms * samples
-            for row in rows
-            if (mean_ms := row.value("mean")) is not None
-            and (samples := row.count("samples"))
-            and not row.count("errors")
-        ]
-        if len(totals) < len(rows):
-            return None
-        counts.append(sum(row.count("samples") or 0 for row in rows))
-        means.append(math.fsum(totals) / counts[-1])
-    (first_ms, other_ms), by_other = means, step[0][1]
-    each = counts[1] / (by_other.workers * by_other.repeats)
-    traits, of_first = (traits_of(row.driver) for row in reversed(step[0]))
-    fewer = traits.uncounted_requests - of_first.uncounted_requests
-    # If all requests took less than one unit, the reported mean is 0: the ratio has no upper bound.
-    return (
-        (
-            first_ms / (other_ms + traits.rounding_us / 1000) * each / (each + fewer),
-            first_ms / other_ms,
-        )
-        if other_ms
-        else None
-    )
-
-
 def _off(value_ms: float | None, within: Interval | None) -> int | None:
     return None if value_ms is None or within is None else within.bins_off(value_ms)
 
 
 def _place(row: Row) -> tuple[object, ...]:
     return row.layout, row.api, row.layer, row.workload, row.operation, row.workers
-
-
-def _step(row: Row) -> tuple[object, ...]:
-    return row.layout, row.api, row.layer, row.workload, row.workers
 
 
 def _subject(name: str, driver: DriverName) -> str:

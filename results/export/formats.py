@@ -18,7 +18,6 @@ from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.export.hgrm_format import hgrm_files
 from weighbridge.results.export.json_format import json_file
 from weighbridge.results.export.keeping_tables import kept_table, memory_table
-from weighbridge.results.export.latex_format import latex_file
 from weighbridge.results.export.markdown_format import markdown_file
 from weighbridge.results.export.outage_tables import outages_table
 from weighbridge.results.export.paper import PaperTable, effects_paper, summary_paper
@@ -116,9 +115,6 @@ FORMATS: Final[Registry[Format]] = Registry(
             _of_papers(markdown_file),
             _PAPERS,
             ("summary",),
-        ),
-        "latex": Format(
-            "the same for papers, with booktabs", _of_papers(latex_file), _PAPERS, ("summary",)
         ),
         "pptx": Format("the slides of a talk", _pptx),
     },

@@ -1,6 +1,6 @@
 """Tables for papers, talks and notes: few columns, rounded figures, and notes below.
 
-The content is decided here; `markdown_format` and `latex_format` set it.
+The content is decided here; `markdown_format` sets it.
 """
 
 from __future__ import annotations

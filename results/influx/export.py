@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import Final
 
 from pydantic import NonNegativeInt
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
-from weighbridge.results.influx.cursor import Cursor, mark_complete, parts
+from weighbridge.results.influx import server as influx
 from weighbridge.results.influx.points import RunPoints
-from weighbridge.results.influx.server import (
-    BATCH,
-    Away,
-    InfluxConnection,
-    InfluxServer,
-    WriteRefused,
-)
 from weighbridge.results.record import RunStore
-
-TRIES: Final = 5
-FIRST_WAIT_S: Final = 1.0
-LONGEST_WAIT_S: Final = 30.0
-"""A server that is away is tried again after 1, 2, 4 and 8 s, or when it asks to be, but no later
-than this.
-"""
-
-Wait = Callable[[float], object]
 
 
 class Sent(Record):
@@ -52,65 +34,45 @@ class Sent(Record):
         return f"{self.points} points of {self.steps} steps sent{without}"
 
 
-def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None) -> Sent:
+def send_run(
+    store: RunStore, server: influx.InfluxServer, *, retry_s: float = influx.RETRY_S
+) -> Sent:
     """Send every point of a run, including those that a live run could not send.
 
-    Of a step that was measured again, the last result is sent. `wait` waits some seconds before a
-    server is tried again. Raises TargetError when it stays away, refuses to write, or refuses some
-    of the lines (points that are sent again replace the first ones); InvalidMeasurement, UsageError
-    or StoreError when the run cannot be read, or the cursor not be written.
+    Of a step that was measured again, the last result is sent. Raises TargetError when the server
+    stays away, refuses to write, or refuses some of the lines (points that are sent again replace
+    the first ones); InvalidMeasurement, UsageError or StoreError when the run cannot be read.
     """
-    of, after = Counter[bool](), Cursor(server=server.option)
+    of, points = Counter[bool](), RunPoints(store)
 
     def lines() -> Iterator[str]:
-        nonlocal after
-        for part in parts(store, RunPoints(store), after):
-            after = part.after
-            if part.step is not None and part.last:
-                of[part.step.measurement is not None] += 1
-            yield from part.lines
+        yield from points.run()
+        for step in store.latest().values():
+            of[step.measurement is not None] += 1
+            yield from points.step(step)
 
-    points, refused, first = 0, 0, ""
-    waiting: Wait = threading.Event().wait if wait is None else wait
-    with server.connect() as connection:
-        for batch in _batches(lines()):
-            try:
-                _write(connection, batch, waiting)
-            except WriteRefused as error:
-                if not error.batch:
-                    raise
-                refused, first = refused + len(batch), first or error.message
-            except Away as error:
-                advice = "Nothing is lost: send the run again when the server answers."
-                raise TargetError(
-                    f"{error.message}\n{points} points were sent before that", advice=advice
-                ) from error
-            else:
-                points += len(batch)
-    if refused:
-        raise TargetError(
-            f"{first}\n{points} points were sent; of {refused} others the server refused some or "
-            "all"
-        )
-    mark_complete(store.folder, after)
-    return Sent(points=points, steps=of[True], unplaced=of[False])
-
-
-def _write(connection: InfluxConnection, batch: list[str], wait: Wait) -> None:
-    """Write a batch with retries. Raises Away and WriteRefused."""
-    for number in range(TRIES):
-        try:
+    connection = server.connect(retry_s=retry_s)
+    try:
+        made = lines()
+        while not _ended(connection) and (batch := list(islice(made, influx.BATCH))):
             connection.write(batch)
-        except Away as error:
-            if number == TRIES - 1:
-                raise
-            asked_s = FIRST_WAIT_S * 2**number if error.after_s is None else error.after_s
-            wait(min(LONGEST_WAIT_S, asked_s))
-        else:
-            return
+            connection.settle()
+    finally:
+        connection.close()
+    error, sent = connection.error, f"{connection.sent} points were sent"
+    if isinstance(error, influx.Away):
+        advice = "Nothing is lost: send the run again when the server answers."
+        raise TargetError(f"{error.message}\n{sent} before that", advice=advice) from error
+    if error is not None and not error.batch:
+        raise error
+    if connection.sent < connection.given:
+        rest = connection.given - connection.sent
+        why = "no answer in time" if error is None else error.message
+        raise TargetError(f"{why}\n{sent}; of {rest} others the server refused some or all")
+    return Sent(points=connection.sent, steps=of[True], unplaced=of[False])
 
 
-def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(lines)
-    while batch := list(islice(rest, BATCH)):
-        yield batch
+def _ended(connection: influx.InfluxConnection) -> bool:
+    """Whether the server takes no more: it has stayed away, or refuses any write."""
+    error = connection.error
+    return error is not None and not (isinstance(error, influx.WriteRefused) and error.batch)

@@ -1,24 +1,22 @@
-"""An InfluxDB or a compatible server: its address, its token, and single writes with clear results.
+"""An InfluxDB or a compatible server: its address, its token, and a connection that writes to it.
 
-`POST /api/v2/write` by the official client, one write per call, without the client's own retries
-and batches: their waits cannot be ended, their errors are only logged, and they do not repeat a
-POST by default. The caller decides what is tried again: `Away` may pass, `WriteRefused` does not by
-itself.
-
-InfluxDB 2 and 3 accept this as it is; VictoriaMetrics ignores bucket and organization; InfluxDB 1.8
-takes the token `USER:PASSWORD` and its database as bucket; older ones need a proxy that translates
-the call (tests/system has one). Certificates are verified, by the system's authorities or those in
-$SSL_CERT_FILE.
+`POST /api/v2/write` by the official client, in its batches, which it tries again while the server
+is away. InfluxDB 2 and 3 accept this as it is; VictoriaMetrics ignores bucket and organization;
+InfluxDB 1.8 takes the token `USER:PASSWORD` and its database as bucket; older ones need a proxy
+that translates the call (tests/system has one). Certificates are verified, by the system's
+authorities or those in $SSL_CERT_FILE.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 from urllib.parse import parse_qsl, urlencode
 
 from pydantic import SecretStr
@@ -28,31 +26,28 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.plain_url import parts_of
 from weighbridge.common.record import Record
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from influxdb_client.rest import ApiException
-
 TOKEN: Final = ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN")
 FROM_FILE: Final = "WEIGHBRIDGE_INFLUX_TOKEN_FILE"
 DEADLINE_S: Final = 5.0
 """How long a server may take to answer one write, by default."""
 BATCH: Final = 5000
 """Lines of one write, as InfluxDB's documentation advises."""
-_LATER: Final = frozenset({408, 425, 429})
+FLUSH_S: Final = 5.0
+"""How long lines wait for others: on small machines each write has a cost."""
+RETRY_S: Final = 2.0
+"""The first wait before a server that is away is tried again; each later one is up to twice as
+long.
+"""
+RETRIES: Final = 5
+LONGEST_WAIT_S: Final = 30.0
+GIVEN_UP_S: Final = 120.0
+"""No batch is tried again after this."""
 _BATCH_AT_FAULT: Final = frozenset({400, 413, 422})
 _LONGEST_MESSAGE: Final = 300
 
 
 class Away(TargetError):
-    """The server cannot be reached, does not answer in time, or cannot write now. It may pass.
-
-    `after_s` is how long it asks to wait; None where it does not say.
-    """
-
-    def __init__(self, message: str, *, after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.after_s = after_s
+    """The server cannot be reached, does not answer in time, or cannot write now. It may pass."""
 
 
 class WriteRefused(TargetError):
@@ -120,83 +115,156 @@ class InfluxServer(Record):
     def __str__(self) -> str:
         return f"{self.url}, bucket {self.bucket}"
 
-    def connect(self, deadline_s: float = DEADLINE_S) -> InfluxConnection:
-        """A connection for one thread at a time; nothing is sent yet."""
-        return InfluxConnection(self, deadline_s)
+    def connect(
+        self,
+        tell: Callable[[str], object] = lambda _: None,
+        *,
+        deadline_s: float = DEADLINE_S,
+        retry_s: float = RETRY_S,
+    ) -> InfluxConnection:
+        """A connection; nothing is sent yet. `tell` is called by another thread."""
+        return InfluxConnection(self, tell, deadline_s, retry_s)
 
 
 class InfluxConnection:
-    """Writes to one server.
+    """Writes lines to one server, by a thread of the client. Only `settle` and `close` wait for it.
 
-    A write takes at most about twice the deadline, which applies to connecting and to each wait.
+    `given`, `sent` and `lost` are numbers of lines, without live rates; `error` is the first error
+    by which lines were lost, `away` whether the server is away now.
     """
 
-    def __init__(self, server: InfluxServer, deadline_s: float) -> None:
+    def __init__(
+        self,
+        server: InfluxServer,
+        tell: Callable[[str], object],
+        deadline_s: float,
+        retry_s: float,
+    ) -> None:
         # Imported late: this takes 0.2 s, which would delay every verb.
         from influxdb_client.client.influxdb_client import InfluxDBClient  # noqa: PLC0415
-        from influxdb_client.client.write_api import SYNCHRONOUS  # noqa: PLC0415
+        from influxdb_client.client.write_api import WriteOptions  # noqa: PLC0415
+        from reactivex.scheduler import EventLoopScheduler  # noqa: PLC0415
 
+        self.given = self.sent = self.lost = 0
+        self.error: Away | WriteRefused | None = None
+        self.away = False
         self._server = server
-        token = server.token.get_secret_value()  # no field is sent of an empty one
-        timeout_ms = round(deadline_s * 1000)
-        self._client = InfluxDBClient(
-            server.url, token, org=server.org, timeout=timeout_ms, enable_gzip=True
+        self._tell = tell
+        self._change = threading.Condition()
+        self._closed = False
+        # The client's own pool is joined at exit: a server whose answer never ends would keep this
+        # process alive.
+        self._thread = EventLoopScheduler(
+            lambda target: threading.Thread(target=self._run, args=(target,), daemon=True)
         )
-        self._writing = self._client.write_api(write_options=SYNCHRONOUS)
+        self._options = WriteOptions(
+            batch_size=BATCH,
+            flush_interval=round(FLUSH_S * 1000),
+            retry_interval=round(retry_s * 1000),
+            max_retries=RETRIES,
+            max_retry_delay=round(LONGEST_WAIT_S * 1000),
+            max_retry_time=round(GIVEN_UP_S * 1000),
+            write_scheduler=self._thread,
+        )
+        token = server.token.get_secret_value()  # no field is sent of an empty one
+        self._client = InfluxDBClient(
+            server.url, token, org=server.org, timeout=round(deadline_s * 1000), enable_gzip=True
+        )
+        # Each try is logged; `tell` says it once.
+        for logger in self._client.conf.loggers.values():
+            logger.setLevel(logging.CRITICAL)
+        self._writing = self._client.write_api(
+            write_options=self._options,
+            success_callback=self._wrote,
+            error_callback=lambda _, data, error: self._lose(data, self._error_of(error)),
+            retry_callback=lambda *about: self._retry(about[-1]),
+        )
 
-    def __enter__(self) -> Self:
-        return self
+    def write(self, lines: Iterable[str]) -> None:
+        """Have lines of the line protocol written. Does not wait."""
+        for line in lines:
+            with self._change:
+                self.given += _counts(line.encode())
+            # With every write, since the client assumes nanoseconds for ready-made lines.
+            self._writing.write(self._server.bucket, self._server.org, line, write_precision="ms")  # type: ignore[arg-type]
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    def settle(self, within_s: float = 2 * GIVEN_UP_S) -> None:
+        """Wait until all complete batches are written or lost."""
+        with self._change:
+            complete = self.given - self.given % BATCH
+            self._change.wait_for(lambda: self.sent + self.lost >= complete, within_s)
 
-    def close(self) -> None:
-        """Close the connection."""
+    def close(self, within_s: float = 2 * GIVEN_UP_S) -> None:
+        """Write what waits, for at most so long."""
+        self._options.max_close_wait = round(within_s * 1000)
         self._writing.close()  # type: ignore[no-untyped-call]
+        self._closed = True
+        self._thread.dispose()
         self._client.close()  # type: ignore[no-untyped-call]
 
-    def write(self, lines: Sequence[str]) -> None:
-        """Write lines of the line protocol; returns when the server has acknowledged them.
+    # ---- the client's thread
 
-        Raises Away or WriteRefused.
-        """
-        from influxdb_client.rest import ApiException  # noqa: PLC0415 - as above
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415
-
+    def _run(self, target: Callable[[], object]) -> None:
         try:
-            # With every write, since the client assumes nanoseconds for ready-made lines.
-            data = "\n".join(lines).encode()
-            self._writing.write(self._server.bucket, self._server.org, data, write_precision="ms")  # type: ignore[arg-type]
-        except ApiException as error:
-            raise self._error_of(error) from None
-        except (HTTPError, OSError, ValueError) as error:
-            # urllib3's message has host and port; a ValueError is an answer that is not text.
-            raise Away(f"{self._server}: {self._one_line(str(error))}") from None
+            target()
+        except Exception:
+            # A client that is closed fails when its last batch ends.
+            if not self._closed:
+                raise
+
+    def _say(self, text: str) -> None:
+        if not self._closed:
+            self._tell(text)
+
+    def _wrote(self, _: object, data: bytes) -> None:
         status = self._client.api_client.last_response.status
         if status != 204:
             # InfluxDB 1 answers 200 for "understood and not done"; any web page answers 200, too.
             message = f"{self._server}: answered {status}, but an accepted write is answered 204"
-            raise WriteRefused(message, batch=False, advice="Is this the address of an InfluxDB?")
+            advice = "Is this the address of an InfluxDB?"
+            self._lose(data, WriteRefused(message, batch=False, advice=advice))
+            return
+        if self.away:
+            self._say(f"{self._server} answers again")
+        with self._change:
+            self.away = False
+            self.sent += _counts(data)
+            self._change.notify_all()
 
-    def _error_of(self, error: ApiException) -> Away | WriteRefused:
-        """The error for an answer with its status; a broken TLS handshake has none."""
-        status = error.status or 0
-        said = self._one_line(_server_message(error))
+    def _lose(self, data: bytes, error: Away | WriteRefused) -> None:
+        if type(self.error) is not type(error):
+            self._say(f"{error}\nthese points are not written")
+        with self._change:
+            self.lost += _counts(data)
+            self.error = self.error or error
+            self._change.notify_all()
+
+    def _retry(self, error: Exception) -> None:
+        """Before a batch is tried again. What this raises ends the batch at once."""
+        from urllib3.exceptions import SSLError  # noqa: PLC0415 - as above
+
+        # A certificate that is not trusted stays so. The client would wait for as long as the
+        # server asks, be it a day.
+        if self._closed or isinstance(error, SSLError) or _seconds(error) > LONGEST_WAIT_S:
+            raise error
+        first, self.away = not self.away, True
+        if first:
+            self._say(f"{self._error_of(error).message}; it is tried again")
+
+    def _error_of(self, error: Exception) -> Away | WriteRefused:
+        answer = getattr(error, "response", None)
+        status = getattr(error, "status", None if answer is None else answer.status)
+        if status is None:
+            # urllib3's message has host and port.
+            return Away(f"{self._server}: {self._one_line(str(error))}")
         if not status:
-            # A certificate that is not trusted stays so; nothing has been sent.
-            return WriteRefused(
-                f"{self._server}: {self._one_line(error.reason or '')}",
-                batch=False,
-                advice=_CERTIFICATE,
-            )
+            # A broken TLS handshake has none. A certificate that is not trusted stays so.
+            message = f"{self._server}: {self._one_line(str(error))}"
+            return WriteRefused(message, batch=False, advice=_CERTIFICATE)
+        said = self._one_line(_server_message(error))
         message = f"{self._server}: answered {status}{f': {said}' if said else ''}"
-        if status >= 500 or status in _LATER:
-            return Away(message, after_s=_seconds(error))
+        if status >= 429:
+            return Away(message)
         return WriteRefused(
             message, batch=status in _BATCH_AT_FAULT, advice=_ADVICE.get(status, "")
         )
@@ -207,6 +275,11 @@ class InfluxConnection:
         shown = text.replace(secret, "***") if secret else text
         words = " ".join(shown.split())
         return words if len(words) <= _LONGEST_MESSAGE else f"{words[:_LONGEST_MESSAGE]} ..."
+
+
+def _counts(data: bytes) -> int:
+    """The lines without live rates, which are for watching only."""
+    return sum(not line.startswith(b"weighbridge_live") for line in data.split(b"\n"))
 
 
 _CERTIFICATE: Final = "Certificates are verified; name a site's own authority in $SSL_CERT_FILE."
@@ -259,27 +332,26 @@ def _printable(token: str, where: str) -> str:
     return token
 
 
-def _server_message(error: ApiException) -> str:
+def _server_message(error: Exception) -> str:
     """The server's own message: `message` in InfluxDB 2, `error` in InfluxDB 1."""
-    body = error.body
-    if str(body).lstrip().startswith("<"):
+    body = getattr(error, "body", None) or getattr(getattr(error, "response", None), "data", "")
+    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body or "")
+    reason = str(getattr(error, "reason", None) or "")
+    if text.lstrip().startswith("<"):
         # A web page, for example of a proxy: its status is enough.
-        return str(error.reason or "")
+        return reason
     try:
-        found = json.loads(body) if body else None
+        found = json.loads(text) if text else None
     except ValueError:
-        return str(body)
+        return text
     if isinstance(found, dict):
-        return str(found.get("message") or found.get("error") or body)
-    return str(body or error.reason or "")
+        return str(found.get("message") or found.get("error") or text)
+    return text or reason
 
 
-def _seconds(error: ApiException) -> float | None:
-    """How long the server asks to wait.
-
-    A date is not supported and is ignored.
-    """
+def _seconds(error: Exception) -> float:
+    """How long the server asks to wait; 0 where it does not say, or as a date."""
     try:
-        return max(0.0, float(error.retry_after or ""))
+        return float(getattr(error, "retry_after", None) or 0.0)
     except ValueError:
-        return None
+        return 0.0

@@ -27,7 +27,7 @@ from weighbridge.results.record.measurement import (
     Second,
     Tally,
 )
-from weighbridge.results.record.reading import count_lines, is_line_start, read_bounded
+from weighbridge.results.record.reading import read_bounded
 from weighbridge.results.record.resolved import PlannedHost, PlannedLayout, ResolvedPlan
 from weighbridge.results.record.run_lock import Holder, lock_run_folder
 from weighbridge.results.record.step import Pass, StepKey, StepResult
@@ -113,9 +113,7 @@ __all__ = [
     "TuningStore",
     "Unit",
     "Winner",
-    "count_lines",
     "gaps",
-    "is_line_start",
     "lock_run_folder",
     "make_folder",
     "rank_of",

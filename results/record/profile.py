@@ -2,7 +2,7 @@
 
 Each has its own folder below `profile/` of the run folder: `profile.json`, `stacks.folded` (one
 stack a line from root to leaf, separated by semicolons, and a count, as Brendan Gregg's tools have
-it), `disk.csv` and `flame.svg`.
+it), and `disk.csv`.
 """
 
 from __future__ import annotations
@@ -81,13 +81,6 @@ class Profile(Record):
     """What could not be recorded and why, and caveats about what was."""
 
 
-class Profiled(Record):
-    """A profile and its stacks, as read back."""
-
-    profile: Profile
-    stacks: tuple[Stack, ...]
-
-
 def choose(text: str, suite: Suite) -> Chosen:
     """The step named `WORKLOAD:WORKERS`. Raises UsageError if the suite has no such step."""
     name, colon, count = text.rpartition(":")
@@ -163,28 +156,17 @@ def folded(stacks: Sequence[Stack]) -> str:
     return "".join(f"{';'.join(stack.frames)} {stack.samples}\n" for stack in stacks)
 
 
-def unfolded(text: str) -> tuple[Stack, ...]:
-    """The stacks in a `stacks.folded`. Raises ValueError."""
-    lines = (line.rpartition(" ") for line in text.splitlines() if line)
-    return tuple(
-        Stack(frames=tuple(frames.split(";")), samples=int(count)) for frames, _, count in lines
-    )
-
-
 def unresolved(stacks: Sequence[Stack]) -> int:
     """How many samples ended in an unnamed frame."""
     return sum(stack.samples for stack in stacks if stack.frames[-1].startswith("["))
 
 
-def read_profiles(run: Path) -> tuple[Profiled, ...]:
+def read_profiles(run: Path) -> tuple[Profile, ...]:
     """A run's profiles in order of layouts. Raises InvalidMeasurement if one is unreadable."""
     found = []
     for path in sorted((run / FOLDER).glob("*/profile.json")):
-        stacks = path.with_name("stacks.folded")
         try:
-            profile = Profile.model_validate_json(read_bounded(path, folder=run))
-            sampled = unfolded(read_bounded(stacks, folder=run).decode()) if stacks.exists() else ()
-            found.append(Profiled(profile=profile, stacks=sampled))
+            found.append(Profile.model_validate_json(read_bounded(path, folder=run)))
         except OSError as error:
             raise InvalidMeasurement(
                 f"{error.filename or path.parent}: {error.strerror}"

@@ -39,40 +39,23 @@ def read_lines(
     Raises InvalidMeasurement with file:line, and this advice, on any other unreadable line;
     UsageError if the file is unreadable.
     """
-    return (line for line, _ in read_lines_from(path, read, advice=advice, folder=folder))
-
-
-def read_lines_from(
-    path: Path,
-    read: Callable[[bytes], Line],
-    at_bytes: int = 0,
-    *,
-    advice: str = "",
-    folder: Path | None = None,
-) -> Iterator[tuple[Line, int]]:
-    """The records from an offset at which a line begins, each with the offset at which it ends.
-
-    Raises as `read_lines` does.
-    """
     with _lines_of(path, folder) as file:
-        file.seek(at_bytes)
         lines = iter(lambda: file.readline(LONGEST_LINE_BYTES), b"")
         for number, line in enumerate(lines, start=1):
             if not line.endswith(b"\n"):
                 if len(line) == LONGEST_LINE_BYTES:
                     raise InvalidMeasurement(
-                        f"{path}:{number + _lines_before(file, at_bytes)}: is longer than "
-                        f"{show_bytes(LONGEST_LINE_BYTES)}"
+                        f"{path}:{number}: is longer than {show_bytes(LONGEST_LINE_BYTES)}"
                     )
                 return  # torn by a kill or a full disk: it was never acknowledged
             try:
                 found = read(line)
             except ValidationError as error:
                 raise InvalidMeasurement(
-                    f"{path}:{number + _lines_before(file, at_bytes)}: {why(error)}",
+                    f"{path}:{number}: {why(error)}",
                     advice=f"The line is kept as it is; nothing was left out. {advice}".rstrip(),
                 ) from None
-            yield found, file.tell()
+            yield found
 
 
 def read_record(
@@ -95,13 +78,12 @@ def read_bounded(path: Path, *, folder: Path | None = None) -> bytes:
     )
 
 
-def count_lines(path: Path, at_bytes: int = 0, *, folder: Path | None = None) -> int:
-    """How many complete lines a file has from an offset on; 0 if there is no file.
+def count_lines(path: Path, *, folder: Path | None = None) -> int:
+    """How many complete lines a file has; 0 if there is no file.
 
     Raises UsageError if it is unreadable.
     """
     with _lines_of(path, folder) as file:
-        file.seek(at_bytes)
         return sum(piece.count(b"\n") for piece in iter(lambda: file.read(2**20), b""))
 
 
@@ -114,23 +96,6 @@ def torn(path: Path, *, folder: Path | None = None) -> bool:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 1))
         return size > 0 and file.read(1) != b"\n"
-
-
-def is_line_start(path: Path, at_bytes: int, *, folder: Path | None = None) -> bool:
-    """Whether a line begins at this offset, or would if one were appended.
-
-    Raises UsageError if the file is unreadable.
-    """
-    with _lines_of(path, folder) as file:
-        if at_bytes > file.seek(0, os.SEEK_END):
-            return False
-        file.seek(max(0, at_bytes - 1))
-        return not at_bytes or file.read(1) == b"\n"
-
-
-def _lines_before(file: BinaryIO, at_bytes: int) -> int:
-    file.seek(0)
-    return file.read(at_bytes).count(b"\n")
 
 
 @contextmanager

@@ -38,7 +38,6 @@ from weighbridge.results.record.manifest import ConfigFile, Manifest, RunEvent, 
 from weighbridge.results.record.reading import (
     read_bounded,
     read_lines,
-    read_lines_from,
     read_record,
 )
 from weighbridge.results.record.resolved import ResolvedPlan
@@ -222,14 +221,8 @@ class RunStore:
 
     def each_step(self) -> Iterator[StepResult]:
         """The same as an iterator, for runs of thousands of steps. Raises as `steps` does."""
-        return (step for step, _ in self.steps_from(0))
-
-    def steps_from(self, at_bytes: int) -> Iterator[tuple[StepResult, int]]:
-        """The steps from an offset in `steps.jsonl` (0, or where one ended), each with its end
-        offset.
-        """
         path = self.folder / "steps.jsonl"
-        return read_lines_from(path, StepResult.model_validate_json, at_bytes, advice=_WITHOUT_STEP)
+        return read_lines(path, StepResult.model_validate_json, advice=_WITHOUT_STEP)
 
     def latest(self) -> dict[StepKey, StepResult]:
         """The latest result of each step, in the order the steps were first appended."""

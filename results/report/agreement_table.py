@@ -11,14 +11,13 @@ from weighbridge.results.analysis.agreement import Agreement, causes, sentences
 from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
 from weighbridge.results.interval import show_latency
-from weighbridge.results.record.driver_traits import driver_label, traits_of
+from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.report.tables import TableColumn
 from weighbridge.suites import DriverName
 
 _CSV_COLUMNS: Final = """
 layout api workload operation workers {first}_ops_s {other}_ops_s
 {other}_over_{first} {other}_over_{first}_low {other}_over_{first}_high
-foretold_low foretold_high explained
 {first}_p90_ms {other}_p90_low_ms {other}_p90_high_ms p90_bins_off
 {first}_max_ms {other}_max_low_ms {other}_max_high_ms max_bins_off
 {first}_mean_ms {other}_mean_ms verdict
@@ -85,7 +84,6 @@ def _head(first: str, other: str) -> tuple[TableColumn, ...]:
         TableColumn(title=first, unit="op/s", numeric=True),
         TableColumn(title=other, unit="op/s", numeric=True),
         TableColumn(title="Difference", numeric=True),
-        TableColumn(title="Predicted", numeric=True),
         TableColumn(title="p90 of both", unit="ms", numeric=True),
         TableColumn(title="Max of both", unit="ms", numeric=True),
         TableColumn(title="Means", unit="difference in ms", numeric=True),
@@ -99,17 +97,14 @@ def _caption(one: Agreement, first: str, other: str) -> str:
         if one.other_p90 or one.other_max
         else ""
     )
-    cut = ", cut to whole milliseconds," if traits_of(one.other).rounding_us == 1000 else ""
     return (
         f"Each step measured by both drivers: op/s and latencies of {first}, then of "
         f"{other}{bins}. Differences are {other} relative to {first}. Bins cannot explain a "
-        f"difference in throughput; “predicted” is the difference that the mean latencies of "
-        f"{other}{cut} and {first} imply, since workers = throughput × mean latency."
+        "difference in throughput."
     )
 
 
 def _line(one: Agreement) -> AgreementLine:
-    predicted = [_percent(value) for value in one.foretold or ()]
     return AgreementLine(
         cells=(
             one.about,
@@ -118,7 +113,6 @@ def _line(one: Agreement) -> AgreementLine:
             show_figure(one.first_ops_s),
             show_figure(one.other_ops_s),
             UNKNOWN if one.ratio is None else _percent(one.ratio.value),
-            " to ".join(predicted).replace(" %", "", 1) or UNKNOWN,
             f"{show_ms(one.first_p90_ms)} · {show_latency(one.other_p90_ms, one.other_p90)}",
             f"{show_ms(one.first_max_ms)} · {show_latency(one.other_max_ms, one.other_max)}",
             _difference(one.first_mean_ms, one.other_mean_ms),
@@ -149,8 +143,6 @@ def _csv_cells(one: Agreement) -> tuple[object, ...]:
         *(one.layout, one.api, one.workload, one.operation, one.workers),
         *(one.first_ops_s, one.other_ops_s),
         *((None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)),
-        *(one.foretold or (None, None)),
-        one.explained,
         *(one.first_p90_ms, *p90, one.p90_off),
         *(one.first_max_ms, *longest, one.max_off),
         *(one.first_mean_ms, one.other_mean_ms, one.verdict),

@@ -1,17 +1,15 @@
-"""The profiles of a run as a section of the report: caption, flame graph and table of the disk."""
+"""The profiles of a run as a section of the report: caption and table of the disk."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.common.escaping import escape_controls
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.charts.flame import flame
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.record.block_trace import DiskRequests, DiskTrace, Times
-from weighbridge.results.record.profile import Profile, Profiled
+from weighbridge.results.record.profile import Profile
 
 DISK_TITLES: Final = (
     *("Direction", "Requests/s", "MB/s", "Size: median", "min to max"),
@@ -27,28 +25,24 @@ class ProfileSection(Record):
     workload: str
     workers: int
     caption: str
-    svg: str
-    """Drawn by `flame`, which escapes its texts: a page may include it as it is."""
     remarks: tuple[str, ...]
     disk_caption: str
     disk_titles: tuple[str, ...] = DISK_TITLES
     disk_lines: tuple[tuple[str, ...], ...]
 
 
-def profile_sections(profiled: Sequence[Profiled]) -> tuple[ProfileSection, ...]:
+def profile_sections(profiles: Sequence[Profile]) -> tuple[ProfileSection, ...]:
     """The sections of these profiles, in order."""
-    return tuple(_shown(one) for one in profiled)
+    return tuple(_shown(one) for one in profiles)
 
 
-def _shown(one: Profiled) -> ProfileSection:
-    profile, disk = one.profile, one.profile.disk
-    title = f"{profile.layout}, {profile.workload}, {profile.workers} workers"
+def _shown(profile: Profile) -> ProfileSection:
+    disk = profile.disk
     return ProfileSection(
         layout=profile.layout,
         workload=profile.workload,
         workers=profile.workers,
         caption=_caption(profile),
-        svg=escape_controls(flame(one.stacks, title=title)) if one.stacks else "",
         remarks=profile.remarks,
         disk_caption="" if disk is None else _disk_caption(disk),
         disk_lines=()
@@ -70,11 +64,11 @@ def _caption(profile: Profile) -> str:
         f"{profile.samples:,} samples of the daemons on the gateway and storage hosts, "
         f"{profile.hertz} per second of CPU time ({profile.event}), in "
         f"{show_figure(profile.seconds)} s of the window.{cost} Each sample also costs CPU in the "
-        "daemon that it interrupts. A wide frame used much CPU time; waiting is not shown. Stacks "
+        "daemon that it interrupts. They are in stacks.folded below the run folder’s profile/, "
+        "which any flame-graph viewer opens. Waiting is not in them. Stacks "
         "are unwound from the 8 KiB copied with each sample; deeper ones lack their roots. The "
         "programs have no debug symbols: only exported functions have names, and inlined or local "
-        f"ones have none ({share:.0f} % of the samples end in one). Hover over a frame for its "
-        "name."
+        f"ones have none ({share:.0f} % of the samples end in one)."
     )
 
 

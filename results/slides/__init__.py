@@ -1,4 +1,4 @@
-"""A talk from a run, as PowerPoint with native charts and tables, or as Markdown."""
+"""A talk from a run, as PowerPoint with native charts and tables."""
 
 from __future__ import annotations
 

@@ -7,11 +7,8 @@ overlaps in the font that it is fitted for, which the notes of the last slide na
 from __future__ import annotations
 
 import io
-import re
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pptx.enum.shapes import MSO_SHAPE
@@ -43,33 +40,6 @@ from weighbridge.results.slides.slide import Deck, Series, SeriesChart, Slide, S
 from weighbridge.results.slides.template import blank
 from weighbridge.results.slides.typeface import FITTED, MONOSPACED, width_pt
 
-_EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a ZIP file can have."""
-_MOMENT: Final = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*(<)")
-
-
-def with_times(data: bytes, dated: str) -> bytes:
-    """The same archive with every time in it set to that of the run, including the charts'
-    workbooks.
-    """
-    moment = datetime.fromisoformat(dated).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").encode()
-    out = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(data)) as old,
-        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new,
-    ):
-        for name in old.namelist():
-            content = old.read(name)
-            if name.endswith(".xlsx"):
-                content = with_times(content, dated)
-            elif name == "docProps/core.xml":
-                content = _MOMENT.sub(rb"\g<1>" + moment + rb"\g<2>", content)
-            info = zipfile.ZipInfo(name, _EARLIEST)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            new.writestr(info, content)
-    return out.getvalue()
-
-
 _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
 """Font sizes of sentences; 24 and more where there is room."""
 _LEGEND_SIZES: Final = ((20, 1), (18, 1), (16, 1), (16, 2), (14, 6))
@@ -92,7 +62,7 @@ _CODE_SIZES: Final = (20, 18, 16, 14)
 
 
 def powerpoint(deck: Deck) -> bytes:
-    """The deck as a PPTX file: the same deck always gives the same bytes."""
+    """The deck as a PPTX file."""
     deck = escape_all_controls(deck)
     presentation = blank(deck)
     for number, one in enumerate(deck.slides, start=1):
@@ -104,7 +74,7 @@ def powerpoint(deck: Deck) -> bytes:
         slide.notes_slide.notes_text_frame.text = "\n".join(notes)
     out = io.BytesIO()
     presentation.save(out)
-    return with_times(out.getvalue(), deck.dated)
+    return out.getvalue()
 
 
 class _SlideFiller:

@@ -1,4 +1,4 @@
-"""The records of a talk: what is on each slide, whether that becomes PowerPoint or Markdown.
+"""The records of a talk: what is on each slide.
 
 Colours are `#rrggbb`. The notes of a slide have all figures that are drawn on it.
 """
@@ -146,7 +146,7 @@ class Slide(Record):
 class Deck(Record):
     """A complete talk.
 
-    `dated` is when its run started, UTC, ISO 8601: a deck does not depend on when it is rendered.
+    `dated` is when its run started, UTC, ISO 8601.
     """
 
     title: str

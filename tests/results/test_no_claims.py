@@ -19,7 +19,6 @@ from weighbridge.results.export.export import produce
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import evidence
-from weighbridge.results.slides.markdown import markdown
 from weighbridge.results.slides.talk import talk
 from weighbridge.screen.outcome import print_outcome
 
@@ -97,11 +96,8 @@ def shown(store: RunStore) -> dict[str, str]:
     return {
         "terminal": screen.getvalue(),
         "page": " ".join(Words(derived.report.read_text()).words),
-        "slides": markdown(talk(evidence(store))),
-        **{
-            to: b"\n".join(file.content for file in produce(store.folder, to)[1].files).decode()
-            for to in ("markdown", "latex")
-        },
+        "slides": talk(evidence(store)).model_dump_json(),
+        "markdown": produce(store.folder, "markdown")[1].files[0].content.decode(),
     }
 
 

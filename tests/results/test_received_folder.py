@@ -18,7 +18,6 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.export.export import export
-from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor, mark_complete, set_aside
 from weighbridge.results.record import reading
 from weighbridge.results.record.profile import FOLDER
 from weighbridge.results.record.run_lock import lock_run_folder
@@ -243,15 +242,7 @@ def test_a_run_is_not_resumed_in_a_folder_with_links(
 
 
 def test_nothing_is_appended_through_a_link(store: RunStore, secret: Path) -> None:
-    for name in ("events.jsonl", CURSOR, REFUSED):
-        instead(store.folder / name, lambda path: path.symlink_to(secret))
+    instead(store.folder / "events.jsonl", lambda path: path.symlink_to(secret))
     with pytest.raises(StoreError, match=r"events\.jsonl: cannot be written \(is a link"):
         store.event("up", "x")
-    with pytest.raises(StoreError, match=CURSOR):
-        Cursor.of(store.folder, "http://host")
-    with pytest.raises(StoreError, match=REFUSED):
-        set_aside(store.folder, ["a"], "no")
-    assert untouched(secret)
-    with pytest.raises(StoreError, match=CURSOR):
-        mark_complete(store.folder, Cursor(server="http://host", run=True))
     assert untouched(secret)

@@ -36,7 +36,6 @@ wal-dir = "{folder}/wal"
 bind-address = "127.0.0.1:{port}"
 auth-enabled = true
 log-enabled = false
-{more}
 [monitor]
 store-enabled = false
 """
@@ -145,23 +144,19 @@ def victoria(folder: Path) -> Iterator[str]:
 
 
 class Influx:
-    """InfluxDB 1.6, or another `program` of version 1 with Flux, with a user and the database
-    `weighbridge`.
+    """InfluxDB 1.6 with a user and the database `weighbridge`.
 
     `url` is that of the translator before it, `direct` its own.
     """
 
-    def __init__(self, folder: Path, program: str | None) -> None:
+    def __init__(self, folder: Path) -> None:
         port, rpc, front = free_ports(3)
         self.direct = f"http://127.0.0.1:{port}"
         self.url = f"http://127.0.0.1:{front}"
-        more = "" if program is None else "flux-enabled = true"
-        (folder / "influx.conf").write_text(
-            INFLUX.format(folder=folder, port=port, rpc=rpc, more=more)
-        )
+        (folder / "influx.conf").write_text(INFLUX.format(folder=folder, port=port, rpc=rpc))
         (folder / "translator.cfg").write_text(TRANSLATOR.format(port=front, behind=port))
         self.database = Daemon(
-            (program or packaged("influxd", "influxdb"), "-config", str(folder / "influx.conf")),
+            (packaged("influxd", "influxdb"), "-config", str(folder / "influx.conf")),
             f"{self.direct}/ping",
             folder / "influxd.log",
         )
@@ -205,9 +200,9 @@ class Influx:
 
 
 @contextmanager
-def influx(folder: Path, program: str | None = None) -> Iterator[Influx]:
-    """InfluxDB 1.6, or another `program`, behind its translator."""
-    made = Influx(folder, program)
+def influx(folder: Path) -> Iterator[Influx]:
+    """InfluxDB 1.6 behind its translator."""
+    made = Influx(folder)
     try:
         made.database.start()
         made.translator.start()

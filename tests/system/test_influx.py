@@ -15,11 +15,10 @@ from urllib.parse import urlencode
 import pytest
 
 from fake_run import WORKLOADS, StepFaults, fake_run
-from grafana_boards import BOARDS, asked_for, choices, filled, targets
+from grafana_boards import BOARD, TARGETS, asked_for, choices, filled
 from influx_points import Points, lines_of, read, shown
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
-from weighbridge.results.influx.cursor import Cursor
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer, WriteRefused
@@ -162,8 +161,9 @@ def test_a_partial_write_is_no_success_and_names_the_field(
 ) -> None:
     database.query("CREATE DATABASE odd")
     odd = server(f"{database.url}?bucket=odd")
-    with odd.connect() as connection:
-        connection.write(['weighbridge_host cpu_share="text" 1415102400000'])
+    connection = odd.connect()
+    connection.write(['weighbridge_host cpu_share="text" 1415102400000'])
+    connection.close()
     with pytest.raises(
         TargetError, match=r'partial write: field type conflict: input field "cpu_share"'
     ):
@@ -180,47 +180,42 @@ def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(
     first, second, *others = store.steps()
     (store.folder / "steps.jsonl").unlink()  # they are yet to be measured
     with InfluxWriter(
-        store, server(f"{database.url}?bucket=killed"), said.append, first_wait_s=0.05, close_s=60
+        store, server(f"{database.url}?bucket=killed"), said.append, retry_s=0.5, close_s=60
     ) as writer:
         store.append(first)
-        writer.step()
+        writer.step(first)
         database.database.end(signal.SIGKILL)
         try:
             store.append(second)
-            writer.step()
+            writer.step(second)
             end = time.monotonic() + 60
             # It is said once, with what came first: 503, or where it was killed in the middle of a
             # write 502, the end of the connection, or no answer while HAProxy tries again.
             outage = re.compile(
-                "(answered 50[23]|Connection aborted|Read timed out).*; points are kept in"
+                "(answered 50[23]|Connection aborted|Read timed out).*; it is tried again"
             )
             while not any(map(outage.search, said)):
                 assert time.monotonic() < end, said
                 time.sleep(0.01)
             for step in others:
                 store.append(step)
-                writer.step()
+                writer.step(step)
         finally:
             database.database.start()  # also for the tests that follow
     assert said[-1].startswith(f"influx: {len(points)} points sent")
     assert database.points("killed") == points
-    assert (
-        Cursor.of(store.folder, server(f"{database.url}?bucket=killed").option).waiting(
-            store.folder
-        )
-        == 0
-    )
 
 
 def test_every_panel_of_the_dashboard_shows_what_was_sent(
     store: RunStore, database: Influx
 ) -> None:
-    with server(database.url).connect() as connection:
-        connection.write(lines_of(store))
+    connection = server(database.url).connect()
+    connection.write(lines_of(store))
+    connection.close()
     points = read(lines_of(store))
-    chosen = choices("influxql", database.listed)
-    for _, target in targets("influxql"):
-        name, field, valid = asked_for(target)
+    chosen = choices(database.listed)
+    for target in TARGETS:
+        name, field, valid = asked_for(target["query"])
         found = {
             (frozenset((tag, value) for tag, value in series["tags"].items() if value), at): value
             for series in database.query(filled(target["query"], chosen))
@@ -228,7 +223,7 @@ def test_every_panel_of_the_dashboard_shows_what_was_sent(
         }
         assert found == shown(points, name, field, valid=valid), target["query"]
         assert found
-    (annotation,) = BOARDS["influxql"]["annotations"]["list"]
+    (annotation,) = BOARD["annotations"]["list"]
     (runs,) = database.query(filled(annotation["target"]["query"], chosen))
     assert runs["columns"] == ["time", "layouts", "run", "suite"]
     assert [value[2:] for value in runs["values"]] == [

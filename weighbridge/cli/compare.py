@@ -119,7 +119,7 @@ if TYPE_CHECKING:
     "--perf",
     metavar="WORKLOAD:WORKERS",
     callback=named,
-    help="Profile this step once on every layout: perf of its daemons (flame graph) and the block "
+    help="Profile this step once on every layout: stacks of its daemons by perf, and the block "
     "events of one storage disk.",
 )
 @click.option(

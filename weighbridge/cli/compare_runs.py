@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from weighbridge.cli.options import RUN_FOLDER, as_json, fail_on, named, split
-from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, UsageError
+from weighbridge.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
     from weighbridge.results.analysis.across_runs.guard import Guarded
     from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
     from weighbridge.results.analysis.comparison import Comparison
@@ -54,12 +53,6 @@ def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.deco
 )
 @fail_on("B is worse than A anywhere (needs two --history)")
 @click.option(
-    "--leads",
-    is_flag=True,
-    help="Show instead who leads in each of the two runs, and what limited the layouts there: for "
-    "runs of the same layouts on different hardware.",
-)
-@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
@@ -75,7 +68,6 @@ def command(
     despite: str | None,
     history: tuple[Path, ...],
     fail_on: str | None,
-    leads: bool,
     out: Path | None,
     html: Path | None,
     markdown: Path | None,
@@ -114,10 +106,6 @@ def command(
     if html is not None:
         need(DRAWING)
     before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
-    if leads:
-        if layouts or history or fail_on or html or markdown or junit:
-            raise UsageError("--leads can only be combined with --despite and --out")
-        return _show_leads(before, after, facts, out, as_json=as_json)
     pairs = match(before, after, list(split(layouts)))
     guarded = guard(before, after, pairs, facts)
     earlier = [read_compared_run(folder) for folder in history]
@@ -166,50 +154,6 @@ def command(
             )
         )
     return verdict.exit_code
-
-
-def _show_leads(
-    a: ComparedRun, b: ComparedRun, despite: list[str], out: Path | None, *, as_json: bool
-) -> int:
-    """Print who leads in each run; 4 if nothing could be compared in one of them."""
-    from weighbridge.documents import LeadsDocument
-    from weighbridge.results.analysis.across_runs.guard import guard
-    from weighbridge.results.analysis.across_runs.leads_by_run import (
-        HARDWARE_FACTS,
-        leads_by_run,
-        leads_csv,
-    )
-    from weighbridge.results.analysis.across_runs.runs_comparison import match
-    from weighbridge.results.record.writing import make_folder, write_atomically
-    from weighbridge.results_output import print_document
-    from weighbridge.screen.terminal import console, print_line
-
-    guarded = guard(a, b, match(a, b), [*despite, *HARDWARE_FACTS])
-    found = leads_by_run({"A": a, "B": b})
-    screen = console(stderr=as_json)
-    for side, run in (("A", a), ("B", b)):
-        print_line(screen, f"{side}  {run.manifest.run_id} on {run.plan.hardware.name}")
-    for one in guarded.unlike:
-        print_line(screen, f"differs: {one.text}", "dim")
-    for each in found:
-        print_line(screen, f"• {each.text}.", "bold" if each.differs else "")
-    if out is not None:
-        make_folder(out)
-        write_atomically(out / "leads.csv", leads_csv(found))
-        print_line(screen, str(out / "leads.csv"))
-    known = {one.run for each in found for one in each.runs if one.lead is not None}
-    code = EXIT_FINE if known == {"A", "B"} else EXIT_INVALID
-    if as_json:
-        print_document(
-            LeadsDocument(
-                exit_code=code,
-                a=a.manifest.run_id,
-                b=b.manifest.run_id,
-                differences=guarded.unlike,
-                leads=found,
-            )
-        )
-    return code
 
 
 def _refuse_targets(

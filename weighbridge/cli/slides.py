@@ -1,4 +1,4 @@
-"""`weighbridge slides`: a talk from a run, as PowerPoint with native charts, or Markdown."""
+"""`weighbridge slides`: a talk from a run, as PowerPoint with native charts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ from weighbridge.cli.options import RUN_FOLDER
     type=click.Path(dir_okay=False, path_type=Path),
     help="Output file (default: derived/slides.pptx in the run's folder).",
 )
-@click.option(
-    "--markdown",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write the same talk to this folder as slides.md, too.",
-)
 @click.option("--force", is_flag=True, help="Replace the file of --out even if it exists.")
 @click.option("--dark", is_flag=True, help="Light on dark, for dark rooms.")
-def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, dark: bool) -> None:
+def command(run: Path, out: Path | None, *, force: bool, dark: bool) -> None:
     """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
     from weighbridge.common.errors import UsageError
     from weighbridge.common.extras import need
@@ -33,7 +28,6 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
     from weighbridge.results.record.store import RunStore
     from weighbridge.results.record.writing import write_atomically
     from weighbridge.results.slides.evidence import evidence
-    from weighbridge.results.slides.markdown import write_markdown
     from weighbridge.results.slides.powerpoint import powerpoint
     from weighbridge.results.slides.talk import talk
     from weighbridge.results.slides.typeface import shown_here
@@ -55,5 +49,3 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
     deck = talk(evidence(store), DARK if dark else LIGHT)
     write_atomically(path, powerpoint(deck))
     click.echo(f"{path}: {len(deck.slides)} slides, {shown_here()}")
-    if markdown is not None:
-        click.echo(f"{write_markdown(deck, markdown)[0]}")

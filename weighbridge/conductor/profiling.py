@@ -18,7 +18,6 @@ from typing import Final
 from weighbridge.conductor.perf import HERTZ, STACK_BYTES, Perf, PerfSupport, why_not
 from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.protocol import Progress
-from weighbridge.results.charts.flame import flame
 from weighbridge.results.record import block_trace
 from weighbridge.results.record.block_trace import DiskTrace, disk_csv
 from weighbridge.results.record.profile import (
@@ -261,10 +260,6 @@ class _StepProfile:
         )
         if stacks:
             write_atomically(self.folder / "stacks.folded", folded(stacks))
-            write_atomically(
-                self.folder / "flame.svg",
-                flame(stacks, title=f"{key.layout}, {key.workload}, {key.workers} workers"),
-            )
         if disk is not None:
             write_atomically(self.folder / "disk.csv", disk_csv(disk))
         write_atomically(self.folder / "profile.json", profile.model_dump_json(indent=1) + "\n")

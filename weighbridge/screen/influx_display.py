@@ -33,10 +33,10 @@ class InfluxDisplay:
             self._writer.live(self._key, progress)
 
     def ended(self, result: StepResult) -> None:
-        """The step is in the run folder, from which the writer reads it."""
+        """The step is in the run folder, where the writer finds its telemetry."""
         self._key = None
         self._shown.ended(result)
-        self._writer.step()
+        self._writer.step(result)
 
 
 @contextmanager

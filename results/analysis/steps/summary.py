@@ -36,7 +36,6 @@ from weighbridge.results.analysis.steps.use import (
     What,
     over_repeats,
 )
-from weighbridge.results.analysis.steps.validity import outlier_words
 from weighbridge.results.analysis.steps.visit import (
     JudgedStep,
     Point,
@@ -288,7 +287,6 @@ def _row(
     beside = [move for key, move in moves.items() if key not in keys]
     verdict = verdict_on(shown, beside)
     steady = verdict.steady
-    far = outlier_words([(point.repeat, point.value("throughput") or 0.0) for point in shown])
     # What no repeat can decide alone is not worth a note if all of them decide it together.
     own = (
         tuple(note for note in notes if UNKNOWN_STEADINESS not in note)
@@ -297,7 +295,7 @@ def _row(
     )
     moved = [note for note in own if BY_ITSELF in note]
     own = tuple(note for note in own if note not in moved)
-    head["notes"] = tuple(dict.fromkeys((*own, *verdict.notes, *moved, *far)))
+    head["notes"] = tuple(dict.fromkeys((*own, *verdict.notes, *moved)))
     return Row(
         **head,
         figures=_figures(shown, points),

@@ -39,14 +39,12 @@ The rules, from queueing theory and benchmarking practice:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from statistics import mean, stdev
+from collections.abc import Mapping
 from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.results.record import Histogram, Measurement, Tally
 from weighbridge.results.record.driver_traits import tool_label, traits_of
-from weighbridge.results.statistics import t_quantile
 from weighbridge.suites import TRAITS, Bounds, Operation
 
 SAMPLES_BEYOND: Final = 20
@@ -250,32 +248,3 @@ def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, fl
     low = sum(tally.sum_us or 0 for tally in measurement.complete) / 1e6 / asked_s - 1
     high = low + done * traits_of(measurement.driver).rounding_us / 1e6 / asked_s
     return low if low > 0 else min(high, 0.0), blur
-
-
-def outlier(values: Sequence[float], level: float = 0.01) -> int | None:
-    """The index of a value, all above 0, that is an outlier at this level among normal logarithms;
-    or None.
-
-    F. E. Grubbs' two-sided test (Technometrics 11, 1969). It leaves no value out, and two outliers
-    hide each other. None for fewer than 3 values. Raises ValueError for a value not above 0.
-    """
-    logs = [math.log(value) for value in values]
-    count = len(logs)
-    if count < 3 or min(logs) == max(logs):
-        return None
-    middle, spread = mean(logs), stdev(logs)
-    farthest = max(range(count), key=lambda number: abs(logs[number] - middle))
-    t = t_quantile(1 - level / (2 * count), count - 2)
-    bound = (count - 1) / math.sqrt(count) * math.sqrt(t**2 / (count - 2 + t**2))
-    return farthest if abs(logs[farthest] - middle) / spread > bound else None
-
-
-def outlier_words(values: Sequence[tuple[int, float]]) -> tuple[str, ...]:
-    """That a repeat's throughput is an outlier; `values` are (repeat from 0, throughput) pairs."""
-    if any(value <= 0 for _, value in values):
-        return ()
-    found = outlier([value for _, value in values])
-    if found is None:
-        return ()
-    repeat = values[found][0] + 1
-    return (f"the throughput of repeat {repeat} is an outlier (Grubbs’ test, 1 %)",)

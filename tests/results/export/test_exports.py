@@ -256,7 +256,7 @@ def test_an_unknown_format_or_table_is_answered_with_the_closest_one(
     with pytest.raises(UsageError, match="exports complete runs"):
         export(small, "hgrm", ["steps"])
     with pytest.raises(UsageError, match="has no table 'steps'"):
-        export(small, "latex", ["steps"])
+        export(small, "markdown", ["steps"])
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "pptx"])

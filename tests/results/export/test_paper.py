@@ -8,10 +8,7 @@ from fake_run import WORKLOADS, fake_run
 from made_rows import changed
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.validity import least_samples
-from weighbridge.results.export.latex_format import escape as escape_latex
-from weighbridge.results.export.latex_format import latex_file
-from weighbridge.results.export.markdown_format import escape as escape_markdown
-from weighbridge.results.export.markdown_format import markdown_file
+from weighbridge.results.export.markdown_format import escape, markdown_file
 from weighbridge.results.export.paper import PaperColumn, PaperTable, effects_paper, summary_paper
 from weighbridge.results.record.store import RunStore
 
@@ -84,7 +81,6 @@ def test_what_is_not_ranked_is_marked_and_a_note_says_why(tmp_path: Path) -> Non
         for note in table.notes
     )
     assert any(note.startswith("Provisional: steadiness not known: ") for note in table.notes)
-    assert r"rgw-beast $\dagger$" in latex_file(table).content.decode()
 
 
 def test_an_a_a_control_is_in_a_note_and_not_in_the_table(tmp_path: Path) -> None:
@@ -120,7 +116,6 @@ def test_effects_are_grouped_by_requests_and_metric_with_their_intervals(data: R
     ]
     assert table.groups[0][0][2] == "all"
     assert re.fullmatch(r"[0-9.]+ to [0-9.]+", table.groups[0][1][5])
-    assert latex_file(table).content.count(rb"\midrule") == len(table.groups)
 
 
 def test_a_markdown_reader_finds_only_the_texts_of_the_table() -> None:
@@ -140,50 +135,14 @@ def test_a_markdown_reader_finds_only_the_texts_of_the_table() -> None:
     assert read == [hostile, "Layout", "p90 (ms)", "[x]", "n<200", hostile, "1", "*", "–", hostile]
 
 
-def test_nothing_in_a_table_is_a_latex_command() -> None:
-    text = latex_file(TABLE).content.decode()
-    commands = set(re.findall(r"\\([a-zA-Z]+)", text))
-    own = {
-        "begin",
-        "end",
-        "centering",
-        "caption",
-        "toprule",
-        "midrule",
-        "bottomrule",
-        "par",
-        "smallskip",
-        "footnotesize",
-        "raggedright",
-    }
-    assert commands == own | {
-        "textbackslash",
-        "textasciitilde",
-        "textasciicircum",
-        "textless",
-        "textgreater",
-        "textbar",
-    }
-    assert text.count(r"\end{") == 2
-    body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
-    assert [
-        len(re.findall(r"(?<!\\)&", line)) for line in body.splitlines() if line.endswith(r"\\")
-    ] == [1, 1, 1, 1]
-    assert not re.search(r"(?<!\\)[%#_]", body)
-    # After a line break LaTeX takes [ and * for arguments of it.
-    assert "{[x]} & n" in body
-    assert "{*} & --" in body
-
-
 @pytest.mark.parametrize(
-    ("text", "latex", "markdown"),
+    ("text", "escaped"),
     [
-        ("50 % & $x_1", r"50 \% \& \$x\_1", r"50 % \& \$x\_1"),
-        ("a\nb\tc\x00d", "a b c d", "a b c d"),
-        ("(10, ∞)", r"(10, $\infty$)", "(10, ∞)"),
-        ("rgw–beast’s 1.8×", r"rgw--beast's 1.8$\times$", "rgw–beast’s 1.8×"),
+        ("50 % & $x_1", r"50 % \& \$x\_1"),
+        ("a\nb\tc\x00d", "a b c d"),
+        ("(10, ∞)", "(10, ∞)"),
+        ("rgw–beast’s 1.8×", "rgw–beast’s 1.8×"),
     ],
 )
-def test_texts_are_escaped(text: str, latex: str, markdown: str) -> None:
-    assert escape_latex(text) == latex
-    assert escape_markdown(text) == markdown
+def test_texts_are_escaped(text: str, escaped: str) -> None:
+    assert escape(text) == escaped

@@ -5,8 +5,7 @@ import pytest
 from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.common.errors import TargetError
-from weighbridge.results.influx import export as influx_export
-from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor
+from weighbridge.results.influx import server as influx_server
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import Away, InfluxServer, WriteRefused
@@ -25,13 +24,6 @@ def store(tmp_path: Path) -> RunStore:
 def lines(store: RunStore) -> list[str]:
     points = RunPoints(store)
     return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
-
-
-class Waits(list[float]):
-    """Does not wait, and records the requested times."""
-
-    def __call__(self, seconds: float) -> None:
-        self.append(seconds)
 
 
 def server(influx: FakeInflux) -> InfluxServer:
@@ -54,60 +46,56 @@ def test_every_point_is_sent_once_and_steps_without_a_measurement_are_counted(
 def test_a_run_is_sent_in_batches(
     store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(influx_export, "BATCH", 7)
+    monkeypatch.setattr(influx_server, "BATCH", 7)
     with FakeInflux() as influx:
         send_run(store, server(influx))
     assert [line for write in influx.writes for line in write.lines] == lines
     assert {len(write.lines) for write in influx.writes[:-1]} == {7}
 
 
-def test_a_server_that_is_away_is_tried_again_with_growing_waits_or_when_it_asks(
-    store: RunStore, lines: list[str]
-) -> None:
-    waits = Waits()
+def test_a_server_that_is_away_is_tried_again(store: RunStore, lines: list[str]) -> None:
     answers = [
         InfluxReply(503),
-        InfluxReply(503, fields=(("Retry-After", "9"),)),
+        InfluxReply(503, fields=(("Retry-After", "0"),)),
         InfluxReply(how="torn"),
-        InfluxReply(429, fields=(("Retry-After", "900"),)),
+        InfluxReply(429),
     ]
     with FakeInflux(*answers) as influx:
-        send_run(store, server(influx), wait=waits)
-    assert waits == [1.0, 9.0, 4.0, 30.0]
+        send_run(store, server(influx), retry_s=0.01)
     assert influx.taken == lines
 
 
+@pytest.mark.parametrize("asked", [(), (("Retry-After", "86400"),)])
 def test_a_server_that_stays_away_is_an_error_with_the_number_of_points_sent(
-    store: RunStore, monkeypatch: pytest.MonkeyPatch
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, asked: tuple[tuple[str, str], ...]
 ) -> None:
-    monkeypatch.setattr(influx_export, "BATCH", 7)
-    Cursor(server="http://other").keep(store.folder)
-    waits = Waits()
+    monkeypatch.setattr(influx_server, "BATCH", 7)
+    away = InfluxReply(503, '{"message":"busy"}', asked)
     with (
-        FakeInflux(InfluxReply(), otherwise=InfluxReply(503)) as influx,
-        pytest.raises(TargetError, match="\n7 points were sent") as at,
+        FakeInflux(InfluxReply(), otherwise=away) as influx,
+        pytest.raises(TargetError, match="answered 503: busy\n7 points were sent") as at,
     ):
-        send_run(store, server(influx), wait=waits)
+        send_run(store, server(influx), retry_s=0.01)
     assert isinstance(at.value.__cause__, Away)
-    assert waits == [1.0, 2.0, 4.0, 8.0]
-    assert Cursor.of(store.folder, "http://other") == Cursor(server="http://other")
+    assert {tuple(write.lines) for write in influx.writes} == {
+        tuple(write.lines) for write in influx.writes[:2]
+    }
 
 
-def test_a_refusal_is_an_error_at_once(store: RunStore) -> None:
-    waits = Waits()
+def test_a_refusal_is_an_error_at_once(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(influx_server, "BATCH", 7)
     with (
         FakeInflux(InfluxReply(401, '{"error":"authorization failed"}')) as influx,
         pytest.raises(WriteRefused, match="authorization failed"),
     ):
-        send_run(store, server(influx), wait=waits)
+        send_run(store, server(influx))
     assert len(influx.writes) == 1
-    assert not waits
 
 
 def test_refused_lines_do_not_block_others_and_are_an_error(
     store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(influx_export, "BATCH", 7)
+    monkeypatch.setattr(influx_server, "BATCH", 7)
     conflict = InfluxReply(400, '{"error":"partial write: field type conflict"}')
     with (
         FakeInflux(InfluxReply(), conflict) as influx,
@@ -116,34 +104,6 @@ def test_refused_lines_do_not_block_others_and_are_an_error(
         send_run(store, server(influx))
     assert influx.taken == [*lines[:7], *lines[14:]]
     assert f"{len(lines) - 7} points were sent; of 7 others" in at.value.message
-
-
-def test_after_an_export_a_live_run_has_nothing_left_to_send(
-    store: RunStore,
-) -> None:
-    (store.folder / REFUSED).write_text("# no\nkept 1\n")
-    with FakeInflux() as influx:
-        Cursor(server=server(influx).option, run=True).keep(store.folder)
-        send_run(store, server(influx))
-    found = Cursor.of(store.folder, server(influx).option)
-    assert (found.waiting(store.folder), found.lines) == (0, 0)
-    assert not (store.folder / REFUSED).exists()
-
-
-def test_an_export_to_another_server_keeps_the_cursor_of_the_first(store: RunStore) -> None:
-    kept = Cursor(server="http://first", run=True)
-    kept.keep(store.folder)
-    with FakeInflux() as influx:
-        send_run(store, server(influx))
-    assert Cursor.of(store.folder, "http://first") == kept
-
-
-def test_an_export_of_a_run_that_was_not_sent_live_writes_no_cursor(
-    store: RunStore,
-) -> None:
-    with FakeInflux() as influx:
-        send_run(store, server(influx))
-    assert not (store.folder / CURSOR).exists()
 
 
 def test_of_a_step_that_was_measured_again_only_the_last_result_is_sent(store: RunStore) -> None:

@@ -1,7 +1,7 @@
 import logging
+import re
 import ssl
 import subprocess
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,28 @@ ENVIRONMENT = {"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN}
 LINES = ["m,run=r ops=3i 1415102400000", "m,run=r ops=4i 1415102401000"]
 
 
-def connect(url: str, deadline_s: float = 5.0) -> InfluxConnection:
-    return InfluxServer.parse(url, ENVIRONMENT).connect(deadline_s)
+def sent(url: str, token: str = TOKEN, deadline_s: float = 5.0) -> InfluxConnection:
+    """A closed connection that was given the lines."""
+    environment = {"WEIGHBRIDGE_INFLUX_TOKEN": token}
+    connection = InfluxServer.parse(url, environment).connect(deadline_s=deadline_s, retry_s=0.01)
+    connection.write(LINES)
+    connection.close(20)
+    assert (connection.given, connection.sent + connection.lost) == (2, 2)
+    return connection
+
+
+def lost(reply: InfluxReply, deadline_s: float = 5.0) -> Away | WriteRefused:
+    """The error by which the lines are lost if the server always sends this reply."""
+    with FakeInflux(otherwise=reply) as influx:
+        connection = sent(influx.url, deadline_s=deadline_s)
+    assert connection.lost == 2
+    assert connection.error is not None
+    return connection.error
 
 
 def test_a_write_is_one_request_in_milliseconds_with_bucket_organization_and_token() -> None:
-    with FakeInflux() as influx, connect(f"{influx.url}/?bucket=weights&org=lab") as connection:
-        connection.write(LINES)
+    with FakeInflux() as influx:
+        assert sent(f"{influx.url}/?bucket=weights&org=lab").sent == 2
     (write,) = influx.writes
     assert write.path == "/api/v2/write"
     assert write.query == {"bucket": "weights", "org": "lab", "precision": "ms"}
@@ -31,116 +46,56 @@ def test_a_write_is_one_request_in_milliseconds_with_bucket_organization_and_tok
 
 
 def test_with_an_empty_token_no_header_is_sent() -> None:
-    with (
-        FakeInflux() as influx,
-        InfluxServer.parse(influx.url, {"WEIGHBRIDGE_INFLUX_TOKEN": ""}).connect() as connection,
-    ):
-        connection.write(LINES)
+    with FakeInflux() as influx:
+        sent(influx.url, token="")
     assert influx.writes[0].token is None
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 429, 408])
-def test_a_server_that_cannot_write_now_is_away_for_as_long_as_it_asks(
-    status: int,
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (InfluxReply(500, '{"code":"unavailable","message":"busy\\nnow"}'), "500: busy now$"),
+        (InfluxReply(502), "answered 502"),
+        (InfluxReply(503, "", (("Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT"),)), "answered 503"),
+        (InfluxReply(429), "answered 429"),
+        # Of a proxy's page only the reason is shown.
+        (InfluxReply(503, "\n<html><h1>503</h1></html>"), "503: Service Unavailable$"),
+        (InfluxReply(how="torn"), "127.0.0.1"),
+        (InfluxReply(how="hang"), "timed out"),
+    ],
+)
+def test_a_server_that_cannot_write_now_is_tried_again_and_then_away(
+    reply: InfluxReply, words: str
 ) -> None:
-    answer = InfluxReply(
-        status, '{"code":"unavailable","message":"busy\\nnow"}', (("Retry-After", "7"),)
-    )
-    with (
-        FakeInflux(answer) as influx,
-        connect(influx.url) as connection,
-        pytest.raises(Away, match=f"answered {status}: busy now") as at,
-    ):
-        connection.write(LINES)
-    assert at.value.after_s == 7.0
-    assert len(influx.writes) == 1
-
-
-def test_only_the_reason_of_a_proxys_page_is_shown() -> None:
-    page = InfluxReply(503, "\n<html><body><h1>503 Service Unavailable</h1></body></html>")
-    with (
-        FakeInflux(page) as influx,
-        connect(influx.url) as connection,
-        pytest.raises(Away, match=r"answered 503: Service Unavailable$"),
-    ):
-        connection.write(LINES)
-
-
-def test_a_date_to_retry_at_is_ignored() -> None:
-    answer = InfluxReply(503, "", (("Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT"),))
-    with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(Away) as at:
-        connection.write(LINES)
-    assert at.value.after_s is None
+    error = lost(reply, deadline_s=0.2 if reply.how == "hang" else 5.0)
+    assert isinstance(error, Away)
+    assert re.search(words, error.message)
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"),
-    [(401, "WEIGHBRIDGE_INFLUX_TOKEN"), (403, "right to "), (404, r"\?bucket=NAME")],
+    ("status", "batch", "advice"),
+    [
+        (401, False, "WEIGHBRIDGE_INFLUX_TOKEN"),
+        (403, False, "right to "),
+        (404, False, "?bucket=NAME"),
+        *((status, True, "") for status in (400, 413, 422)),
+    ],
 )
-def test_a_server_that_refuses_to_write_is_an_error_with_advice(status: int, advice: str) -> None:
-    answer = InfluxReply(status, '{"error":"no"}')
-    with (
-        FakeInflux(answer) as influx,
-        connect(influx.url) as connection,
-        pytest.raises(WriteRefused, match=advice) as at,
-    ):
-        connection.write(LINES)
-    assert f"answered {status}: no" in at.value.message
-    assert not at.value.batch
+def test_a_server_that_refuses_to_write_is_an_error_with_its_reason(
+    status: int, batch: bool, advice: str
+) -> None:
+    error = lost(InfluxReply(status, '{"error":"partial write: input field \\"ops\\" dropped=1"}'))
+    assert isinstance(error, WriteRefused)
+    assert f'answered {status}: partial write: input field "ops"' in error.message
+    assert error.batch is batch
+    assert advice in error.advice
 
 
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_lines_that_a_server_refuses_have_its_reason(status: int) -> None:
-    answer = InfluxReply(
-        status, '{"error":"partial write: field type conflict: input field \\"ops\\" dropped=1"}'
-    )
-    with (
-        FakeInflux(answer) as influx,
-        connect(influx.url) as connection,
-        pytest.raises(WriteRefused, match="partial write") as at,
-    ):
-        connection.write(LINES)
-    assert at.value.batch
-
-
-@pytest.mark.parametrize("status", [200, 301])
-def test_an_answer_with_another_status_is_no_success(status: int) -> None:
-    page = InfluxReply(status, "<html>welcome</html>", (("Location", "http://127.0.0.1:1/"),))
-    with (
-        FakeInflux(page) as influx,
-        connect(influx.url) as connection,
-        pytest.raises(WriteRefused, match=f"answered {status}"),
-    ):
-        connection.write(LINES)
-
-
-def test_a_server_that_does_not_answer_is_away_after_the_deadline() -> None:
-    with (
-        FakeInflux(InfluxReply(how="hang")) as influx,
-        connect(influx.url, 0.2) as connection,
-        pytest.raises(Away, match="timed out"),
-    ):
-        connection.write(LINES)
-
-
-def test_an_answer_that_breaks_off_is_no_success() -> None:
-    with (
-        FakeInflux(InfluxReply(how="torn")) as influx,
-        connect(influx.url) as connection,
-        pytest.raises(Away),
-    ):
-        connection.write(LINES)
-
-
-def test_a_stopped_server_is_away_and_the_same_connection_finds_it_again() -> None:
-    with FakeInflux() as influx, connect(influx.url) as connection:
-        connection.write(LINES)
-        influx.down()
-        with pytest.raises(Away, match=influx.url):
-            connection.write(LINES)
-        influx.up()
-        connection.write(LINES)
-    assert influx.taken == [*LINES, *LINES]
+def test_an_answer_with_another_status_is_no_success() -> None:
+    error = lost(InfluxReply(200, "<html>welcome</html>"))
+    assert isinstance(error, WriteRefused)
+    assert "answered 200" in error.message
+    assert lost(InfluxReply(301, "", (("Location", "http://127.0.0.1:1/"),)))
 
 
 def test_a_server_with_an_untrusted_certificate_is_sent_nothing(
@@ -166,16 +121,13 @@ def test_a_server_with_an_untrusted_certificate_is_sent_nothing(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with FakeInflux(tls=context) as influx:
-        with (
-            connect(influx.url) as connection,
-            pytest.raises(WriteRefused, match="CERTIFICATE_VERIFY_FAILED") as at,
-        ):
-            connection.write(LINES)
-        assert "SSL_CERT_FILE" in at.value.advice
+        error = sent(influx.url).error
+        assert isinstance(error, WriteRefused)
+        assert "CERTIFICATE_VERIFY_FAILED" in error.message
+        assert "SSL_CERT_FILE" in error.advice
         assert not influx.writes
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with connect(influx.url) as connection:
-            connection.write(LINES)
+        sent(influx.url)
         assert influx.taken == LINES
 
 
@@ -185,26 +137,23 @@ def test_a_token_is_in_no_error_no_text_and_no_log(
     caplog.set_level(logging.DEBUG)
     said: list[str] = []
     answers = [
-        InfluxReply(401, f"no such user: {TOKEN}"),
         InfluxReply(503, f'{{"message":"{TOKEN}"}}'),
         InfluxReply(how="torn"),
-        InfluxReply(),
+        InfluxReply(401, f"no such user: {TOKEN}"),
     ]
-    with FakeInflux(*answers) as influx, connect(influx.url) as connection:
-        said += [
-            str(connection),
-            repr(vars(connection)["_server"]),
-            repr(InfluxServer.parse(influx.url, ENVIRONMENT)),
-        ]
-        for _ in answers[:-1]:
-            with pytest.raises((Away, WriteRefused)) as at:
-                connection.write(LINES)
-            said += [str(at.value), repr(at.value), str(at.value.__cause__)]
+    server = InfluxServer.parse("http://h", ENVIRONMENT)
+    with FakeInflux(*answers) as influx:
+        server = server.model_copy(update={"url": influx.url})
+        connection = server.connect(said.append, retry_s=0.01)
         connection.write(LINES)
+        connection.close(20)
+    assert len(influx.writes) == 3
     assert influx.writes[-1].token == f"Token {TOKEN}"
     out, err = capfd.readouterr()
     ours = [record.getMessage() for record in caplog.records if not record.name.startswith("root")]
-    assert "planted-secret" not in "".join([*said, *ours, out, err])
+    shown = [*said, *ours, out, err, str(connection), repr(server), repr(connection.error)]
+    assert "answered 401: no such user: ***" in "".join(shown)
+    assert "planted-secret" not in "".join(shown)
 
 
 @pytest.mark.parametrize(
@@ -273,13 +222,3 @@ def test_a_file_without_a_token_is_an_error(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(UsageError, match="token"):
         InfluxServer.parse("http://h", {"WEIGHBRIDGE_INFLUX_TOKEN_FILE": str(path)})
-
-
-def test_connections_leave_no_thread_behind() -> None:
-    before = set(threading.enumerate())
-    with FakeInflux() as influx:
-        served = len(set(threading.enumerate()) - before)
-        with connect(influx.url) as connection:
-            connection.write(LINES)
-        assert served == 1
-        assert len(set(threading.enumerate()) - before) <= 2  # the fake's own, of the connection

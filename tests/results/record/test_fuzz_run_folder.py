@@ -21,8 +21,6 @@ from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.study.study import StudyRun, study_of
-from weighbridge.results.influx.cursor import CURSOR, Cursor, parts
-from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Manifest, RunEvent
 from weighbridge.results.record.measurement import Bins, Second
@@ -30,7 +28,6 @@ from weighbridge.results.record.reading import read_lines, read_record
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.run_lock import _holders
 from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import LINE, ProbeSecond
 from weighbridge.results.record.trial import Trial, TuningRun, Winner
 from weighbridge.suites import Objects, Workload
@@ -230,28 +227,6 @@ def test_any_holders_file_is_read(dice: Dice, folders: Folders) -> None:
     holder = wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"})
     path.write_bytes(holder + b'\n{"pid":1,"since":""}')
     assert tried(lambda: _holders(path), UsageError) is not None
-
-
-@cases
-def test_any_cursor_file_points_to_the_start_of_a_step_or_of_the_run(
-    dice: Dice, folders: Folders
-) -> None:
-    store = RunStore.open(folders["run"])
-    ends = [0, *(end for _, end in store.steps_from(0))]
-    kept = {
-        "server": "http://host",
-        "run": True,
-        "at_bytes": dice.choice([*ends, ends[1] + 1, 10**9]),
-        "lines": 2,
-    }
-    (folders["run"] / CURSOR).write_bytes(wrong_json(dice, kept))
-    found = Cursor.of(folders["run"], "http://host")
-    assert found == Cursor(server="http://host") or (
-        found.run in (True, False) and found.at_bytes in ends
-    )
-    first = next(parts(store, RunPoints(store), found), None)
-    assert first is None or first.after != found
-    (folders["run"] / CURSOR).unlink()
 
 
 def all_of(folder: Path) -> RunData:

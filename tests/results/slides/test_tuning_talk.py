@@ -8,7 +8,6 @@ from fake_tuning import FakeCourse, fake_tuning
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, size_for
-from weighbridge.results.slides.markdown import markdown
 from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import BarChart, Deck, Slide
 from weighbridge.results.slides.talk import talk
@@ -72,11 +71,6 @@ def test_the_notes_have_the_files_to_paste_and_every_figure(tuned: Evidence, dec
     for entry in tuned.tuned.table.entries:
         for effect in entry.effects:
             assert effect.text in notes
-
-
-def test_the_same_talk_is_powerpoint_and_markdown(deck: Deck) -> None:
-    assert powerpoint(deck) == powerpoint(deck)
-    assert "confirmed on fresh deployments" in markdown(deck)
 
 
 @pytest.mark.parametrize("rounds", [0, 1])

@@ -19,7 +19,6 @@ from weighbridge.documents import (
     HistoryDocument,
     ImagesDocument,
     LabImage,
-    LeadsDocument,
     ParameterOfGateway,
     ReachedEndpoint,
     RequirementSeen,
@@ -47,7 +46,6 @@ DOCUMENTS: tuple[type[JsonDocument], ...] = (
     RunDocument,
     PlanOutline,
     ComparedRunsDocument,
-    LeadsDocument,
     HistoryDocument,
     DurabilityDocument,
     RunsDocument,
@@ -90,14 +88,6 @@ def test_compared_runs_are_one_document_with_all_else_on_stderr(
     assert (found.a, found.b) == tuple(folder.name for folder in pair)
     assert found.comparison.effects
     assert "The same in both" in said
-
-
-def test_leads_of_two_runs_are_one_document(pair: tuple[Path, Path], run_cli: RunCli) -> None:
-    code, out, said = run_cli("compare-runs", *pair, "--leads", "--json")
-    found = LeadsDocument.model_validate_json(out)
-    assert (code, found.exit_code) == (0, 0)
-    assert {one.run for each in found.leads for one in each.runs} == {"A", "B"}
-    assert "•" in said
 
 
 def test_a_plan_is_one_document(run_cli: RunCli, tmp_path: Path) -> None:

@@ -227,10 +227,3 @@ def test_names_of_runs_make_no_links_and_no_mentions(run_folder: Path, tmp_path:
     assert "evil" in summary
     for live in ("@admin", "://", "WWW.", "www.", "a@evil"):
         assert live not in summary
-
-
-@pytest.mark.parametrize("option", ["--html", "--markdown", "--junit"])
-def test_leads_have_no_summaries(run_folder: Path, tmp_path: Path, option: str) -> None:
-    with pytest.raises(UsageError, match="--leads can only be combined with --despite and --out"):
-        run(run_folder, run_folder, "--leads", option, tmp_path / "file")
-    assert not (tmp_path / "file").exists()

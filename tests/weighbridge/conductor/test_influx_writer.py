@@ -1,6 +1,8 @@
 import os
-import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -8,10 +10,10 @@ import pytest
 from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, fake_run
 from tests.weighbridge.displays import Seen
-from tests.weighbridge.sent_runs import Sending, acknowledged, measured, until
+from tests.weighbridge.sent_runs import Sending, measured, until
 from weighbridge.conductor import influx_writer
 from weighbridge.drivers.protocol import Progress
-from weighbridge.results.influx.cursor import CURSOR, REFUSED
+from weighbridge.results.influx import server as influx_server
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer
@@ -20,6 +22,12 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.screen.influx_display import InfluxDisplay, sending
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4, 16), "runtime": 3.0}),)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines wait a tenth of a second for others."""
+    monkeypatch.setattr(influx_server, "FLUSH_S", 0.1)
 
 
 @pytest.fixture
@@ -44,228 +52,157 @@ def lines(store: RunStore, steps: tuple[StepResult, ...]) -> list[str]:
 def test_what_is_sent_live_is_what_is_sent_afterwards(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
-    with FakeInflux() as live, Sending(store, live).writer as writer:
-        measured(store, writer, *steps)
+    with FakeInflux() as live:
+        sending = Sending(store, live)
+        with sending.writer as writer:
+            measured(store, writer, *steps)
     with FakeInflux() as after:
         send_run(store, InfluxServer(url=after.url))
     assert live.taken == after.taken
-    assert acknowledged(store, live) == len(live.taken)
-
-
-def test_the_server_is_tried_before_anything_is_measured(
-    store: RunStore, steps: tuple[StepResult, ...]
-) -> None:
-    with FakeInflux() as influx, Sending(store, influx).writer:
-        assert [line.partition(",")[0] for line in influx.taken] == ["weighbridge_run"]
+    assert sending.said == [f"influx: {len(live.taken)} points sent to {live.url}"]
 
 
 @pytest.mark.parametrize(
-    ("trouble", "outages"),
+    "trouble",
     [
-        ([InfluxReply(503), InfluxReply(503)], 1),
-        ([InfluxReply(503, fields=(("Retry-After", "0"),))], 1),
-        ([InfluxReply(429), InfluxReply(), InfluxReply(500)], 2),
-        ([InfluxReply(how="torn"), InfluxReply(), InfluxReply(how="torn"), InfluxReply(503)], 2),
+        [InfluxReply(503), InfluxReply(503)],
+        [InfluxReply(503, fields=(("Retry-After", "0"),)), InfluxReply(429)],
+        [InfluxReply(how="torn"), InfluxReply(503)],
     ],
 )
-def test_a_server_that_comes_back_gets_everything_once_in_order_and_each_outage_is_reported_once(
+def test_a_server_that_comes_back_gets_everything_in_order_and_an_outage_is_reported_once(
     store: RunStore,
     steps: tuple[StepResult, ...],
     lines: list[str],
     trouble: list[InfluxReply],
-    outages: int,
 ) -> None:
     with FakeInflux(*trouble) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            until(lambda: influx.taken == lines[:1])
             measured(store, writer, *steps)
-            until(lambda: len(influx.taken) == len(lines))
     assert influx.taken == lines
-    assert acknowledged(store, influx) == len(lines)
-    assert sum("points are kept in" in text for text in sending.said) == outages
-    assert sum("answers again" in text for text in sending.said) == outages
+    outage, back, last = sending.said
+    assert "it is tried again" in outage
+    assert "answers again" in back
+    assert last.endswith(f"{len(lines)} points sent to {influx.url}")
 
 
 def test_a_server_that_is_restarted_during_a_run_lacks_nothing(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+    store: RunStore,
+    steps: tuple[StepResult, ...],
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(influx_server, "RETRIES", 1000)
     first, *others = steps
     with FakeInflux() as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
             measured(store, writer, first)
-            until(
-                lambda: (
-                    first.measurement is not None
-                    and any("weighbridge_step" in line for line in influx.taken)
-                    and acknowledged(store, influx) == len(influx.taken)
-                )
-            )
+            until(lambda: any("weighbridge_step" in line for line in influx.taken))
             influx.down()
             measured(store, writer, *others)
-            until(lambda: any("until it answers" in text for text in sending.said))
-            assert acknowledged(store, influx) == len(influx.taken)
+            until(lambda: any("it is tried again" in text for text in sending.said))
             influx.up()
-            until(lambda: len(influx.taken) == len(lines))
     assert influx.taken == lines
-    assert sum("until it answers" in text for text in sending.said) == 1
-
-
-def test_for_a_server_that_stays_away_the_run_prints_how_to_send_the_rest(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
-) -> None:
-    with FakeInflux() as influx:
-        pass
-    sending = Sending(store, influx, first_wait_s=60.0)
-    with sending.writer as writer:
-        measured(store, writer, *steps)
-    assert acknowledged(store, influx) == 0
-    again = f"weighbridge export {store.folder} --to influx --influx {influx.url}"
-    assert sending.said[-1].endswith(f"send the entire run again with {again}")
-    assert f"0 points sent to {influx.url}; those of {len(steps)} steps wait (" in sending.said[-1]
-    assert [event.text for event in store.events() if event.kind == "influx"][-1] in sending.said[
-        -1
-    ]
-
-
-def test_a_wrong_token_is_reported_once_and_not_tried_again_before_the_end(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
-) -> None:
-    with FakeInflux(otherwise=InfluxReply(401, '{"error":"authorization failed"}')) as influx:
-        sending = Sending(store, influx)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
-            threading.Event().wait(0.1)  # long enough for another try
-            assert len(influx.writes) == 1
-        assert len(influx.writes) == 2
-    assert (
-        sum("authorization failed\n" in text and "sent at the end" in text for text in sending.said)
-        == 1
-    )
-    assert acknowledged(store, influx) == 0
-    with FakeInflux() as later:
-        send_run(store, InfluxServer(url=later.url))
-    assert later.taken == lines
-
-
-def test_a_bucket_made_during_the_run_gets_everything_at_the_end(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
-) -> None:
-    with FakeInflux(InfluxReply(404, '{"error":"database not found"}')) as influx:
-        sending = Sending(store, influx)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
-    assert influx.taken == lines
-    assert sending.said[-1].endswith(f"{len(lines)} points sent to {influx.url}")
-
-
-def test_refused_lines_are_kept_with_the_reason_and_others_are_sent(
-    store: RunStore,
-    steps: tuple[StepResult, ...],
-    lines: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(influx_writer, "BATCH", 5)
-    conflict = InfluxReply(
-        400, '{"error":"partial write: field type conflict: input field \\"ops\\""}'
-    )
-    with FakeInflux(InfluxReply(), conflict) as influx:
-        sending = Sending(store, influx)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
-    head, *refused = (store.folder / REFUSED).read_text().splitlines()
-    assert "field type conflict" in head
-    assert refused == lines[1:6]
-    assert influx.taken == [lines[0], *lines[6:]]
-    assert "5 that it refused are in" in sending.said[-1]
-    assert "weighbridge export" in sending.said[-1]
-
-
-def test_a_server_that_hangs_delays_neither_a_step_nor_the_end(
-    store: RunStore, steps: tuple[StepResult, ...]
-) -> None:
-    with FakeInflux(otherwise=InfluxReply(how="hang")) as influx:
-        sending = Sending(store, influx, deadline_s=0.2)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
-    assert "timed out" in sending.said[-1]
-    assert f"those of {len(steps)} steps wait" in sending.said[-1]
-
-
-def test_a_server_that_never_ends_its_answer_is_abandoned_and_the_steps_are_reported(
-    store: RunStore, steps: tuple[StepResult, ...]
-) -> None:
-    with FakeInflux(InfluxReply(), otherwise=InfluxReply(how="hang")) as influx:
-        sending = Sending(store, influx, deadline_s=60.0)
-        with sending.writer as writer:
-            first, *others = steps
-            measured(store, writer, first)
-            assert influx.wait_for(2)
-            measured(store, writer, *others)
-            found = writer.close(0.05)
-            assert (found.waiting, found.missed) == (3, 0)
-            assert "those of 3 steps wait" in sending.said[-1]
-            influx.down()
 
 
 @pytest.mark.parametrize(
-    "left",
+    ("reply", "why"),
     [
-        '{"server": "http://',
-        "",
-        '{"server": "http://127.0.0.1:1", "run": true, "at_bytes": 999999}',
+        (InfluxReply(503), "answered 503"),
+        (InfluxReply(503, fields=(("Retry-After", "86400"),)), "answered 503"),
+        (InfluxReply(401, '{"error":"authorization failed"}'), "authorization failed"),
+        (InfluxReply(400, '{"error":"partial write"}'), "partial write"),
+        (InfluxReply(200, "<html>welcome</html>"), "answered 200"),
+        (InfluxReply(how="hang"), "timed out"),
+        (None, "refused"),
     ],
 )
-def test_a_cursor_that_cannot_be_read_or_points_nowhere_has_everything_sent(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], left: str
+def test_a_server_that_takes_nothing_delays_no_step_and_the_run_says_how_to_send_all(
+    store: RunStore,
+    steps: tuple[StepResult, ...],
+    lines: list[str],
+    reply: InfluxReply | None,
+    why: str,
 ) -> None:
-    (store.folder / CURSOR).write_text(left)
-    for step in steps:
-        store.append(step)
-    with FakeInflux() as influx, Sending(store, influx).writer:
-        pass
-    assert influx.taken == lines
+    with FakeInflux(otherwise=reply) as influx:
+        if reply is None:
+            influx.down()
+        sending = Sending(store, influx, deadline_s=0.1)
+        with sending.writer as writer:
+            began = time.monotonic()
+            measured(store, writer, *steps)
+            assert time.monotonic() - began < 2
+    last = sending.said[-1]
+    assert f"0 points sent to {influx.url}; {len(lines)} were not written (" in last
+    assert why in last
+    again = f"weighbridge export {store.folder} --to influx --influx {influx.url}"
+    assert last.endswith(f"send the entire run again with {again}")
+    assert f"influx: {store.events()[-1].text}" == last
 
 
-def test_another_server_gets_everything(
+def test_a_server_that_never_ends_its_answer_keeps_no_process_alive(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
-    with FakeInflux() as first, Sending(store, first).writer as writer:
-        measured(store, writer, *steps)
-    with FakeInflux() as second, Sending(store, second).writer:
-        pass
-    assert (first.taken, second.taken) == (lines, lines)
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from weighbridge.conductor.influx_writer import InfluxWriter\n"
+        "from weighbridge.results.influx.server import InfluxServer\n"
+        "from weighbridge.results.record.store import RunStore\n"
+        "store, server = RunStore.open(Path(sys.argv[1])), InfluxServer(url=sys.argv[2])\n"
+        "with InfluxWriter(store, server, print, deadline_s=600, close_s=0.5): pass\n"
+    )
+    with FakeInflux(otherwise=InfluxReply(how="hang")) as influx:
+        done = subprocess.run(
+            [sys.executable, "-c", program, store.folder, influx.url],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={**os.environ},
+        )
+        assert influx.writes
+    assert "1 were not written (no answer in time)" in done.stdout
+    assert done.stderr == ""
 
 
-def test_after_a_kill_only_what_the_server_has_not_acknowledged_is_sent(
+def test_a_batch_that_ends_after_the_run_is_not_tried_again_and_says_nothing(
+    store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    before = set(threading.enumerate())
+    with FakeInflux(otherwise=InfluxReply(how="hang")) as influx:
+        sending = Sending(store, influx, deadline_s=600, close_s=0.5)
+        with sending.writer:
+            assert influx.wait_for(1)
+        said = [*sending.said]
+        influx.down()
+        until(lambda: set(threading.enumerate()) <= before)
+    assert len(influx.writes) == 1
+    assert sending.said == said
+    assert failed == []
+
+
+def test_lines_that_are_refused_do_not_block_others(
     store: RunStore,
     steps: tuple[StepResult, ...],
     lines: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(influx_writer, "BATCH", 5)
-    with FakeInflux(InfluxReply(), InfluxReply(), otherwise=InfluxReply(503)) as influx:
-        child = os.fork()
-        if not child:
-            try:
-                sending = Sending(store, influx, first_wait_s=60.0)
-                with sending.writer as writer:
-                    measured(store, writer, *steps)
-                    until(lambda: any("points are kept" in text for text in sending.said))
-                    os.kill(os.getpid(), signal.SIGKILL)
-            finally:
-                os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        assert influx.taken == lines[:6]
-        assert acknowledged(store, influx) == 6
-        influx.otherwise = InfluxReply()
-        with Sending(store, influx).writer:
-            pass
-    assert influx.taken == lines
+    monkeypatch.setattr(influx_server, "BATCH", 5)
+    with FakeInflux(InfluxReply(), InfluxReply(400, '{"error":"field type conflict"}')) as influx:
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            measured(store, writer, *steps)
+    (refused,) = [write.lines for write in influx.writes if write.lines[0] not in influx.taken]
+    assert influx.taken == [line for line in lines if line not in refused]
+    assert f"{len(refused)} were not written" in sending.said[-1]
+    assert "field type conflict" in sending.said[-1]
 
 
-def test_only_the_last_result_of_a_repeated_step_is_sent(
+def test_a_resumed_run_sends_the_last_result_of_each_of_its_steps_first(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
     first = steps[0]
@@ -274,34 +211,10 @@ def test_only_the_last_result_of_a_repeated_step_is_sent(
     again = first.model_copy(update={"measurement": later})
     for step in (first, again):
         store.append(step)
-    with FakeInflux() as influx, Sending(store, influx).writer:
-        pass
+    with FakeInflux() as influx, Sending(store, influx).writer as writer:
+        measured(store, writer, steps[1])
     points = RunPoints(store)
-    assert influx.taken == [*points.run(), *points.step(again)]
-
-
-def test_a_resumed_run_sends_what_the_server_lacks_and_nothing_twice(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
-) -> None:
-    with FakeInflux() as influx:
-        with Sending(store, influx).writer as writer:
-            measured(store, writer, steps[0])
-        store.append(steps[1])
-        with Sending(store, influx).writer as writer:
-            measured(store, writer, steps[2])
-    assert influx.taken == lines
-
-
-def test_a_cursor_that_cannot_be_written_ends_the_sending_and_not_the_run(
-    store: RunStore, steps: tuple[StepResult, ...]
-) -> None:
-    (store.folder / CURSOR).mkdir()
-    with FakeInflux() as influx:
-        sending = Sending(store, influx)
-        with sending.writer as writer:
-            measured(store, writer, steps[0])
-    assert "sending has ended" in sending.said[0]
-    assert "those of 1 steps wait" in sending.said[-1]
+    assert influx.taken == [*points.run(), *points.step(again), *points.step(steps[1])]
 
 
 def test_a_step_that_gives_no_points_is_reported_and_others_are_sent(
@@ -327,7 +240,6 @@ def progress(phase: str = "measure") -> Progress:
 def test_rates_are_sent_during_steps_and_not_while_preparing(
     store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
     monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
     step, shown = steps[0], Seen()
     with FakeInflux() as influx:
@@ -349,21 +261,20 @@ def test_rates_are_sent_during_steps_and_not_while_preparing(
     assert " ops_s=120.0,bytes_s=1000000.0,errors=0i " in live[0]
 
 
-def test_rates_are_dropped_when_the_server_is_away(
-    store: RunStore,
-    steps: tuple[StepResult, ...],
-    lines: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_rates_are_dropped_and_not_counted_when_the_server_is_away(
+    store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
     monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
+    monkeypatch.setattr(influx_server, "RETRIES", 1000)
     with FakeInflux() as influx:
-        pass
-    with Sending(store, influx, first_wait_s=60.0).writer as writer:
-        writer.live(steps[0].key, progress())
-        influx.up()
-    influx.down()
-    assert influx.taken == lines[:1]
+        influx.down()
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            until(lambda: bool(sending.said))
+            writer.live(steps[0].key, progress())
+            influx.up()
+        assert [line.partition(",")[0] for line in influx.taken] == ["weighbridge_run"]
+    assert sending.said[-1].startswith("influx: 1 points sent")
 
 
 def test_without_a_server_the_display_is_unchanged(

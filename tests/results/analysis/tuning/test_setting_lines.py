@@ -63,11 +63,8 @@ def test_names_are_shortened_only_if_they_stay_distinct() -> None:
     ]
 
 
-@pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_notes_and_papers_have_the_table_of_settings_with_remarks(
-    tuned_run: RunStore, form: str
-) -> None:
-    _, made = produce(tuned_run.folder, form, ["ledger"])
+def test_notes_have_the_table_of_settings_with_remarks(tuned_run: RunStore) -> None:
+    _, made = produce(tuned_run.folder, "markdown", ["ledger"])
     (file,) = made.files
     text = file.content.decode().replace("\\", "")
     assert "max_concurrent_requests 1024 → 64" in text
