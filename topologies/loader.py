@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -48,10 +48,6 @@ def shipped_hardware() -> Mapping[str, Path]:
     return {path.stem: path for path in sorted((_folder() / "hardware").glob("*.yaml"))}
 
 
-RENAMED: Final = {"lab-small": "lab-cpu"}
-"""New names of shipped files by their former ones."""
-
-
 def find(name: str, known: Mapping[str, Path], what: str) -> Path:
     """The file of a layout or hardware, given as a path or a shipped name. Raises UsageError."""
     path = Path(name)
@@ -59,9 +55,6 @@ def find(name: str, known: Mapping[str, Path], what: str) -> Path:
         return path
     if name in known:
         return known[name]
-    new = RENAMED.get(name)
-    if new in known:
-        raise UsageError(f"{what} {name!r} is now called {new!r}", advice=f"Write {new}.")
     advice = f"Give the path of a YAML file or the name of a shipped {what}."
     raise UsageError(f"no {what} {name!r}{did_you_mean(name, list(known))}", advice=advice)
 

@@ -91,7 +91,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
             one.model_copy(update={"workers": (4, 16), "runtime": 12.0}) for one in WORKLOADS[:2]
         ],
         repeats=1,
-        driver="both",
+        driver="locust,cosbench",
         layers=("rados",),
         spoilt=StepFaults(
             failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),)
