@@ -75,7 +75,6 @@ class RootImage(Record):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     suite: str
-    """Empty: no archive that this suite knows has the packages, and only real hosts can."""
     distribution: Literal["Debian", "Ubuntu"] = "Debian"
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
@@ -247,7 +246,7 @@ class Gateway(ABC):
     grammars: ClassVar[tuple[FileGrammar, ...]] = ()
     """The grammars of its configuration files."""
     release: str
-    """Name of the release: one of `releases`, or one that `settings_of` takes."""
+    """Name of the release: one of `releases`."""
     fault_settings: ClassVar[Mapping[str, object]] = {}
     """Settings, by dotted key, for workloads with faults, unless the command names them."""
     pool: CephPool | None = None
@@ -258,13 +257,6 @@ class Gateway(ABC):
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """`place` and `settings` are records of this class's own Placement and Settings."""
-
-    @classmethod
-    def settings_of(cls, release: str) -> str | None:
-        """The release whose settings `release` gets: its own, or another's where its programs can
-        check them; None: there is no such release.
-        """
-        return release if release in cls.releases else None
 
     @classmethod
     def settings_elsewhere(cls, release: str) -> str | None:

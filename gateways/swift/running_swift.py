@@ -28,7 +28,7 @@ from weighbridge.gateways.swift.below import RESELLER
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
-from weighbridge.gateways.swift.releases import release_of
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.start_again import mend_disk, revive, start_again
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.tls_handshake import negotiated
@@ -290,7 +290,7 @@ def _pending(host: Host) -> int:
 def _taken_as(state: SwiftState, proxy: Host) -> dict[str, str]:
     """Which release's settings it has, if not its own, and what its code says of them."""
     release = state.cluster.release
-    other = release_of(release).settings_of
+    other = RELEASES[release].settings_of
     if not other:
         return {}
     ignored = options.ignored(options.ask(proxy), state.files)

@@ -33,7 +33,7 @@ from weighbridge.gateways.sizing import Sized, Sizes
 from weighbridge.gateways.swift import codes, config, options, pipeline, scopes, size
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, put, shown
-from weighbridge.gateways.swift.releases import RELEASES, release_of, settings_of
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
@@ -97,7 +97,7 @@ class Swift(Gateway):
             )
         if (
             settings.object.etag_validate_pct != 100
-            and "etag_validate_pct" in release_of(release).lacks
+            and "etag_validate_pct" in RELEASES[release].lacks
         ):
             have = [name for name, one in RELEASES.items() if "etag_validate_pct" not in one.lacks]
             raise ValueError(
@@ -120,19 +120,9 @@ class Swift(Gateway):
         refuse_shared_ports(place, self.cluster.front(), wanted)
 
     @classmethod
-    def settings_of(cls, release: str) -> str | None:
-        """See Gateway: the options are looked up in the release's own code and sample files."""
-        return settings_of(release)
-
-    @classmethod
     def settings_elsewhere(cls, release: str) -> str | None:
         """See Gateway."""
-        return release_of(release).settings_of or None
-
-    @property
-    def image(self) -> RootImage:
-        """See Gateway."""
-        return release_of(self.release).image
+        return RELEASES[release].settings_of or None
 
     @property
     def place(self) -> SwiftPlacement:
@@ -150,7 +140,7 @@ class Swift(Gateway):
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
         """As its release's s3api."""
-        return release_of(self.release).s3_lacks
+        return RELEASES[self.release].s3_lacks
 
     def swift_lacks(self) -> Mapping[SwiftWay, str]:
         """As its pipeline."""
@@ -158,7 +148,7 @@ class Swift(Gateway):
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """As its release; over the Swift API also as its pipeline. Versions are a setting."""
-        release = release_of(self.release)
+        release = RELEASES[self.release]
         lacks = release.s3_lacks_operations
         if api == "swift":
             lacks = {**release.lacks_operations, **pipeline.operations_lacked(self.settings)}
@@ -279,7 +269,7 @@ class Swift(Gateway):
         texts = files(self.release, self.settings, roster, secret, front)
         proxy = hosts[self.place.proxy[0]]
         known = options.ask(proxy)
-        other = release_of(self.release).settings_of
+        other = RELEASES[self.release].settings_of
         found = [
             line
             for own in texts.values()
