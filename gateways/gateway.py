@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar, Literal, Protocol
 from pydantic import Field
 
 from weighbridge.common.ceph_pool import CephPool
-from weighbridge.common.distribution import Family
 from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
@@ -62,10 +61,6 @@ class Site(Protocol):
     def disks(self) -> tuple[str, ...]:
         """Device paths of its disks."""
 
-    @property
-    def family(self) -> Family:
-        """Whose names its programs, users and packages have."""
-
 
 class RootImage(Record):
     """The root image of a release's hosts: a suite of Debian or Ubuntu and packages.
@@ -81,8 +76,8 @@ class RootImage(Record):
     programs: tuple[Program, ...] = ()
     """Programs that Debian does not package; hosts have them in `artefact.FOLDER`."""
     version_packages: tuple[str, ...] = ()
-    """Packages whose version shows a real host's release: Debian's names, then others'. The release
-    is what follows the first dash of `name`; empty: there is none to check.
+    """Packages whose version shows a real host's release, which is what follows the first dash of
+    `name`; empty: there is none to check.
     """
 
 

@@ -104,7 +104,7 @@ class CephCluster(Record):
             backends = [
                 Backend(f"{one.host}-{one.port}", one.address, one.port) for one in roster.radosgws
             ]
-            texts = front.files_on(roster.front, backends)
+            texts = front.files(roster.front.address, backends)
             files += [HostFile(roster.front.name, path, text) for path, text in texts.items()]
         if self.tls_host is not None and certificates is not None:
             own = (certificates.secret,)

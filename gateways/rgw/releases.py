@@ -70,7 +70,7 @@ _PACKAGES = (
     *packages_before("rgw"),
 )
 
-_VERSION_PACKAGES = ("ceph-common", "radosgw", "ceph-base")
+_VERSION_PACKAGES = ("ceph-common",)
 
 MGR_MODULES: Final = (
     *("alerts", "balancer", "crash", "devicehealth", "influx", "insights", "iostat", "localpool"),

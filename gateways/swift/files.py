@@ -73,7 +73,7 @@ def files(
             tls=secret.certificates is not None,
         )
     if front is not None and roster.front is not None:
-        found[roster.front.name] |= front.files_on(roster.front, roster.backends)
+        found[roster.front.name] |= front.files(roster.front.address, roster.backends)
     if secret.certificates is not None:
         site, path = (
             (roster.caches[0], config.CERTIFICATE)

@@ -64,7 +64,7 @@ _IGNORES_PARTS: Final = {
     "read-part": "this Swift ignores part-number, and sends the complete object",
 }
 
-_VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
+_VERSION_PACKAGES = ("python3-swift",)
 
 
 def _of_ubuntu(name: str, suite: str) -> RootImage:
