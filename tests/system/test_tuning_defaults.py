@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
 from weighbridge.environment import place
 from weighbridge.gateways import program
@@ -165,7 +166,7 @@ def ran(host: Host, module: str, *arguments: str, stdin: str = "") -> str:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if (own := SUPPORT / f"{module}.py").exists():
             Path(folder, own.name).symlink_to(own)
-            Path(folder, "weighbridge").symlink_to(program.IMPORTED_FROM / "weighbridge")
+            Path(folder, "weighbridge").symlink_to(IMPORTED_FROM / "weighbridge")
             patch.setattr(program, "IMPORTED_FROM", Path(folder))
         command = program.ship(host, module)
     return host.run((*command, *arguments), stdin=stdin).stdout
