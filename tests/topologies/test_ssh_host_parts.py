@@ -105,7 +105,11 @@ def test_a_host_without_systemd_is_refused_before_anything_is_changed(
 ) -> None:
     monkeypatch.setattr(startup, "SshConnection", BareConnection)
     hardware = Hardware.model_validate(
-        {"name": "real", "kind": "ssh", "hosts": {"store-1": {"address": "10.0.0.4"}}}
+        {
+            "name": "real",
+            "kind": "ssh",
+            "hosts": {"client-1": {"address": "10.0.0.1"}, "store-1": {"address": "10.0.0.4"}},
+        }
     )
     with pytest.raises(UsageError, match=r"store-1 \(10.0.0.4\): systemd does not run it"):
         startup.start_ssh("d", hardware, CEPH, print, folder=tmp_path, names=["store-1"])
