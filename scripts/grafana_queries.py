@@ -92,7 +92,6 @@ class InfluxQL(Language):
         }
 
     def values(self, tag: str, measurement: str, within: str) -> str:
-        """The tag's values, at any time."""
         where = f' WHERE "{within}" =~ /^${within}$/' if within else ""
         return f'SHOW TAG VALUES FROM "{measurement}" WITH KEY = "{tag}"{where}'
 
@@ -213,7 +212,6 @@ class SQL(Language):
         )
 
     def values(self, tag: str, measurement: str, within: str) -> str:
-        """The tag's values, at any time."""
         where = f' WHERE "{within}" IN (${{{within}:sqlstring}})' if within else ""
         return f'SELECT DISTINCT "{tag}" FROM "{measurement}"{where}'  # noqa: S608 - as above
 
@@ -227,7 +225,6 @@ class SQL(Language):
         return {**self._query(query, "table"), "query": query}
 
     def hidden(self, wanted: Iterable[Wanted]) -> dict[str, str]:
-        """An expression for each column that may be missing."""
         found = {}
         for one in wanted:
             kinds = {"layer": "VARCHAR", **({one.field: "DOUBLE"} if one.optional else {})}

@@ -261,7 +261,6 @@ class ApacheGrammar(FileGrammar):
         return super().about(line)
 
     def ending(self, head: str) -> str:
-        """See FileGrammar."""
         return f"</{head[1:].split(maxsplit=1)[0].rstrip('>')}>"
 
 

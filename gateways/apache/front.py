@@ -84,7 +84,6 @@ class Apache(Front):
 
     @property
     def wants_fastcgi(self) -> bool:
-        """See Front."""
         return self.settings.path == "fastcgi"
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
@@ -210,7 +209,6 @@ class Apache(Front):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """See Front, by the table of what a graceful restart applies."""
         return scopes.scope(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:

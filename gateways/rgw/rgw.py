@@ -72,7 +72,6 @@ class Rgw(Gateway):
 
     @classmethod
     def settings_elsewhere(cls, release: str) -> str | None:
-        """See Gateway."""
         return RELEASES[release].settings_of or None
 
     def _fit_release(self, release: str) -> None:
@@ -138,7 +137,6 @@ class Rgw(Gateway):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """See Gateway."""
         return self.place.advice
 
     @property
@@ -148,17 +146,14 @@ class Rgw(Gateway):
 
     @property
     def own_ca(self) -> bool:
-        """See Gateway."""
         return self.cluster.tls_host is not None
 
     def cannot_restart(self) -> str:
-        """See Gateway."""
         if self.settings.osd.objectstore == "memstore":
             return "MemStore keeps objects only in memory: none survives a power cut"
         return ""
 
     def spreads(self) -> bool:
-        """Whether clients use all its daemons, by `endpoints`."""
         return self.settings.endpoints is not None
 
     @classmethod
@@ -169,7 +164,6 @@ class Rgw(Gateway):
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """The layers that Ceph's own benchmarks measure, and one radosgw behind a front."""
         below: tuple[StoreLayer, ...] = ("osd", "rados", "rbd", "cephfs")
         return below if self.place.front is None else ("gateway", *below)
 
@@ -197,7 +191,6 @@ class Rgw(Gateway):
         )
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """Disks and memory for the OSD hosts."""
         place, osd = self.place, self.settings.osd
         roles: dict[str, list[str]] = {}
         for role, names in (("mon", place.mon), ("osd", place.osd), ("radosgw", place.radosgw)):
@@ -215,12 +208,10 @@ class Rgw(Gateway):
 
     @property
     def compresses(self) -> str:
-        """See Gateway."""
         algorithm = self.settings.radosgw.compression
         return "" if algorithm == "none" else algorithm
 
     def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
-        """See Gateway."""
         return size.by_size(self.place, self.settings, sizes)
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
@@ -267,7 +258,6 @@ class Rgw(Gateway):
         ).shown()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Have the release's programs check option names and values, and the front its files."""
         native = self.cluster.speaks_fastcgi(hosts)
         roster = CephRoster(self.place, self.settings, hosts)
         certificates = self.cluster.certificates(hosts)
@@ -297,5 +287,4 @@ class Rgw(Gateway):
             raise UsageError("\n".join(faults))
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """See Gateway, and CephBringUp for the order."""
         return CephBringUp(self.cluster, hosts, client, say).run()

@@ -121,7 +121,6 @@ class Swift(Gateway):
 
     @classmethod
     def settings_elsewhere(cls, release: str) -> str | None:
-        """See Gateway."""
         return RELEASES[release].settings_of or None
 
     @property
@@ -143,7 +142,6 @@ class Swift(Gateway):
         return RELEASES[self.release].s3_lacks
 
     def swift_lacks(self) -> Mapping[SwiftWay, str]:
-        """As its pipeline."""
         return pipeline.lacks(self.settings)
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
@@ -156,7 +154,6 @@ class Swift(Gateway):
 
     @property
     def own_ca(self) -> bool:
-        """See Gateway."""
         return self.cluster.tls_host is not None
 
     def cannot_restart(self) -> str:
@@ -165,11 +162,9 @@ class Swift(Gateway):
 
     @property
     def takes_names(self) -> bool:
-        """See Gateway."""
         return True
 
     def spreads(self) -> bool:
-        """Whether clients use all its daemons, by `endpoints`."""
         return self.settings.endpoints is not None
 
     @classmethod
@@ -180,7 +175,6 @@ class Swift(Gateway):
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """The object servers, and one proxy by itself behind a front."""
         # Clients send whole objects to object servers, which keep fragments with erasure coding.
         servers: tuple[StoreLayer, ...] = ("object-server",) if self.settings.ec is None else ()
         return servers if self.place.front is None else ("gateway", *servers)
@@ -204,7 +198,6 @@ class Swift(Gateway):
         )
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """Disks for the storage hosts."""
         place = self.place
         roles: dict[str, list[str]] = {name: ["proxy", "memcached"] for name in place.proxy}
         roles |= {name: ["storage"] for name in place.storage}
@@ -221,7 +214,6 @@ class Swift(Gateway):
         }
 
     def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
-        """See Gateway."""
         return size.by_size(self.place, self.settings, sizes)
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
@@ -262,7 +254,6 @@ class Swift(Gateway):
         return shown(texts, secret)
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Check every option for the release, and have the front check its file."""
         roster = SwiftRoster(self.place, self.settings, hosts)
         front = self.cluster.front()
         secret = Secrets.of(self.cluster, hosts)
@@ -296,5 +287,4 @@ class Swift(Gateway):
         return next((own for name, own in self.settings.options.items() if name == server), {})
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """See Gateway, and SwiftBringUp for the order."""
         return SwiftBringUp(self.cluster, hosts, client, say).run()

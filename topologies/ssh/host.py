@@ -192,7 +192,6 @@ class SshHost(Host):
         self._end(service, timeout_s, "TERM")
 
     def kill(self, service: str) -> None:
-        """End a service with all its processes by KILL."""
         self._end(service, 5, "KILL")
 
     def _end(self, service: str, timeout_s: float, first: FirstSignal) -> None:
@@ -210,7 +209,6 @@ class SshHost(Host):
         return process is not None and self.telemetry.running([process])[0]
 
     def is_up(self) -> bool:
-        """Whether the process that holds the deployment's view is running."""
         holder = self.services.on_host.holder
         return bool(self.connection.sh(f"test -e /proc/{holder} && echo running || true").stdout)
 
