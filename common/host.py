@@ -9,15 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import MissingPrerequisite, TargetError
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.piped_process import PipedProcess
-
-if TYPE_CHECKING:  # small programs on hosts use this module, without pydantic
-    from weighbridge.common.distribution import Family
 
 TAIL_BYTES: Final = 65536
 _FRAME: Final = re.compile(r" +\d+: ")
@@ -148,8 +145,6 @@ class Host(ABC):
     """Its address on the deployment's network."""
     disks: tuple[str, ...]
     """Device paths of its empty disks on the host, in the order of the hardware file."""
-    family: Family = "debian"
-    """Whose names its programs, users and packages have."""
     cores: int | None = None
     """The CPUs of a machine that is this host's alone; None: it shares them, or they are unknown.
     """

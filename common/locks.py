@@ -10,13 +10,6 @@ from weighbridge.common import safe_files
 
 def open_lock(path: Path, flags: int = 0) -> int:
     """The descriptor of a lock file, created if missing, for this user only. Raises OSError."""
-    descriptor = safe_files.open_descriptor(
+    return safe_files.open_descriptor(
         path.parent, path.name, os.O_RDWR | os.O_CREAT | flags, mode=0o600
     )
-    try:
-        if os.fstat(descriptor).st_mode & 0o077:
-            os.fchmod(descriptor, 0o600)  # created by an earlier version
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor

@@ -54,7 +54,6 @@ class IniGrammar(FileGrammar):
     """Options are `name = value`."""
 
     def about(self, line: str) -> str:
-        """The option's name."""
         return line.partition("=")[0].strip()
 
 

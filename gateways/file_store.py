@@ -133,11 +133,9 @@ class RunningFileStore(RunningGateway):
         return ("no cache of the store itself: objects are in the page cache",)
 
     def check(self) -> None:
-        """See RunningGateway."""
         daemon.check(self._store.daemons)
 
     def daemons(self) -> tuple[Daemon, ...]:
-        """See RunningGateway."""
         return self._store.daemons
 
     def disk_space(self) -> DiskSpace:
@@ -145,11 +143,9 @@ class RunningFileStore(RunningGateway):
         return xfs_disks.space(self._store.stores, self._store.structure)
 
     def kept_bytes(self) -> KeptBytes:
-        """See RunningGateway."""
         return xfs_disks.kept(self._store.stores)
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        """See RunningGateway."""
         xfs_disks.mount_again([one for one in self._store.stores if one.name in names])
         self._store.start(self._client, say, names)
         self._store.await_ready()
@@ -168,7 +164,6 @@ class FileGateway(Gateway, Generic[Place, Settings]):
     """What its program is asked for its version."""
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        """See Gateway."""
         assert isinstance(place, self.Placement)  # noqa: S101 - the interface's contract
         assert isinstance(settings, self.Settings)  # noqa: S101
         self.release = release
@@ -240,7 +235,6 @@ class FileGateway(Gateway, Generic[Place, Settings]):
             self._version(hosts[name])
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """See Gateway."""
         structure = self.structure({name: len(host.disks) for name, host in hosts.items()})
         stores = tuple(hosts[name] for name in structure.stores)
         entrance = hosts[structure.entrances[0]]

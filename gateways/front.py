@@ -101,10 +101,6 @@ class Front(ABC):
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """Its configuration files by path, when it listens on `address`; without secrets."""
 
-    def files_on(self, site: Site, backends: Sequence[Backend]) -> Mapping[str, str]:
-        """The same for its host, with the names that the host's distribution has."""
-        return self.files(site.address, backends)
-
     @abstractmethod
     def check(self, host: Host) -> None:
         """Have its own program check the files, which are on the host.

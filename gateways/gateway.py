@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar, Literal, Protocol
 from pydantic import Field
 
 from weighbridge.common.ceph_pool import CephPool
-from weighbridge.common.distribution import Family
 from weighbridge.common.encryption import S3Way
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
@@ -62,10 +61,6 @@ class Site(Protocol):
     def disks(self) -> tuple[str, ...]:
         """Device paths of its disks."""
 
-    @property
-    def family(self) -> Family:
-        """Whose names its programs, users and packages have."""
-
 
 class RootImage(Record):
     """The root image of a release's hosts: a suite of Debian or Ubuntu and packages.
@@ -75,15 +70,14 @@ class RootImage(Record):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     suite: str
-    """Empty: no archive that this suite knows has the packages, and only real hosts can."""
     distribution: Literal["Debian", "Ubuntu"] = "Debian"
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
     programs: tuple[Program, ...] = ()
     """Programs that Debian does not package; hosts have them in `artefact.FOLDER`."""
     version_packages: tuple[str, ...] = ()
-    """Packages whose version shows a real host's release: Debian's names, then others'. The release
-    is what follows the first dash of `name`; empty: there is none to check.
+    """Packages whose version shows a real host's release, which is what follows the first dash of
+    `name`; empty: there is none to check.
     """
 
 
@@ -247,7 +241,7 @@ class Gateway(ABC):
     grammars: ClassVar[tuple[FileGrammar, ...]] = ()
     """The grammars of its configuration files."""
     release: str
-    """Name of the release: one of `releases`, or one that `settings_of` takes."""
+    """Name of the release: one of `releases`."""
     fault_settings: ClassVar[Mapping[str, object]] = {}
     """Settings, by dotted key, for workloads with faults, unless the command names them."""
     pool: CephPool | None = None
@@ -258,13 +252,6 @@ class Gateway(ABC):
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """`place` and `settings` are records of this class's own Placement and Settings."""
-
-    @classmethod
-    def settings_of(cls, release: str) -> str | None:
-        """The release whose settings `release` gets: its own, or another's where its programs can
-        check them; None: there is no such release.
-        """
-        return release if release in cls.releases else None
 
     @classmethod
     def settings_elsewhere(cls, release: str) -> str | None:

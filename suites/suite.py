@@ -33,8 +33,6 @@ DriverName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 DRIVER_NAMES: Registry[object] = Registry("weighbridge.drivers", "driver")
 """Used for names only: no driver is imported here."""
 DEFAULT_DRIVER: DriverName = "locust"
-BOTH = "both"
-"""An old name for two drivers: locust,cosbench."""
 
 HOST_LAYERS: tuple[Layer, ...] = ("disk", "network", "osd")
 
@@ -96,7 +94,7 @@ class Suite(Record):
     """Names of the layouts compared if the command names none."""
     driver: str = DEFAULT_DRIVER
     """The load generator for gateways: the name of a driver, or two with a comma between, which
-    replay each step one after the other; `both` is locust,cosbench.
+    replay each step one after the other.
     """
     users: Literal["engine", "sdk"] = "engine"
     """What makes requests: the native engine, or boto3 / python-swiftclient."""
@@ -337,9 +335,7 @@ def _by_workload(words: dict[str, str]) -> str:
 
 
 def _named(drivers: str) -> tuple[DriverName, ...]:
-    return tuple(
-        name.strip() for name in ("locust,cosbench" if drivers == BOTH else drivers).split(",")
-    )
+    return tuple(name.strip() for name in drivers.split(","))
 
 
 def _unknown_drivers(drivers: str) -> str:
@@ -348,7 +344,5 @@ def _unknown_drivers(drivers: str) -> str:
     if len(set(names)) != len(names) or len(names) > 2:
         return "name one driver, or two with a comma between"
     return ", ".join(
-        f"no driver {name!r}{did_you_mean(name, [*known, BOTH])}"
-        for name in names
-        if name not in known
+        f"no driver {name!r}{did_you_mean(name, known)}" for name in names if name not in known
     )

@@ -63,7 +63,7 @@ def excess(count: int, mean_bytes: float) -> str:
 
 
 def _verify(value: object) -> object:
-    """`1%` as 0.01; yes and no, from before there were shares, as 1 and 0."""
+    """`1%` as 0.01; yes and no as 1 and 0."""
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, int) and value != 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -320,19 +320,6 @@ def deploy(
         finally:
             endings.close()  # does what a signal made the first one skip
         raise
-
-
-def prepared_hosts(
-    gateway: Gateway,
-    hardware: Hardware,
-    place: StateFolders,
-    names: Sequence[str],
-    say: Say,
-    *,
-    tools: bool,
-) -> Callable[[str, Path], Hosts]:
-    """Build images, and return what starts the hosts, so that only the start is timed."""
-    return hardware.of.prepared(hosts_request(gateway, hardware, place, names, tools=tools), say)
 
 
 def hosts_request(

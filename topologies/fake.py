@@ -42,7 +42,6 @@ class FakeHost(Host):
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
     ) -> None:
-        """Write a file below the host's folder."""
         target = self.folder / "root" / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -56,7 +55,6 @@ class FakeHost(Host):
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60,
     ) -> Completed:
-        """Run a command of this machine to its end."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
         try:
             done = subprocess.run(
@@ -81,7 +79,6 @@ class FakeHost(Host):
         return Completed(done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
     def start(self, services: Sequence[Service]) -> None:
-        """Start processes of this machine."""
         # The signal comes at the end of the thread that started the process.
         lasting = threading.current_thread() is threading.main_thread()
         for service in services:
@@ -95,26 +92,21 @@ class FakeHost(Host):
                 )
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a process that `start` started."""
         _end(self._services[service], timeout_s)
 
     def kill(self, service: str) -> None:
-        """Kill a process that `start` started."""
         self._services[service].kill()
         self._services[service].wait()
 
     def alive(self, service: str) -> bool:
-        """Whether the process is running."""
         return self._services[service].poll() is None
 
     def log(self, name: str) -> Path:
-        """The file in the host's log folder."""
         return self.folder / "log" / name
 
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a program with pipes."""
         with stderr.open("ab") as log:
             program = subprocess.Popen(
                 [*WITH_PARENT, *argv],
@@ -127,11 +119,9 @@ class FakeHost(Host):
         return program
 
     def counters(self) -> Counters:
-        """Nothing is known."""
         return Counters()
 
     def drop_kernel_caches(self) -> str:
-        """Leave the machine's caches alone."""
         return f"{self.name}: kernel caches not dropped (a fake host)"
 
     def power_off(self) -> None:
@@ -191,11 +181,9 @@ class FakeHosts(Hosts):
         return _FakePowerCuts(self, [name for name in self._hosts if name not in self._clients])
 
     def facts(self) -> Mapping[str, str]:
-        """Say that they are fake."""
         return {"hosts": "fake hosts on loopback, without limits"}
 
     def close(self) -> None:
-        """End everything that was started on any of them."""
         for host in self._hosts.values():
             host.close()
 

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from weighbridge.common.cpu_list import CpuList, cpu_numbers
-from weighbridge.common.distribution import Family
 from weighbridge.common.quantities import BitsPerS, Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
@@ -314,7 +313,6 @@ class HostSite:
     name: str
     address: str
     disks: tuple[str, ...]
-    family: Family = "debian"
 
 
 @dataclass(frozen=True)

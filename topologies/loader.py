@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -48,10 +48,6 @@ def shipped_hardware() -> Mapping[str, Path]:
     return {path.stem: path for path in sorted((_folder() / "hardware").glob("*.yaml"))}
 
 
-RENAMED: Final = {"lab-small": "lab-cpu"}
-"""New names of shipped files by their former ones."""
-
-
 def find(name: str, known: Mapping[str, Path], what: str) -> Path:
     """The file of a layout or hardware, given as a path or a shipped name. Raises UsageError."""
     path = Path(name)
@@ -59,9 +55,6 @@ def find(name: str, known: Mapping[str, Path], what: str) -> Path:
         return path
     if name in known:
         return known[name]
-    new = RENAMED.get(name)
-    if new in known:
-        raise UsageError(f"{what} {name!r} is now called {new!r}", advice=f"Write {new}.")
     advice = f"Give the path of a YAML file or the name of a shipped {what}."
     raise UsageError(f"no {what} {name!r}{did_you_mean(name, list(known))}", advice=advice)
 
@@ -213,9 +206,10 @@ def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
     except ValueError as error:
         raise DocumentError([document.fault_at(("gateway",), str(error))]) from None
     faults = []
-    if kind.settings_of(layout.release) is None:
+    if layout.release not in kind.releases:
         hint = did_you_mean(layout.release, list(kind.releases))
         message = f"no release {layout.release!r} of {layout.gateway}{hint}"
+        message += f"; known: {', '.join(kind.releases)}"
         faults.append(document.fault_at(("release",), message))
     place = _part(document, layout.place, kind.Placement, "place", faults)
     settings = _part(document, layout.settings, kind.Settings, "settings", faults)
@@ -262,13 +256,6 @@ def _misplaced(
         message = f"{known} has no host {pool.host!r} among those that are `observed`{hint}"
         where = _path_of(layout.settings, pool.host) or ()
         return [document.fault_at(("settings", *where), message)]
-    image = gateway.image
-    if hardware.of.contained and image.packages and not image.suite:
-        message = (
-            f"no archive that this suite knows has packages of {layout.release}, so lab hosts "
-        )
-        message += "cannot run it, only real hosts that have it (kind: ssh)"
-        return [document.fault_at(("release",), message)]
     faults = []
     for name, need in gateway.needs().items():
         spec, roles = hardware.hosts.get(name), ", ".join(need.roles)

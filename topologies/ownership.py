@@ -23,14 +23,13 @@ class DeploymentOwner(Record):
     deployment: str
     pid: int
     since: str
-    started: int = 0
-    """When that process started, in ticks since the boot; 0: an earlier version did not say."""
+    started: int
+    """When that process started, in ticks since the boot."""
 
     @property
     def at_work(self) -> bool:
         """Whether that same process, not a later one with its number, is running."""
-        started = started_at(self.pid)
-        return started is not None and self.started in (0, started)
+        return started_at(self.pid) == self.started
 
 
 def own_folder(folder: Path) -> None:

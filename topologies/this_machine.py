@@ -41,7 +41,6 @@ class ThisMachine(FakeHosts):
             self.observed = self._seen.hosts
 
     def facts(self) -> Mapping[str, str]:
-        """Say that nothing limits it, and which hosts are observed."""
         found = {"client": "this machine, without limits; other programs may be running on it"}
         if self.observed:
             hosts = (f"{name} ({one.cores} CPUs)" for name, one in self.observed.items())
@@ -49,7 +48,6 @@ class ThisMachine(FakeHosts):
         return found
 
     def close(self) -> None:
-        """End everything that was started, here and on observed hosts."""
         super().close()
         if self._seen is not None:
             self._seen.close()

@@ -102,11 +102,6 @@ def load_run(folder: Path) -> ResumableRun:
     """
     store = RunStore.open(folder)
     plan = _plan(store)
-    if "attest" not in plan.model_fields_set:
-        # Plans of earlier versions do not say; whether their hosts were measured does.
-        plan = plan.model_copy(
-            update={"attest": any(one.kind != "osd" for one in store.attested())}
-        )
     faults: list[Fault] = []
     planned = []
     for layout in plan.layouts:

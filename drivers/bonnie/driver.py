@@ -49,7 +49,6 @@ class BonnieCephFs(AdminToolDriver):
         self._prepared: set[str] = set()
 
     def versions(self) -> Mapping[str, str]:
-        """Of bonnie++ and of the cluster."""
         # bonnie++ has no option for its version alone; it is in every line of its output.
         self.machine.tool(BONNIE)
         how = "bonnie++ 2.00a, one request outstanding, file on a mount by ceph-fuse without caches"

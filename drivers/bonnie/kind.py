@@ -25,7 +25,6 @@ class BonnieKind(ToolKind):
     runs_tools = True
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """It writes or reads a file in blocks of a power of two."""
         found = [*one_by_one(workload, "bonnie++")]
         if api != "cephfs":
             found.append(
@@ -40,7 +39,6 @@ class BonnieKind(ToolKind):
         return tuple(found)
 
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
-        """The driver of a file."""
         pg_num = site.suite.rados.pg_num
         return BonnieCephFs(cluster, at.mon, prefix=site.prefix, log=site.log, pg_num=pg_num)
 

@@ -127,7 +127,6 @@ class CosbenchKind(DriverKind):
             raise UsageError(message.removeprefix("Value error, "), advice=WANTED) from None
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """See selectors.unfit."""
         return unfit(workload, api)
 
     @contextmanager

@@ -75,7 +75,6 @@ class CosbenchSetup(Setup):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """All secrets in it, to be redacted from texts."""
         return (*super().secrets, *self.site.secrets)
 
 

@@ -59,7 +59,6 @@ class DdDriver(AdminToolDriver):
         """The image or file. Raises DriverError if it was not prepared or is no longer there."""
 
     def versions(self) -> Mapping[str, str]:
-        """Of dd and of the cluster."""
         found = self.machine.run(["dd", "--version"]).stdout.splitlines()
         name = found[0].strip() if found else "dd"
         how = f"direct I/O, one request outstanding, {self.how}"
@@ -76,7 +75,6 @@ class DdDriver(AdminToolDriver):
         return ("env", "LC_ALL=C", "dd", *where, f"bs={size}", f"count={count}")
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
-        """Run dd until its blocks are copied, or the runtime is over."""
         workload = command.workload
         operation = one_operation(workload)
         argv = self.argv(workload, self.path(workload))
@@ -140,7 +138,6 @@ class DdRbd(ImageDriver, DdDriver):
         return self._mount.path(self._images[workload.name])
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """Make the image and write it, then mount its pool."""
         prepared = super().prepare(command, on_progress)
         self._mount.start()
         return prepared
@@ -178,14 +175,12 @@ class DdCephFs(DdDriver):
         self._files: set[str] = set()
 
     def path(self, workload: Workload) -> str:
-        """The file."""
         if workload.name not in self._files:
             raise DriverError(f"{workload.name} was not prepared")
         self._system.check()
         return f"{self._system.mount}/{workload.name}"
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """Make the file system, and write the file."""
         began = time.monotonic()
         workload = command.workload
         if workload.name in self._files:

@@ -25,14 +25,12 @@ class DdKind(ToolKind):
     runs_tools = True
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """It copies blocks of one size in their order, one at a time, from its start on."""
         found = [*one_by_one(workload, "dd")]
         if workload.objects.largest_bytes > MOST_BYTES:
             found.append(f"dd moves no more than {show_bytes(MOST_BYTES)} at once")
         return tuple(found)
 
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
-        """The driver of an image, or of a file."""
         pg_num = site.suite.rados.pg_num
         if site.load_pass.api == "cephfs":
             return DdCephFs(cluster, at.mon, prefix=site.prefix, log=site.log, pg_num=pg_num)

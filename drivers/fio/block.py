@@ -21,7 +21,6 @@ class FioRbd(ImageDriver, FioDriver):
     mark = "fio"
 
     def versions(self) -> Mapping[str, str]:
-        """Of fio and of the cluster."""
         how = (
             "engine rbd with the librbd of the tools' image, image without cache, completely "
             "written first"
@@ -29,11 +28,9 @@ class FioRbd(ImageDriver, FioDriver):
         return {"fio on rbd": f"{self.fio()}, {how}; the cluster: {self.cluster.version()}"}
 
     def is_prepared(self, workload: Workload) -> bool:
-        """Whether its image exists."""
         return workload.name in self._images
 
     def target(self, workload: Workload, workers: int) -> tuple[str, ...]:
-        """The image, with one outstanding request for each worker."""
         image = self._images[workload.name]
         where = (
             "--ioengine=rbd",

@@ -47,16 +47,13 @@ class FioCephFs(FioDriver):
         self._files: dict[str, int] = {}
 
     def versions(self) -> Mapping[str, str]:
-        """Of fio and of the cluster."""
         how = "engine psync, direct I/O, a file for each worker, on ceph-fuse"
         return {"fio on cephfs": f"{self.fio()}, {how} of {self.cluster.version()}"}
 
     def is_prepared(self, workload: Workload) -> bool:
-        """Whether its files exist."""
         return workload.name in self._files
 
     def target(self, workload: Workload, workers: int) -> tuple[str, ...]:
-        """A file for each worker."""
         self._system.check()
         return (
             *self._placed(workload),
@@ -67,7 +64,6 @@ class FioCephFs(FioDriver):
         )
 
     def notes(self, workload: Workload, workers: int) -> Sequence[str]:
-        """The way to the store, and whether all files were used."""
         files = self._files[workload.name]
         notes = ["direct I/O through ceph-fuse"]
         if workers < files:
@@ -95,7 +91,6 @@ class FioCephFs(FioDriver):
         return -(-workload.objects.count // max(workload.workers)) * object_bytes(workload)
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """Make the file system, and write a file for each worker of the largest step."""
         began = time.monotonic()
         workload = command.workload
         if workload.name in self._files:
@@ -127,5 +122,4 @@ class FioCephFs(FioDriver):
         return Cleaned(deleted=deleted)
 
     def end(self) -> None:
-        """Unmount and remove the file system."""
         self._system.stop()

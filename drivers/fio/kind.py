@@ -22,7 +22,6 @@ class FioKind(ToolKind):
     runs_tools = True
 
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
-        """The driver of images, or of files."""
         pg_num = site.suite.rados.pg_num
         if site.load_pass.api == "cephfs":
             return FioCephFs(cluster, at.mon, prefix=site.prefix, log=site.log, pg_num=pg_num)

@@ -114,7 +114,6 @@ class LocustKind(DriverKind):
         return LocustModule(joining=found)
 
     def joining(self, settings: object | None) -> int:
-        """See DriverKind."""
         asked = settings.joining if isinstance(settings, LocustModule) else None
         return 0 if asked is None else asked.clients
 
@@ -149,7 +148,6 @@ class LocustKind(DriverKind):
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
-        """The driver on the first client, and its worker processes on the others."""
         run = site.settings_as(LocustRun)
         settings = (
             site.settings_as(LocustModule) if run is None else run.settings

@@ -209,7 +209,6 @@ class LocalLoadRunner(LoadRunner):
         self._process.check()
 
     def close(self) -> None:
-        """See LoadRunner."""
         self._process.close()
         self.environment.stop_timeout = 0.0
         self._runner.quit()
@@ -250,7 +249,6 @@ class DistributedLoadRunner(LoadRunner):
             raise
 
     def own_cpu_s(self) -> float:
-        """See LoadRunner."""
         return time.process_time()
 
     def close(self) -> None:

@@ -40,7 +40,6 @@ class ObjectServers(Account):
         """Do nothing."""
 
     def delete_bucket(self, name: str) -> bool:
-        """Do nothing."""
         return True
 
     def objects(self, bucket: str) -> Iterator[str]:

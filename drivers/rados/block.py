@@ -69,12 +69,10 @@ class RbdBench(ImageDriver):
     mark = "rbd"
 
     def versions(self) -> Mapping[str, str]:
-        """Ceph's release, and the settings."""
         settings = "image without cache, completely written first"
         return {"rbd bench": f"{self.cluster.version()}; {settings}"}
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
-        """Run it through warm-up and window, and end it."""
         workload = command.workload
         operation = one_operation(workload)
         if workload.name not in self._images:

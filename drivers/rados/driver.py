@@ -67,7 +67,6 @@ class RadosBench(ToolDriver):
         self._runs = 0
 
     def versions(self) -> Mapping[str, str]:
-        """Ceph's release, and the settings."""
         how = f"{self._settings.instances} in parallel, {self.cluster.how(self._settings)}"
         return {"rados bench": f"{self.cluster.version()}; {how}"}
 
@@ -75,7 +74,6 @@ class RadosBench(ToolDriver):
         return self.cluster.places(self.prefix, self._settings)
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """Make the places, and write the objects to be read, split over them."""
         began = time.monotonic()
         workload = command.workload
         self.cluster.make_places(self.prefix, self._settings)

@@ -81,7 +81,6 @@ class ImageDriver(AdminToolDriver):
         self._images: dict[str, RbdImage] = {}
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """Make the pool and an image for all objects, and write it completely."""
         began = time.monotonic()
         workload = command.workload
         if workload.name in self._images:

@@ -25,7 +25,6 @@ class ToolKind(DriverKind):
     mark = ""  # pools have distinct names
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """See fitness.unfit."""
         return unfit(workload, api)
 
     @abstractmethod
@@ -72,7 +71,6 @@ class RadosKind(ToolKind):
             bench.quit()
 
     def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
-        """The driver of objects, or of images."""
         suite = site.suite
         if site.load_pass.api == "rados":
             return RadosBench(

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from weighbridge.common.address import bracketed, host_port
-from weighbridge.common.distribution import NAMES, DistributionNames
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings, Section, Value
 from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.file_grammar import FileGrammar, Reading
@@ -31,12 +30,7 @@ _IDLE_S = 30
 
 
 def apache_conf(
-    settings: ApacheSettings,
-    address: str,
-    backends: Sequence[Backend],
-    *,
-    native: bool,
-    names: DistributionNames = NAMES["debian"],
+    settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
 ) -> str:
     """Apache's complete configuration. `native`: the backends speak FastCGI themselves."""
     mpm = settings.mpm
@@ -48,14 +42,11 @@ def apache_conf(
         "LogLevel warn",
         f"ServerName {bracketed(address)}",
         "ServerTokens Prod",
-        f"User {names.apache_user}",
-        f"Group {names.apache_user}",
+        "User www-data",
+        "Group www-data",
         *(
-            f'LoadModule {name}_module "{names.apache_modules}/mod_{name}.so"'
-            for name in (
-                *names.apache_builtin,
-                *_modules(settings, len(backends), native=native),
-            )
+            f'LoadModule {name}_module "/usr/lib/apache2/modules/mod_{name}.so"'
+            for name in _modules(settings, len(backends), native=native)
         ),
         f"ServerLimit {mpm.server_limit}",
         f"ThreadLimit {mpm.thread_limit}",
@@ -270,7 +261,6 @@ class ApacheGrammar(FileGrammar):
         return super().about(line)
 
     def ending(self, head: str) -> str:
-        """See FileGrammar."""
         return f"</{head[1:].split(maxsplit=1)[0].rstrip('>')}>"
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.common.counters import CounterFigure, DaemonCounters
-from weighbridge.common.distribution import NAMES, Family
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.common.host import Host, Service
@@ -33,13 +32,13 @@ from weighbridge.gateways.certificates import CA_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
-from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.probe import Probe
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
 """The responder's program, built by `make setup`: statically linked, to run on any release."""
 
 SERVICE = "apache"
+_APACHE = ("apache2", "-f", CONF)
 RESPONDER_SERVICE = "fastcgi-responder"
 _RESPONDER_ON_HOST = "/usr/local/lib/weighbridge/fastcgi_responder"
 _COUNTERS_PROGRAM = "weighbridge.gateways.apache.apache_counters"
@@ -85,7 +84,6 @@ class Apache(Front):
 
     @property
     def wants_fastcgi(self) -> bool:
-        """See Front."""
         return self.settings.path == "fastcgi"
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
@@ -103,17 +101,7 @@ class Apache(Front):
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """See Front. Good for Apache 2.4.39 and later."""
-        return self._files(address, backends, "debian")
-
-    def files_on(self, site: Site, backends: Sequence[Backend]) -> Mapping[str, str]:
-        """See Front."""
-        return self._files(site.address, backends, site.family)
-
-    def _files(self, address: str, backends: Sequence[Backend], family: Family) -> dict[str, str]:
-        conf = apache_conf(
-            self.settings, address, backends, native=self.native, names=NAMES[family]
-        )
-        files = {CONF: conf}
+        files = {CONF: apache_conf(self.settings, address, backends, native=self.native)}
         if self.has_responder:
             files[RESPONDER_CONF] = responder_conf(self.settings, address, backends)
         return files
@@ -126,7 +114,7 @@ class Apache(Front):
             _responder()
         known = {
             name.lower(): name
-            for name in _DIRECTIVE.findall(host.run([*_apache(host), "-D", BARE, "-L"]).stdout)
+            for name in _DIRECTIVE.findall(host.run([*_APACHE, "-D", BARE, "-L"]).stdout)
         }
         faults = [
             f"Apache has no directive {name!r} in [{section}] of options{_hint(name, known)}"
@@ -145,7 +133,7 @@ class Apache(Front):
     def _refused(self, host: Host) -> list[str]:
         """Apache's error about the files on the host, with the faulty line."""
         try:
-            host.run([*_apache(host), "-t"])
+            host.run([*_APACHE, "-t"])
         except CommandFailed as error:
             if error.code != _REFUSED:
                 raise
@@ -162,9 +150,7 @@ class Apache(Front):
         """See Front. Puts the responder's program on the host; raises MissingPrerequisite without
         it.
         """
-        apache = Daemon(
-            host, Service(SERVICE, (*_apache(host), "-DFOREGROUND")), self.port, (ERROR_LOG,)
-        )
+        apache = Daemon(host, Service(SERVICE, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,))
         if not self.has_responder:
             return (apache,)
         host.put(_RESPONDER_ON_HOST, _responder(), mode=0o755)
@@ -223,7 +209,6 @@ class Apache(Front):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """See Front, by the table of what a graceful restart applies."""
         return scopes.scope(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
@@ -270,7 +255,7 @@ class Apache(Front):
         deadline_s = self.settings.keep_alive_timeout + _SPARE_S
         spare = min(mpm.min_spare_threads, mpm.max_request_workers)
         words = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
-        arguments = (*words, NAMES[host.family].apache)
+        arguments = (*words, "apache2")
         try:
             done = host.run(
                 (*program.ship(host, _RELOAD_PROGRAM), *arguments), timeout_s=deadline_s + _SPARE_S
@@ -312,10 +297,6 @@ class Apache(Front):
                 counters=COUNTERS,
             ),
         )
-
-
-def _apache(host: Host) -> tuple[str, ...]:
-    return (NAMES[host.family].apache, "-f", CONF)
 
 
 def _responder() -> bytes:

@@ -61,7 +61,6 @@ class Existing(Gateway):
         self.pool = settings.ceph
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """The APIs whose endpoints the layout names."""
         both: tuple[tuple[ObjectApi, object], ...] = (
             ("swift", self.settings.swift),
             ("s3", self.settings.s3),
@@ -70,34 +69,27 @@ class Existing(Gateway):
 
     @property
     def own_ca(self) -> bool:
-        """See Gateway."""
         parts = (self.settings.swift, self.settings.s3)
         return any(part is not None and part.ca_file is not None for part in parts)
 
     def spreads(self) -> bool:
-        """Whether an API has several endpoints."""
         return self.settings.spreads
 
     def keys_end_at(self) -> datetime | None:
-        """See Gateway."""
         found = credentials.endpoints(self.settings, os.environ)
         ends = [one.keys_end_at for one in found if one.keys_end_at and one.key_source is None]
         return min(ends, default=None)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """RADOS, if the layout names a pool."""
         return () if self.pool is None else ("rados",)
 
     def no_layer(self, layer: str) -> str:
-        """See Gateway."""
         return _NO_LAYER.get(layer, super().no_layer(layer))
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """No host at all."""
         return {}
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """There are no configuration files."""
         return ()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:

@@ -52,11 +52,9 @@ class RunningExisting(RunningGateway):
         return ("not dropped: caches of a gateway that this suite did not start",)
 
     def check(self) -> None:
-        """Raise TargetError when one of its endpoints does not answer."""
         look(self._client, self.endpoints)
 
     def below(self) -> Below:
-        """The pool, if the layout names one."""
         return Below(pool=self._pool)
 
     def clear(self, buckets: Sequence[str], *, within_s: float | None = None) -> tuple[str, ...]:

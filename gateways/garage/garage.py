@@ -82,20 +82,16 @@ class Garage(FileGateway[GaragePlacement, GarageSettings]):
 
     @property
     def port(self) -> int:
-        """See FileGateway."""
         return _S3
 
     @property
     def compresses(self) -> str:
-        """See Gateway."""
         return "" if self.settings.compression_level == "none" else "zstd"
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
-        """See Gateway."""
         return _S3_LACKS
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """See Gateway."""
         return _LACKS
 
     def new_keys(self) -> tuple[str, str]:
@@ -103,7 +99,6 @@ class Garage(FileGateway[GaragePlacement, GarageSettings]):
         return f"GK{secrets.token_hex(12)}", secrets.token_hex(32)
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """A disk for each node that keeps objects."""
         roles: dict[str, list[str]] = {name: ["storage"] for name in self.place.storage}
         roles.setdefault(self.place.gateway, []).append("gateway")
         return {
@@ -131,14 +126,12 @@ class Garage(FileGateway[GaragePlacement, GarageSettings]):
         )
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """Each node's file."""
         return tuple(
             Rendered(host=name, path=_CONFIG, text=self._config(sites[name], HIDDEN, HIDDEN))
             for name in self.place.hosts
         )
 
     def put_files(self, hosts: Mapping[str, Host], endpoint: Endpoint) -> None:
-        """See FileGateway."""
         secret, token = secrets.token_hex(32), secrets.token_hex(32)
         for name in self.place.hosts:
             hosts[name].put(_CONFIG, self._config(hosts[name], secret, token), mode=0o600)
@@ -198,7 +191,6 @@ admin_token = "{token}"
         return (Readiness(host, url, text="fully operational"),)
 
     def meet(self, hosts: Mapping[str, Host]) -> None:
-        """See FileGateway."""
         self._join(hosts)
 
     def set_up(self, store: FileStore, hosts: Mapping[str, Host]) -> None:
@@ -227,7 +219,6 @@ admin_token = "{token}"
         }
 
     def facts(self, structure: Structure) -> dict[str, str]:
-        """See FileGateway."""
         place, settings = self.place, self.settings
         copies = settings.replication_factor
         needed = 1 if settings.consistency_mode == "dangerous" else copies // 2 + 1

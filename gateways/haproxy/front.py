@@ -83,7 +83,6 @@ class HaproxyGrammar(FileGrammar):
     )
 
     def reads(self, raw: str) -> Reading:
-        """See FileGrammar."""
         return "line" if raw[0].isspace() else "section"
 
 
@@ -187,7 +186,6 @@ class Haproxy(Front):
             ) from error
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front."""
         return (Daemon(host, Service(SERVICE, ("haproxy", "-db", "-f", PATH)), self.port),)
 
     def facts(self, host: Host) -> dict[str, str]:
@@ -218,7 +216,6 @@ class Haproxy(Front):
         }
 
     def tolerance(self) -> dict[str, str]:
-        """See Front."""
         settings = self.settings
         return {
             "HAProxy check": f"GET {self.health_path} every {settings.health_interval:g} s, out "

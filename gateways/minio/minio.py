@@ -73,7 +73,6 @@ class Minio(FileGateway[MinioPlacement, MinioSettings]):
 
     @property
     def port(self) -> int:
-        """See FileGateway."""
         return 9000
 
     @property
@@ -82,7 +81,6 @@ class Minio(FileGateway[MinioPlacement, MinioSettings]):
         return _COMMIT
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """A disk for each server."""
         need = HostNeed(roles=("minio",), disks=1, tier="shared")
         return dict.fromkeys(self.place.server, need)
 
@@ -141,13 +139,11 @@ class Minio(FileGateway[MinioPlacement, MinioSettings]):
         return Daemon(host, made, self.port)
 
     def ready(self, hosts: Mapping[str, Host]) -> tuple[Readiness, ...]:
-        """See FileGateway."""
         first = hosts[self.place.server[0]]
         url = f"{base_url(first.address, self.port)}/minio/health/cluster"
         return (Readiness(first, url),)
 
     def facts(self, structure: Structure) -> dict[str, str]:
-        """See FileGateway."""
         servers = self.place.server
         return {
             "gateway": f"MinIO, release {self.release}, archived by its maker",

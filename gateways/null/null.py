@@ -109,19 +109,15 @@ class RunningNull(RunningGateway):
         self._complete = True
 
     def settle(self) -> tuple[str, ...]:
-        """Nothing is deferred."""
         return ("null target: nothing is deferred",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Nothing is cached."""
         return ("null target: nothing is cached",)
 
     def check(self) -> None:
-        """Raise ServiceFailed when the null target has died."""
         self._target.check()
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """See RunningGateway."""
         self._checked(gateway, scope)
 
     def _checked(self, gateway: Gateway, scope: Scope) -> Null:
@@ -182,15 +178,12 @@ class Null(Gateway):
         self.settings = settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Both APIs."""
         return ("swift", "s3")
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """One host, no disk."""
         return {self.place.target: HostNeed(roles=("null target",))}
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """There are no configuration files."""
         return ()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:

@@ -18,7 +18,7 @@ from weighbridge.gateways.rgw.data_pool import DataPool
 from weighbridge.gateways.rgw.facts import Media, facts
 from weighbridge.gateways.rgw.files import Files, HostFile
 from weighbridge.gateways.rgw.monitor import CephDaemon
-from weighbridge.gateways.rgw.releases import release_of
+from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.verify import OperationCheck
 
 
@@ -101,7 +101,7 @@ class CephState:
 
     def _taken_as(self) -> dict[str, str]:
         """Which release's settings it has, if not its own, and what its programs say of them."""
-        other = release_of(self.cluster.release).settings_of
+        other = RELEASES[self.cluster.release].settings_of
         if not other:
             return {}
         host, release = self.hosts[self.cluster.place.radosgw[0]], self.cluster.release

@@ -14,7 +14,7 @@ from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
 from weighbridge.gateways.rgw.files import Files, HostFile, keyring
 from weighbridge.gateways.rgw.placement import RgwPlacement
-from weighbridge.gateways.rgw.releases import release_of
+from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwSettings
 
 _HEALTH_PATH = "/swift/healthcheck"
@@ -52,7 +52,7 @@ class CephCluster(Record):
         """Whether its daemons know an option of this suite; the release on the host is asked if it
         has the settings of another. Raises CommandFailed.
         """
-        release = release_of(self.release)
+        release = RELEASES[self.release]
         if not release.settings_of:
             return lambda name: name not in release.lacks
         known = options.known(host) - release.lacks
@@ -79,11 +79,11 @@ class CephCluster(Record):
     ) -> Files:
         """All configuration files, with new keys where no keyrings are given."""
         conf = ceph_conf(
-            self.settings, roster, fsid=fsid, lacks=release_of(self.release).lacks, native=native
+            self.settings, roster, fsid=fsid, lacks=RELEASES[self.release].lacks, native=native
         )
         if keyrings is None:
             keys = keyring(
-                release_of(self.release).key_type,
+                RELEASES[self.release].key_type,
                 len(roster.osds),
                 [one.name for one in roster.radosgws],
                 mgrs=[one.id for one in roster.mons],
@@ -104,7 +104,7 @@ class CephCluster(Record):
             backends = [
                 Backend(f"{one.host}-{one.port}", one.address, one.port) for one in roster.radosgws
             ]
-            texts = front.files_on(roster.front, backends)
+            texts = front.files(roster.front.address, backends)
             files += [HostFile(roster.front.name, path, text) for path, text in texts.items()]
         if self.tls_host is not None and certificates is not None:
             own = (certificates.secret,)

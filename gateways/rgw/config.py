@@ -201,7 +201,6 @@ class CephGrammar(IniGrammar):
     )
 
     def note(self, head: str) -> str:
-        """See FileGrammar."""
         named = re.fullmatch(r"\[client\.rgw\..*\]", head)
         return "a radosgw of this layout: use the name of yours" if named else ""
 

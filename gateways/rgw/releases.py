@@ -8,7 +8,6 @@ from typing import Final, Literal
 from pydantic import Field
 
 from weighbridge.common.encryption import S3Way
-from weighbridge.gateways import known_release
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.gateways.known_release import KnownRelease
@@ -71,7 +70,7 @@ _PACKAGES = (
     *packages_before("rgw"),
 )
 
-_VERSION_PACKAGES = ("ceph-common", "radosgw", "ceph-base")
+_VERSION_PACKAGES = ("ceph-common",)
 
 MGR_MODULES: Final = (
     *("alerts", "balancer", "crash", "devicehealth", "influx", "insights", "iostat", "localpool"),
@@ -172,13 +171,3 @@ RELEASES: dict[str, CephRelease] = {
     ),
 }
 """Releases of Ceph by the name that layouts use."""
-
-
-def settings_of(name: str) -> str | None:
-    """See Gateway."""
-    return known_release.settings_of(name, RELEASES)
-
-
-def release_of(name: str) -> CephRelease:
-    """See `known_release`. Raises KeyError."""
-    return known_release.release_of(name, RELEASES, RELEASES["ceph-16"].image)

@@ -35,7 +35,7 @@ from weighbridge.gateways.rgw.ceph_state import conf_of
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import GRAMMAR
 from weighbridge.gateways.rgw.placement import RgwPlacement
-from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS, release_of, settings_of
+from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.sizing import Sized, Sizes
 
@@ -71,28 +71,17 @@ class Rgw(Gateway):
         self._fit_ports()
 
     @classmethod
-    def settings_of(cls, release: str) -> str | None:
-        """See Gateway: the release's own `ceph-conf` knows its options, and checks values."""
-        return settings_of(release)
-
-    @classmethod
     def settings_elsewhere(cls, release: str) -> str | None:
-        """See Gateway."""
-        return release_of(release).settings_of or None
-
-    @property
-    def image(self) -> RootImage:
-        """See Gateway."""
-        return release_of(self.release).image
+        return RELEASES[release].settings_of or None
 
     def _fit_release(self, release: str) -> None:
         wanted = self.settings.radosgw.frontend
-        if wanted not in release_of(release).frontends:
+        if wanted not in RELEASES[release].frontends:
             have = [name for name, one in RELEASES.items() if wanted in one.frontends]
             raise ValueError(
                 f"radosgw of {release} has no front end {wanted}; {', '.join(have)} have it"
             )
-        if self.settings.osd.objectstore == "filestore" and not release_of(release).filestore:
+        if self.settings.osd.objectstore == "filestore" and not RELEASES[release].filestore:
             have = [name for name, one in RELEASES.items() if one.filestore]
             raise ValueError(f"the OSDs of {release} have no FileStore; {', '.join(have)} have it")
 
@@ -135,40 +124,36 @@ class Rgw(Gateway):
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
         """As its release; SSE-S3 also needs a Vault, which a layout's options may name."""
-        lacks = release_of(self.release).s3_lacks
+        lacks = RELEASES[self.release].s3_lacks
         named = any(_VAULT in section for section in self.settings.options.values())
         return lacks if named or "sse-s3" in lacks else {**lacks, "sse-s3": _NO_VAULT}
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """As its release; over the Swift API almost the same in all releases so far."""
-        release = release_of(self.release)
+        release = RELEASES[self.release]
         if api == "swift":
             return {**SWIFT_LACKS, **release.swift_lacks}
         return release.s3_lacks_operations
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """See Gateway."""
         return self.place.advice
 
     @property
     def takes_names(self) -> bool:
         """If its release counts them: see `CephRelease.counts_anew`."""
-        return release_of(self.release).counts_anew
+        return RELEASES[self.release].counts_anew
 
     @property
     def own_ca(self) -> bool:
-        """See Gateway."""
         return self.cluster.tls_host is not None
 
     def cannot_restart(self) -> str:
-        """See Gateway."""
         if self.settings.osd.objectstore == "memstore":
             return "MemStore keeps objects only in memory: none survives a power cut"
         return ""
 
     def spreads(self) -> bool:
-        """Whether clients use all its daemons, by `endpoints`."""
         return self.settings.endpoints is not None
 
     @classmethod
@@ -179,7 +164,6 @@ class Rgw(Gateway):
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """The layers that Ceph's own benchmarks measure, and one radosgw behind a front."""
         below: tuple[StoreLayer, ...] = ("osd", "rados", "rbd", "cephfs")
         return below if self.place.front is None else ("gateway", *below)
 
@@ -207,7 +191,6 @@ class Rgw(Gateway):
         )
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """Disks and memory for the OSD hosts."""
         place, osd = self.place, self.settings.osd
         roles: dict[str, list[str]] = {}
         for role, names in (("mon", place.mon), ("osd", place.osd), ("radosgw", place.radosgw)):
@@ -225,12 +208,10 @@ class Rgw(Gateway):
 
     @property
     def compresses(self) -> str:
-        """See Gateway."""
         algorithm = self.settings.radosgw.compression
         return "" if algorithm == "none" else algorithm
 
     def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
-        """See Gateway."""
         return size.by_size(self.place, self.settings, sizes)
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
@@ -277,14 +258,13 @@ class Rgw(Gateway):
         ).shown()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Have the release's programs check option names and values, and the front its files."""
         native = self.cluster.speaks_fastcgi(hosts)
         roster = CephRoster(self.place, self.settings, hosts)
         certificates = self.cluster.certificates(hosts)
         files = self.cluster.files(roster, fsid=_NO_FSID, native=native, certificates=certificates)
         files.write(hosts)
         first, conf = hosts[self.place.radosgw[0]], conf_of(files)
-        other = release_of(self.release).settings_of
+        other = RELEASES[self.release].settings_of
         faults = options.faults(
             first,
             self.release,
@@ -307,5 +287,4 @@ class Rgw(Gateway):
             raise UsageError("\n".join(faults))
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """See Gateway, and CephBringUp for the order."""
         return CephBringUp(self.cluster, hosts, client, say).run()

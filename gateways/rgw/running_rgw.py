@@ -93,7 +93,6 @@ class RunningRgw(RunningGateway):
         return (zapped, _KEPT[self._objectstore])
 
     def check(self) -> None:
-        """Raise ServiceFailed when a daemon has died."""
         daemon.check(self._state.daemons)
 
     def check_disk_space(self) -> None:
@@ -122,7 +121,6 @@ class RunningRgw(RunningGateway):
         )
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        """See RunningGateway."""
         start_again(self._state, names, say)
 
     def revive(self, daemons: Sequence[Daemon]) -> None:
@@ -130,7 +128,6 @@ class RunningRgw(RunningGateway):
         revive(self._state, daemons)
 
     def mend_disk(self, host: str, disk: str) -> None:
-        """See RunningGateway."""
         mend_disk(self._state, host, disk)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
@@ -158,7 +155,6 @@ class RunningRgw(RunningGateway):
         self._probes = self._state.probes()
 
     def below(self) -> Below:
-        """The cluster, and one radosgw by itself behind a front."""
         return self._below
 
     def disk_space(self) -> DiskSpace | None:
@@ -186,11 +182,9 @@ class RunningRgw(RunningGateway):
         return tolerance(self._state)
 
     def daemons(self) -> tuple[Daemon, ...]:
-        """See RunningGateway."""
         return self._state.daemons
 
     def probes(self) -> tuple[Probe, ...]:
-        """The probes of each radosgw, OSD and the front."""
         return self._probes
 
 

@@ -60,11 +60,9 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
 
     @property
     def port(self) -> int:
-        """See FileGateway."""
         return _S3
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """A disk for each volume server's host."""
         place = self.place
         roles: dict[str, list[str]] = {name: ["volume"] for name in place.volume}
         roles[place.master].append("master")
@@ -77,7 +75,6 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
         }
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """The volume server that gets an object sends the copies on."""
         place = self.place
         return Structure(
             entrances=(place.s3,),
@@ -94,7 +91,6 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
         return (Rendered(host=self.place.s3, path=_KEYS, text=_keys(HIDDEN, HIDDEN)),)
 
     def put_files(self, hosts: Mapping[str, Host], endpoint: Endpoint) -> None:
-        """See FileGateway."""
         keys = _keys(endpoint.user, endpoint.key.get_secret_value())
         hosts[self.place.s3].put(_KEYS, keys, mode=0o600)
 
@@ -137,7 +133,6 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
         return (first,), tuple(second), (third,), (fourth,)
 
     def ready(self, hosts: Mapping[str, Host]) -> tuple[Readiness, ...]:
-        """See FileGateway."""
         master, s3 = hosts[self.place.master], hosts[self.place.s3]
         servers = f"{base_url(master.address, _MASTER)}/dir/status"
         return (
@@ -156,7 +151,6 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
             )
 
     def facts(self, structure: Structure) -> dict[str, str]:
-        """See FileGateway."""
         place, settings = self.place, self.settings
         synced = (
             f"on the disks of all {settings.replicas} (fs.configure -fsync)"

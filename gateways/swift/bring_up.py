@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from weighbridge.common.distribution import NAMES
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
@@ -117,7 +116,7 @@ class SwiftBringUp:
         self._prepare(host)
         memory = str(self.settings.proxy.memcached_memory // 2**20)
         address = ("-l", host.address, "-p", str(config.MEMCACHED_PORT))
-        argv = ("memcached", "-u", NAMES[host.family].memcached_user, *address, "-m", memory)
+        argv = ("memcached", "-u", "memcache", *address, "-m", memory)
         self._start([Daemon(host, Service(MEMCACHED, argv), config.MEMCACHED_PORT)])
 
     def _start_servers(self) -> None:

@@ -9,7 +9,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.package_versions import package_versions
 from weighbridge.gateways.swift import codes, pipeline
-from weighbridge.gateways.swift.releases import release_of
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftSettings
 
 LOG = "swift.log"
@@ -50,7 +50,7 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
         "etag_validate_pct": f"{objects.etag_validate_pct} % of the reads have their MD5 checked"
         + (
             " (this release has no choice)"
-            if "etag_validate_pct" in release_of(cluster.release).lacks
+            if "etag_validate_pct" in RELEASES[cluster.release].lacks
             else ""
         ),
         "chunks": f"proxy: client {front.client_chunk_size}, object {front.object_chunk_size}; "

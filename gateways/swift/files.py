@@ -12,7 +12,7 @@ from weighbridge.gateways.certificates import SERVER_FILE, Certificates, issued
 from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import Rendered, Site
 from weighbridge.gateways.swift import config
-from weighbridge.gateways.swift.releases import release_of
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
@@ -56,7 +56,7 @@ def files(
         own["/etc/swift/swift.conf"] = shared
         own["/etc/rsyncd.conf"] = config.rsyncd_conf(store.address)
         for server in SERVERS:
-            lacks = release_of(release).lacks
+            lacks = RELEASES[release].lacks
             own[f"/etc/swift/{server}-server.conf"] = config.storage_conf(
                 settings, server, store.address, lacks=lacks
             )
@@ -73,7 +73,7 @@ def files(
             tls=secret.certificates is not None,
         )
     if front is not None and roster.front is not None:
-        found[roster.front.name] |= front.files_on(roster.front, roster.backends)
+        found[roster.front.name] |= front.files(roster.front.address, roster.backends)
     if secret.certificates is not None:
         site, path = (
             (roster.caches[0], config.CERTIFICATE)

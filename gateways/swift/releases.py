@@ -8,7 +8,6 @@ from typing import Final
 from pydantic import Field
 
 from weighbridge.common.encryption import S3Way
-from weighbridge.gateways import known_release
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.gateways.known_release import KnownRelease
@@ -65,7 +64,7 @@ _IGNORES_PARTS: Final = {
     "read-part": "this Swift ignores part-number, and sends the complete object",
 }
 
-_VERSION_PACKAGES = ("python3-swift", "swift", "openstack-swift")
+_VERSION_PACKAGES = ("python3-swift",)
 
 
 def _of_ubuntu(name: str, suite: str) -> RootImage:
@@ -147,13 +146,3 @@ RELEASES: dict[str, SwiftRelease] = {
     ),
 }
 """Releases of Swift by the name that layouts use."""
-
-
-def settings_of(name: str) -> str | None:
-    """See Gateway."""
-    return known_release.settings_of(name, RELEASES)
-
-
-def release_of(name: str) -> SwiftRelease:
-    """See `known_release`. Raises KeyError."""
-    return known_release.release_of(name, RELEASES, RELEASES["swift-2.30"].image)

@@ -28,7 +28,7 @@ from weighbridge.gateways.swift.below import RESELLER
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
-from weighbridge.gateways.swift.releases import release_of
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.start_again import mend_disk, revive, start_again
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.tls_handshake import negotiated
@@ -94,19 +94,15 @@ class RunningSwift(RunningGateway):
         self.rendered = shown(state.files, state.secret)
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        """See RunningGateway."""
         start_again(self._state, names, say)
 
     def revive(self, daemons: Sequence[Daemon]) -> None:
-        """See RunningGateway."""
         revive(self._state, daemons)
 
     def mend_disk(self, host: str, disk: str) -> None:
-        """See RunningGateway."""
         mend_disk(self._state, host, disk)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """See RunningGateway."""
         fitting(self._state, gateway, scope)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
@@ -142,7 +138,6 @@ class RunningSwift(RunningGateway):
         )
 
     def check(self) -> None:
-        """Raise ServiceFailed when a server has died."""
         daemon.check(self._state.daemons)
 
     def below(self) -> Below:
@@ -220,7 +215,6 @@ class RunningSwift(RunningGateway):
         return Tolerance(found | ({} if front is None else front.tolerance()))
 
     def daemons(self) -> tuple[Daemon, ...]:
-        """See RunningGateway."""
         return tuple(self._state.daemons)
 
     def _roster(self) -> SwiftRoster:
@@ -246,7 +240,6 @@ class RunningSwift(RunningGateway):
         )
 
     def probes(self) -> tuple[Probe, ...]:
-        """The probes of each memcached, each storage host and the front."""
         return self._probes
 
 
@@ -290,7 +283,7 @@ def _pending(host: Host) -> int:
 def _taken_as(state: SwiftState, proxy: Host) -> dict[str, str]:
     """Which release's settings it has, if not its own, and what its code says of them."""
     release = state.cluster.release
-    other = release_of(release).settings_of
+    other = RELEASES[release].settings_of
     if not other:
         return {}
     ignored = options.ignored(options.ask(proxy), state.files)

@@ -33,7 +33,7 @@ from weighbridge.gateways.sizing import Sized, Sizes
 from weighbridge.gateways.swift import codes, config, options, pipeline, scopes, size
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, put, shown
-from weighbridge.gateways.swift.releases import RELEASES, release_of, settings_of
+from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
@@ -97,7 +97,7 @@ class Swift(Gateway):
             )
         if (
             settings.object.etag_validate_pct != 100
-            and "etag_validate_pct" in release_of(release).lacks
+            and "etag_validate_pct" in RELEASES[release].lacks
         ):
             have = [name for name, one in RELEASES.items() if "etag_validate_pct" not in one.lacks]
             raise ValueError(
@@ -120,19 +120,8 @@ class Swift(Gateway):
         refuse_shared_ports(place, self.cluster.front(), wanted)
 
     @classmethod
-    def settings_of(cls, release: str) -> str | None:
-        """See Gateway: the options are looked up in the release's own code and sample files."""
-        return settings_of(release)
-
-    @classmethod
     def settings_elsewhere(cls, release: str) -> str | None:
-        """See Gateway."""
-        return release_of(release).settings_of or None
-
-    @property
-    def image(self) -> RootImage:
-        """See Gateway."""
-        return release_of(self.release).image
+        return RELEASES[release].settings_of or None
 
     @property
     def place(self) -> SwiftPlacement:
@@ -150,15 +139,14 @@ class Swift(Gateway):
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
         """As its release's s3api."""
-        return release_of(self.release).s3_lacks
+        return RELEASES[self.release].s3_lacks
 
     def swift_lacks(self) -> Mapping[SwiftWay, str]:
-        """As its pipeline."""
         return pipeline.lacks(self.settings)
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """As its release; over the Swift API also as its pipeline. Versions are a setting."""
-        release = release_of(self.release)
+        release = RELEASES[self.release]
         lacks = release.s3_lacks_operations
         if api == "swift":
             lacks = {**release.lacks_operations, **pipeline.operations_lacked(self.settings)}
@@ -166,7 +154,6 @@ class Swift(Gateway):
 
     @property
     def own_ca(self) -> bool:
-        """See Gateway."""
         return self.cluster.tls_host is not None
 
     def cannot_restart(self) -> str:
@@ -175,11 +162,9 @@ class Swift(Gateway):
 
     @property
     def takes_names(self) -> bool:
-        """See Gateway."""
         return True
 
     def spreads(self) -> bool:
-        """Whether clients use all its daemons, by `endpoints`."""
         return self.settings.endpoints is not None
 
     @classmethod
@@ -190,7 +175,6 @@ class Swift(Gateway):
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """The object servers, and one proxy by itself behind a front."""
         # Clients send whole objects to object servers, which keep fragments with erasure coding.
         servers: tuple[StoreLayer, ...] = ("object-server",) if self.settings.ec is None else ()
         return servers if self.place.front is None else ("gateway", *servers)
@@ -214,7 +198,6 @@ class Swift(Gateway):
         )
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """Disks for the storage hosts."""
         place = self.place
         roles: dict[str, list[str]] = {name: ["proxy", "memcached"] for name in place.proxy}
         roles |= {name: ["storage"] for name in place.storage}
@@ -231,7 +214,6 @@ class Swift(Gateway):
         }
 
     def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
-        """See Gateway."""
         return size.by_size(self.place, self.settings, sizes)
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
@@ -272,14 +254,13 @@ class Swift(Gateway):
         return shown(texts, secret)
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Check every option for the release, and have the front check its file."""
         roster = SwiftRoster(self.place, self.settings, hosts)
         front = self.cluster.front()
         secret = Secrets.of(self.cluster, hosts)
         texts = files(self.release, self.settings, roster, secret, front)
         proxy = hosts[self.place.proxy[0]]
         known = options.ask(proxy)
-        other = release_of(self.release).settings_of
+        other = RELEASES[self.release].settings_of
         found = [
             line
             for own in texts.values()
@@ -306,5 +287,4 @@ class Swift(Gateway):
         return next((own for name, own in self.settings.options.items() if name == server), {})
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """See Gateway, and SwiftBringUp for the order."""
         return SwiftBringUp(self.cluster, hosts, client, say).run()

@@ -62,15 +62,12 @@ class Versitygw(FileGateway[VersitygwPlacement, VersitygwSettings]):
 
     @property
     def port(self) -> int:
-        """See FileGateway."""
         return self.settings.port
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """One host with a disk."""
         return {self.place.server: HostNeed(roles=("versitygw",), disks=1, tier="shared")}
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """One copy on one disk. No version of it has a call that syncs."""
         server = (self.place.server,)
         return Structure(
             entrances=server,
@@ -99,12 +96,10 @@ class Versitygw(FileGateway[VersitygwPlacement, VersitygwSettings]):
         return ((Daemon(host, service(_PROGRAM, argv, folders=folders, env=keys), self.port),),)
 
     def ready(self, hosts: Mapping[str, Host]) -> tuple[Readiness, ...]:
-        """See FileGateway."""
         host = hosts[self.place.server]
         return (Readiness(host, f"{base_url(host.address, self.port)}{_HEALTH}"),)
 
     def facts(self, structure: Structure) -> dict[str, str]:
-        """See FileGateway."""
         return {
             "gateway": f"Versity S3 Gateway, release {self.release}, posix backend on XFS",
             "daemons": f"one on {self.place.server}, on its first disk",

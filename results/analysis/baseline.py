@@ -6,12 +6,10 @@ import csv
 import io
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND, show
 from weighbridge.results.figures import UNKNOWN, all_of
@@ -85,16 +83,6 @@ class Baseline(Record):
     tools: dict[str, str]
     machine: dict[str, str]
     figures: Annotated[tuple[HostFigure, ...], Field(min_length=1)]
-
-
-def read_baseline(path: Path) -> Baseline:
-    """Read a `baseline.json`. Raises InvalidMeasurement if it is not one."""
-    try:
-        return Baseline.model_validate_json(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise InvalidMeasurement(
-            f"{path} is not a baseline: {error}", advice="`weighbridge baseline` makes one."
-        ) from error
 
 
 def baseline_csv(figures: Sequence[HostFigure]) -> str:

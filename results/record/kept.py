@@ -100,7 +100,7 @@ def record_kept(folder: Path, *lines: KeptObjects | DaemonMemory) -> None:
 
 
 def read_kept(folder: Path) -> Kept:
-    """What was recorded; empty in runs of earlier versions.
+    """What was recorded; empty if nothing was.
 
     Raises InvalidMeasurement with file:line on an unreadable line.
     """

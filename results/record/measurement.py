@@ -49,7 +49,7 @@ class Second(Record):
     in_flight: Count | None = None
     """Requests that were outstanding when this second began; None if the driver does not know."""
     failures: dict[ErrorClass, PositiveInt] = Field(default_factory=dict)
-    """`errors` by class; empty also if the driver does not know, and in older measurements."""
+    """`errors` by class; empty also if the driver does not know."""
 
 
 class Bins(Record):
@@ -92,11 +92,10 @@ class Tally(Record):
     In a closed loop latency is the service time; at a constant rate it counts from the intended
     start.
 
-    The other fields are None if the driver does not know them, and in measurements made before they
-    were recorded. `in_flight` is a histogram of the ages of requests that were not seen to end:
-    outstanding when the window closed, at a rate also those whose intended start had passed, or
-    given up after the timeout. Their latencies are at least that long
-    (results.analysis.steps.censoring).
+    The other fields are None if the driver does not know them. `in_flight` is a histogram of the
+    ages of requests that were not seen to end: outstanding when the window closed, at a rate also
+    those whose intended start had passed, or given up after the timeout. Their latencies are at
+    least that long (results.analysis.steps.censoring).
     """
 
     operation: Operation
@@ -204,7 +203,7 @@ class Load(Record):
     """CPUs they may use: their cgroup's quota, else the machine's; all clients together."""
     window_s: WindowSeconds
     clients: tuple[ClientLoad, ...] = ()
-    """Each of several clients; empty for a single one, as in all older measurements."""
+    """Each of several clients; empty for a single one."""
 
     @property
     def busiest(self) -> ClientLoad:

@@ -1,7 +1,7 @@
 """The part of `plan.resolved.json` that results read.
 
 The conductor writes the file and it holds more. Unknown keys are ignored, so that a plan can grow
-without making older reports unreadable.
+without a change of reports.
 """
 
 from __future__ import annotations
@@ -61,17 +61,12 @@ class PlannedDisk(_Part):
 
 
 class PlannedNic(_Part):
-    """The NIC of a host; plans from before delays have its rate alone."""
+    """The NIC of a host."""
 
     rate: float | None = None
     """Its limit in bit/s, each way."""
     delay: Annotated[float, Field(ge=0)] = 0.0
     """Seconds that what it sends takes to its peer."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rate_alone(cls, value: object) -> object:
-        return {"rate": value} if isinstance(value, (int, float)) else value
 
 
 class PlannedHost(_Part):
@@ -101,7 +96,7 @@ class PlannedHardware(_Part):
     kind: str = ""
     clients: tuple[str, ...] = ()
     cpu_period: float | None = None
-    """Period of the hosts' CPU quotas in seconds; None: the plan does not say."""
+    """Period of the hosts' CPU quotas in seconds; None: the kernel's own."""
     hosts: dict[str, PlannedHost] = Field(default_factory=dict)
 
     @property
@@ -125,17 +120,17 @@ class ResolvedPlan(_Part):
     hardware: PlannedHardware
     layouts: Annotated[tuple[PlannedLayout, ...], Field(min_length=1)]
     by_size: dict[str, tuple[SettingBySize, ...]] = Field(default_factory=dict)
-    """By layout; empty in plans from before there were any."""
+    """By layout."""
     visits: tuple[PlannedVisit, ...] = ()
-    """In planned order; empty in plans that do not record it."""
+    """In planned order."""
     passes: dict[str, tuple[Pass, ...]] = Field(default_factory=dict)
-    """By layout; empty in runs made when there was only one driver."""
+    """By layout; without any, all workloads are replayed on it over each API of the suite."""
     structures: dict[str, Structure] = Field(default_factory=dict)
     """By layout, where known."""
     pools: dict[str, BenchedPool] = Field(default_factory=dict)
     """By layout, pools that existed before, in which layer `rados` was measured."""
     order_seed: int | None = None
-    """The seed of the order of visits and of shuffled worker counts; None: not recorded."""
+    """The seed of the order of visits and of shuffled worker counts."""
     twins: dict[str, str] = Field(default_factory=dict)
     """A/A controls and the layouts that they repeat: they differ by the test bed's noise alone."""
     find: LatencyBound | None = None

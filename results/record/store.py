@@ -314,8 +314,7 @@ class TelemetryFile:
         name = path.relative_to(folder).as_posix()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         try:
-            # Runs of older versions have no telemetry folder.
-            self._descriptor = safe_files.open_descriptor(folder, name, flags, make_folders=True)
+            self._descriptor = safe_files.open_descriptor(folder, name, flags)
         except OSError as error:
             raise StoreError(path, error) from error
         try:

@@ -16,7 +16,6 @@ from pydantic import Field, NonNegativeFloat, TypeAdapter
 from weighbridge.common.counters import DaemonCounters
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
-from weighbridge.results.record import earlier
 from weighbridge.results.record.measurement import Cpus
 from weighbridge.results.record.step import StepKey
 
@@ -49,9 +48,7 @@ class DiskLimit(Record):
     bandwidth_bytes_s: Annotated[Count, Field(gt=0)] | None = None
     iops: Annotated[Count, Field(gt=0)] | None = None
     model: str | None = None
-    """The model of a lab's disk and its figures, in words; None: it has none, or an earlier version
-    wrote this.
-    """
+    """The model of a lab's disk and its figures, in words; None: it has none."""
 
 
 class HostLimits(Record):
@@ -61,9 +58,9 @@ class HostLimits(Record):
     tier: Tier
     cpus: Cpus | None = None
     cores: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    """The CPUs of a machine that is this host's alone; None: shared, or not recorded."""
+    """The CPUs of a machine that is this host's alone; None: shared."""
     cpu_period_ms: Annotated[float, Field(gt=0)] | None = None
-    """Period of its CPU quota. None: it has no quota, or the period was not recorded."""
+    """Period of its CPU quota. None: it has none, or the kernel's own period."""
     memory_bytes: Annotated[Count, Field(gt=0)] | None = None
     nic_bits_s: Annotated[float, Field(ge=1)] | None = None
     disks: tuple[DiskLimit, ...] = ()
@@ -76,11 +73,8 @@ class Head(Record):
     schema_version: Literal[1] = TELEMETRY_VERSION
     key: StepKey
     hosts: tuple[HostLimits, ...]
-    daemons: tuple[DaemonCounters, ...] | None = None
-    """Which of the daemons' counters to show, as their probes declare it.
-
-    None: written by an earlier version, see `earlier.DAEMONS`.
-    """
+    daemons: tuple[DaemonCounters, ...] = ()
+    """Which of the daemons' counters to show, as their probes declare it."""
 
 
 class ModelDiskSecond(Record):
@@ -116,7 +110,7 @@ class DiskSecond(Record):
     waited_s: SpentSeconds
     """Sum over all requests."""
     model: ModelDiskSecond | None = None
-    """What a disk with a model says itself; None: it has none, or an earlier version wrote this."""
+    """What a disk with a model says itself; None: it has none."""
 
 
 class HostSecond(Record):
@@ -187,11 +181,6 @@ class Telemetry(Record):
     hosts: tuple[HostSecond, ...] = ()
     probes: tuple[ProbeSecond, ...] = ()
     tail: Tail | None = None
-
-    @property
-    def daemons(self) -> tuple[DaemonCounters, ...]:
-        """Which of the daemons' counters to show."""
-        return earlier.DAEMONS if self.head.daemons is None else self.head.daemons
 
     def within(self, window_s: float) -> tuple[HostSecond, ...]:
         """The hosts' seconds inside a window of this length."""

@@ -40,7 +40,6 @@ class Site:
     name: str
     address: str
     disks: tuple[str, ...]
-    family: str = "debian"
 
 
 SITES = {

@@ -8,7 +8,7 @@ from typing import Final
 from made_up import measured_step
 from weighbridge.common.structure import Structure
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.resolved import PlannedHardware, PlannedHost
+from weighbridge.results.record.resolved import PlannedHardware, PlannedHost, PlannedNic
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Api, DriverName, Layer, Suite, Workload
@@ -35,7 +35,8 @@ _RELATIVE_LATENCY: Final[dict[tuple[Api, DriverName], float]] = {
 
 def hardware() -> PlannedHardware:
     """The hosts, with the limits of their NICs."""
-    hosts = {name: PlannedHost(nic=LINK_BIT_S) for name in ("client-1", "gateway-1", *STORES)}
+    nic = PlannedNic(rate=LINK_BIT_S)
+    hosts = {name: PlannedHost(nic=nic) for name in ("client-1", "gateway-1", *STORES)}
     return PlannedHardware(
         name="lab-made-up", about="No hosts at all", kind="fake", clients=("client-1",), hosts=hosts
     )
@@ -53,6 +54,7 @@ def structure(layout: str) -> Structure:
         stores=STORES,
         disks=dict.fromkeys(STORES, (0,)),
         replicas=3,
+        layer="object-server" if swift else "rados",
         copied_by="gateway" if swift else "store",
     )
 
@@ -87,7 +89,7 @@ def passes(layout: str, suite: Suite) -> tuple[Pass, ...]:
 
 def drivers(suite: Suite) -> tuple[DriverName, ...]:
     """The load generators for the gateways."""
-    return ("locust", "cosbench") if suite.driver == "both" else (suite.driver,)
+    return suite.drivers
 
 
 def attest(store: RunStore, layout: str, repeat: int, suite: Suite) -> None:

@@ -97,7 +97,7 @@ def fake_run(
     about: str = "Made-up figures",
     telemetry: bool = True,
     layers: Sequence[Layer] = (),
-    driver: Literal["locust", "cosbench", "both"] = "locust",
+    driver: Literal["locust", "cosbench", "locust,cosbench"] = "locust",
     slower: float = 1.0,
 ) -> RunStore:
     """A finished run below `runs`. Raises StoreError.

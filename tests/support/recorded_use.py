@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from weighbridge.gateways.apache.front import COUNTERS as APACHE
+from weighbridge.gateways.haproxy.front import COUNTERS as HAPROXY
+from weighbridge.gateways.rgw.counters import SHOWN_OF_OSD, SHOWN_OF_RADOSGW
+from weighbridge.gateways.swift.running_swift import MEMCACHED, STORAGE
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.telemetry import (
     DiskLimit,
@@ -14,6 +18,7 @@ from weighbridge.results.record.telemetry import (
     Telemetry,
 )
 
+DAEMONS = (HAPROXY, APACHE, SHOWN_OF_RADOSGW, SHOWN_OF_OSD, MEMCACHED, STORAGE)
 KEY = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
 GATEWAY = HostLimits(host="gateway-1", tier="gateway", cpus=0.6, memory_bytes=2**30, nic_bits_s=1e9)
 STORE = HostLimits(
@@ -34,7 +39,9 @@ IDLE = {
 
 
 def used(limits: HostLimits, seconds: int = 10, **each: Any) -> list[HostSecond]:
-    """The same use in each second."""
+    """The same use in each second; of the machine, none by its conductor or kernel if not given."""
+    if limits.tier == "machine":
+        each = {"conductor_cpu_s": 0.0, "kernel_cpu_s": 0.0, **each}
     return [
         HostSecond(
             second=at,
@@ -53,6 +60,5 @@ def recorded(
     *seconds: list[HostSecond], hosts: tuple[HostLimits, ...] = (GATEWAY,), probes: Any = ()
 ) -> Telemetry:
     lines = tuple(line for one in seconds for line in one)
-    return Telemetry(
-        head=Head(key=KEY, hosts=hosts), hosts=lines, probes=tuple(probes), tail=Tail()
-    )
+    head = Head(key=KEY, hosts=hosts, daemons=DAEMONS)
+    return Telemetry(head=head, hosts=lines, probes=tuple(probes), tail=Tail())

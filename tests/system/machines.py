@@ -1,7 +1,7 @@
-"""Machines for tests of real hosts: containers with sshd, under systemd or without, and one to
+"""Machines for tests of real hosts: containers with sshd under systemd, and one to
 conduct from.
 
-They are started as lab hosts are, except for their first process, which is systemd or sshd, and
+They are started as lab hosts are, except for their first process, which is systemd, and
 their root, which has the packages of all gateways, as an administrator would have installed them.
 Nothing here is used by the suite itself.
 """
@@ -68,21 +68,14 @@ IMAGE: Final = RootImage(
     ),
 )
 
-# Both close the descriptors that they are started with, and disks free themselves with the last of
+# It closes the descriptors that it is started with, and disks free themselves with the last of
 # those: another keeps them.
 _SYSTEMD = ("/bin/sh", "-c", "sleep infinity & exec /lib/systemd/systemd --system")
-_PLAIN = (
-    "/bin/sh",
-    "-c",
-    "sleep infinity & mkdir -p /run/sshd; exec /usr/sbin/sshd -D -E /var/log/host/sshd.log",
-)
 
 
 @dataclass(frozen=True)
 class Machine(Bundle):
-    """The container of a machine. `systemd`: whether that is its first process, or sshd alone."""
-
-    systemd: bool = True
+    """The container of a machine, whose first process is systemd."""
 
     def config(self) -> dict[str, Any]:
         """As of a lab host, but for what systemd wants, and /opt, which is a folder of this
@@ -96,7 +89,7 @@ class Machine(Bundle):
             kind: [*given, "CAP_NET_ADMIN"] for kind, given in process["capabilities"].items()
         }
         linux.pop("seccomp", None)
-        process["args"] = list(_SYSTEMD if self.systemd else _PLAIN)
+        process["args"] = list(_SYSTEMD)
         process["env"] = [*process["env"], "container=oci"]
         linux["namespaces"].append({"type": "cgroup"})
         linux["maskedPaths"] = linux["readonlyPaths"] = []
@@ -155,11 +148,9 @@ def machines(
     folder: Path,
     disks: Mapping[str, Sequence[str]],
     *,
-    plain: Sequence[str] = (),
     memory: str = "3GiB",
 ) -> Iterator[Machines]:
-    """Machines by name with the sizes of their disks, those of `plain` without systemd, until the
-    block ends.
+    """Machines by name with the sizes of their disks, until the block ends.
 
     The conductor's home has a key that opens all of them and knows their keys: `ssh` and the suite
     work from it as they are.
@@ -186,7 +177,7 @@ def machines(
     def bundle(*switch: Any, **parts: Any) -> Bundle:
         if switch or parts["image"] is None:
             return Bundle(*switch, **parts)
-        return Machine(**parts, systemd=parts["host"] not in plain)
+        return Machine(**parts)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lab, "Bundle", bundle)

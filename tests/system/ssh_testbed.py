@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machines
 
 NOTHING = RootImage(name="nothing", suite="bookworm", packages=())
-BOTH = ("store-1", "plain-1")
+BOTH = ("store-1", "store-2")
 SOON_S = 30.0
 
 

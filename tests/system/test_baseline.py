@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.analysis.baseline import Baseline, oddities, read_baseline
+from weighbridge.results.analysis.baseline import Baseline, oddities
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
@@ -47,7 +47,7 @@ def measured(folder: Path) -> tuple[Baseline, str]:
     (written,) = (folder / "out").iterdir()
     assert {path.name for path in written.iterdir()} == {"baseline.json", "baseline.csv", "charts"}
     assert (written / "charts" / "baseline.png").stat().st_size > 10_000
-    return read_baseline(written / "baseline.json"), done.stdout
+    return Baseline.model_validate_json((written / "baseline.json").read_bytes()), done.stdout
 
 
 def test_a_baseline_sees_the_limits_of_each_disk_of_both_at_once_and_of_the_network(

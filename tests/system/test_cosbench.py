@@ -45,7 +45,7 @@ SUITE = """
 name: both
 about: One read by both drivers
 api: [swift]
-driver: both
+driver: locust,cosbench
 workloads:
   - name: read
     objects: {size: 64KB, containers: 2, per_container: 10}

@@ -15,7 +15,7 @@ from weighbridge.gateways.apache.config import CONF
 from weighbridge.gateways.fragments import fragments
 from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
-from weighbridge.topologies.deployment import prepared_hosts
+from weighbridge.topologies.deployment import hosts_request
 from weighbridge.topologies.loader import (
     Planned,
     changed_layout,
@@ -43,14 +43,9 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def host(release: str, tmp_path: Path) -> Iterator[Host]:
     """A host of the release on which nothing runs."""
-    start_hosts = prepared_hosts(
-        planned("rgw-apache-proxy", release).gateway,
-        LAB,
-        place(),
-        ["gateway-1"],
-        print,
-        tools=False,
-    )
+    gateway = planned("rgw-apache-proxy", release).gateway
+    request = hosts_request(gateway, LAB, place(), ["gateway-1"], tools=False)
+    start_hosts = LAB.of.prepared(request, print)
     with start_hosts(f"fragments-{secrets.token_hex(3)}", tmp_path / "hosts") as hosts:
         yield hosts.hosts["gateway-1"]
 

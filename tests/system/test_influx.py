@@ -45,7 +45,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
         tmp_path_factory.mktemp("runs"),
         workloads=LONG,
         repeats=1,
-        driver="both",
+        driver="locust,cosbench",
         layers=("rados",),
         spoilt=spoilt,
         seed=7,

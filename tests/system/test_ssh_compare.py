@@ -66,7 +66,7 @@ EXIT_TARGET = 3
 @pytest.fixture(scope="module")
 def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     disks = {"client-1": (), "client-2": (), "gateway-1": (), **dict.fromkeys(STORES, (DISK,))}
-    with machines(tmp_path_factory.mktemp("machines"), disks, plain=["gateway-1"]) as found:
+    with machines(tmp_path_factory.mktemp("machines"), disks) as found:
         for name, text in (("whole", SUITE), ("cut", CUT_SUITE)):
             (found.shared / f"{name}.yaml").write_text(text)
         lines = ["name: real", "kind: ssh", "clients: [client-1, client-2]", "hosts:"]
@@ -162,7 +162,6 @@ def test_status_names_daemons_that_died_on_real_hosts_and_no_other(testbed: Mach
     try:
         assert up.returncode == 0, up.stdout + up.stderr
         assert not [line for line in status() if line.startswith(("dead", "not known"))]
-        # The one host has its services in a namespace of processes, the other as units of systemd.
         for name, program in (("gateway-1", "radosgw"), ("store-2", "ceph-osd")):
             testbed.hosts[name].run(
                 [

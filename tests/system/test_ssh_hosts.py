@@ -1,4 +1,4 @@
-"""Real hosts over SSH, one with systemd and one without: what runs there, what it may take, and
+"""Real hosts over SSH, under systemd: what runs there, what it may take, and
 that nothing of it stays.
 """
 
@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machines, machines
 from ssh_testbed import (
     BOTH,
-    NOTHING,
     SOON_S,
     LoopThere,
     hardware_of,
@@ -44,9 +43,9 @@ KNOWN_LOST_S = 45.0
 
 @pytest.fixture(scope="module")
 def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    disks = {"store-1": ("1GiB",), "plain-1": ("1GiB",)}
+    disks = {"store-1": ("1GiB",), "store-2": ("1GiB",)}
     folder = tmp_path_factory.mktemp("machines")
-    with machines(folder, disks, plain=["plain-1"]) as found, pytest.MonkeyPatch.context() as patch:
+    with machines(folder, disks) as found, pytest.MonkeyPatch.context() as patch:
         patch.setattr(LoopThere, "pid", found.lab.hosts["conductor"].pid)  # type: ignore[attr-defined]
         patch.setattr(startup, "EventLoop", LoopThere)
         yield found
@@ -292,15 +291,6 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
     assert left_over(testbed) == []
 
 
-def test_limits_on_a_host_without_systemd_are_refused(testbed: Machines, tmp_path: Path) -> None:
-    hardware = hardware_of(testbed)
-    limited = hardware.hosts["plain-1"].model_copy(update={"cpus": 1.0})
-    hardware = hardware.model_copy(update={"hosts": {**hardware.hosts, "plain-1": limited}})
-    with pytest.raises(UsageError, match=r"plain-1.*systemd.*cpus"):
-        startup.start_ssh("refused-2", hardware, NOTHING, print, folder=tmp_path, names=BOTH)
-    assert left_over(testbed) == []
-
-
 KILLED = """
 import sys
 sys.path[:0] = sys.argv[1:3]
@@ -365,7 +355,7 @@ def test_a_host_that_stops_answering_is_reported_soon_and_the_others_are_given_b
     testbed: Machines, tmp_path: Path
 ) -> None:
     found = raised(testbed, tmp_path)
-    lost, other = found.hosts["store-1"], found.hosts["plain-1"]
+    lost, other = found.hosts["store-1"], found.hosts["store-2"]
     lost.start([Service("sleeper", ("sleep", "7004"))])
     program = lost.spawn(["cat"], stderr=lost.log("cat.err"))
     testbed.hosts["store-1"].run(["ip", "link", "set", "eth0", "down"])
@@ -386,7 +376,7 @@ def test_a_host_that_stops_answering_is_reported_soon_and_the_others_are_given_b
         with pytest.raises(TargetError, match="store-1"):
             found.close()
         assert time.monotonic() - started < KNOWN_LOST_S
-        assert left_over(testbed, "plain-1") == []
+        assert left_over(testbed, "store-2") == []
     finally:
         testbed.hosts["store-1"].run(["ip", "link", "set", "eth0", "up"])
     found.close()

@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
 from weighbridge.environment import place
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
-from weighbridge.topologies.deployment import Deployment, prepared_hosts
+from weighbridge.topologies.deployment import Deployment, hosts_request
 from weighbridge.topologies.loader import (
     changed_layout,
     load_hardware,
@@ -31,6 +33,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed
 
 pytestmark = pytest.mark.system
+
+SUPPORT = Path(__file__).parents[1] / "support"
 
 WORD = "is a word of rgw_frontends: what holds without it is in radosgw's code alone"
 SILENT = "HAProxy tells nobody what it does where its configuration is silent"
@@ -125,7 +129,8 @@ def installed(layout: str, folder: Path) -> Iterator[Installed]:
     hardware = load_hardware(shipped_hardware()["lab-cpu"])
     reference = parse(layout)
     gateway = load_layout(shipped_layouts()[reference.name], hardware, reference).gateway
-    start = prepared_hosts(gateway, hardware, place(), ["store-1"], print, tools=False)
+    request = hosts_request(gateway, hardware, place(), ["store-1"], tools=False)
+    start = hardware.of.prepared(request, print)
     with start(f"defaults-{secrets.token_hex(3)}", folder / "hosts") as hosts:
         yield Installed(hosts.hosts["store-1"], gateway.release)
 
@@ -157,8 +162,14 @@ def said(parameters: list[Parameter], release: str) -> dict[str, Setting | None]
 
 
 def ran(host: Host, module: str, *arguments: str, stdin: str = "") -> str:
-    """What a shipped program prints on a host."""
-    return host.run((*program.ship(host, module), *arguments), stdin=stdin).stdout
+    """What a program of the suite, or of tests/support, prints on a host."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if (own := SUPPORT / f"{module}.py").exists():
+            Path(folder, own.name).symlink_to(own)
+            Path(folder, "weighbridge").symlink_to(IMPORTED_FROM / "weighbridge")
+            patch.setattr(program, "IMPORTED_FROM", Path(folder))
+        command = program.ship(host, module)
+    return host.run((*command, *arguments), stdin=stdin).stdout
 
 
 def of_radosgw(deployment: Deployment, options: list[str]) -> dict[str, Setting | None]:
@@ -219,7 +230,7 @@ def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(
 @on_ceph
 def test_haproxy_itself_has_the_defaults_that_its_space_gives(deployment: Deployment) -> None:
     parameters = [one for one in asked("haproxy") if not one.option.startswith("rgw_")]
-    known = json.loads(ran(deployment.hosts["gateway-1"], "weighbridge.gateways.haproxy.defaults"))
+    known = json.loads(ran(deployment.hosts["gateway-1"], "haproxy_defaults"))
     wanted = said(parameters, deployment.layout.release)
     assert {name: alike(known.get(name)) for name in wanted} == wanted
 
@@ -229,9 +240,7 @@ def test_haproxy_itself_has_the_defaults_that_its_space_gives(deployment: Deploy
 def test_apache_itself_has_the_defaults_that_its_space_gives(
     deployment: Deployment, kind: str
 ) -> None:
-    known = json.loads(
-        ran(deployment.hosts["gateway-1"], "weighbridge.gateways.apache.defaults", kind)
-    )
+    known = json.loads(ran(deployment.hosts["gateway-1"], "apache_defaults", kind))
     wanted = said(asked("apache-mpm"), deployment.layout.release)
     assert {name: alike(known.get(name)) for name in wanted} == wanted
 
@@ -241,7 +250,7 @@ def test_apache_itself_has_the_defaults_that_its_space_gives(
 def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
     deployment: Installed, space: str
 ) -> None:
-    samples = json.loads(ran(deployment.host, "weighbridge.gateways.swift.defaults"))
+    samples = json.loads(ran(deployment.host, "swift_defaults"))
     known = {}
     for parameter in asked(space):
         server = (

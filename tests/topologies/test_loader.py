@@ -54,11 +54,6 @@ def test_the_lab_promises_no_more_cpu_than_two_cores_have(name: str) -> None:
     assert sum(host.cpus or 0 for host in hosts) == pytest.approx(2.0)
 
 
-def test_a_former_name_of_shipped_hardware_is_refused_with_the_new_one() -> None:
-    with pytest.raises(UsageError, match="hardware 'lab-small' is now called 'lab-cpu'"):
-        loader.find("lab-small", loader.shipped_hardware(), "hardware")
-
-
 def test_an_unknown_gateway_or_release_suggests_the_closest_known_one(
     tmp_path: Path,
 ) -> None:

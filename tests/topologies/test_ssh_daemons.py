@@ -64,10 +64,10 @@ class Host:
     """This machine as a real host without a connection; `says` replaces its services' report."""
 
     def __init__(
-        self, name: str, root: Path, *, systemd: bool, says: str | None = None, lost: bool = False
+        self, name: str, root: Path, *, says: str | None = None, lost: bool = False
     ) -> None:
         self.name, self.address = name, "192.0.2.31"
-        self.root, self.systemd, self.says, self.lost = root / name, systemd, says, lost
+        self.root, self.says, self.lost = root / name, says, lost
         for folder in ("bin", "units", "log"):
             (self.root / folder).mkdir(parents=True)
         for program, script in PROGRAMS.items():
@@ -92,8 +92,6 @@ class Host:
     def sh(
         self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
     ) -> Completed:
-        if "/run/systemd/system" in script:
-            return Completed("yes\n" if self.systemd else "", "")
         if self.says is not None:
             return Completed(self.says, "")
         return self._run(
@@ -130,7 +128,7 @@ class Deployed:
 
     @property
     def services(self) -> Services:
-        return ending.services_of(self.claimed, systemd=self.host.systemd)
+        return ending.services_of(self.claimed)
 
     def start(self, *names: str, line: str = "exec sleep 600") -> None:
         script = self.services.start([Service(name, ("sh", "-c", line)) for name in names])
@@ -164,9 +162,9 @@ def gone(pid: int) -> None:
     raise AssertionError(pid)
 
 
-@pytest.fixture(params=[True, False], ids=["systemd", "plain"])
-def deployed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployed]:
-    found = Deployed(Host("store-1", tmp_path, systemd=request.param))
+@pytest.fixture
+def deployed(tmp_path: Path) -> Iterator[Deployed]:
+    found = Deployed(Host("store-1", tmp_path))
     try:
         yield found
     finally:
@@ -202,9 +200,6 @@ def test_a_service_is_dead_as_soon_as_its_first_process_ended_whatever_that_left
     deployed.start(OSD0)
     deployed.start(RADOSGW, line="sleep 600 & wait")
     deployed.start(SHORT, line="exit 1")
-    if SHORT in deployed.processes:
-        assert not deployed.host.systemd
-        gone(deployed.processes[SHORT].pid)
     assert states() == {OSD0: True, RADOSGW: True, SHORT: False}
     first = deployed.processes[RADOSGW].pid
     os.kill(first, signal.SIGKILL)
@@ -246,19 +241,13 @@ def test_after_a_reboot_no_service_is_alive(
     assert states() == {RADOSGW: False}
 
 
-@pytest.mark.parametrize("systemd", [True, False], ids=["systemd", "plain"])
-def test_services_of_an_ended_pid_namespace_are_not_looked_for_in_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, systemd: bool
+def test_services_outlive_the_holder_of_their_view(
+    deployed: Deployed, states: Callable[[], dict[str, bool]]
 ) -> None:
-    deployed = Deployed(Host("store-1", tmp_path, systemd=systemd))
-    try:
-        deployed.start(RADOSGW)
-        deployed.holder.kill()
-        deployed.holder.wait()
-        (one,) = report(monkeypatch, deployed.host).daemons
-        assert one.alive is systemd  # units outlive the holder
-    finally:
-        deployed.close()
+    deployed.start(RADOSGW)
+    deployed.holder.kill()
+    deployed.holder.wait()
+    assert states() == {RADOSGW: True}
 
 
 def test_a_daemon_is_reported_with_its_host_deployment_and_log(
@@ -276,8 +265,8 @@ def test_an_unreachable_host_is_reported_and_the_others_are_examined(
 ) -> None:
     deployed.start(RADOSGW)
     lost, free = (
-        Host("store-2", tmp_path, systemd=True, lost=True),
-        Host("store-3", tmp_path, systemd=True),
+        Host("store-2", tmp_path, lost=True),
+        Host("store-3", tmp_path),
     )
     found = report(monkeypatch, deployed.host, lost, free)
     assert [(one.host, one.alive) for one in found.daemons] == [("store-1", True)]
@@ -303,7 +292,7 @@ def test_an_unreachable_host_is_reported_and_the_others_are_examined(
 def test_an_invalid_list_of_services_is_refused_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str
 ) -> None:
-    host = Host("store-1", tmp_path, systemd=True)
+    host = Host("store-1", tmp_path)
     deployed = Deployed(host)
     try:
         deployed.start(RADOSGW)

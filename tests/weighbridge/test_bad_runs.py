@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-EARLY = Path(__file__).parents[1] / "data" / "early-run"
 Told = tuple[int, str, str]
 
 
@@ -182,32 +181,6 @@ def test_a_report_is_not_made_where_it_cannot_be_written(
     (folder / "derived").write_text("mine")
     ended, _, err = run_cli("report", folder)
     assert (ended, "cannot be written" in err) == (3, True)
-
-
-def test_a_run_of_the_first_version_of_the_format_is_read(
-    tmp_path: Path, run_cli: Callable[..., Told]
-) -> None:
-    run = shutil.copytree(EARLY, tmp_path / "early")
-    ended, out, err = run_cli(
-        "sql",
-        "select layout, workers, repeat, measured, samples from steps order by all",
-        run,
-        "--format",
-        "csv",
-    )
-    assert (ended, err) == (0, "")
-    assert out.splitlines()[1:] == [
-        *(
-            "rgw-beast,1,1,true,195",
-            "rgw-beast,1,2,true,202",
-            "rgw-beast,4,1,true,712",
-            "rgw-beast,4,2,true,701",
-        ),
-        *("swift,1,1,true,159", "swift,1,2,true,155", "swift,4,1,false,", "swift,4,2,true,519"),
-    ]
-    ended, out, err = run_cli("export", run, "--to", "markdown", "--out", "-")
-    assert (ended, err, len(re.findall(r"\| swift[^|]* \|", out))) == (0, "", 2)
-    assert run_cli("export", run, "--to", "hgrm")[0] == 0
 
 
 def test_sql_reads_all_runs_and_names_folders_that_are_not(

@@ -148,9 +148,9 @@ def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
 @pytest.mark.parametrize(
     ("modules", "line", "extra"),
     [
-        ("duckdb", ["sql", "select 1", str(ROOT / "tests" / "data" / "early-run")], "sql"),
+        ("duckdb", ["sql", "select 1", "."], "sql"),
         ("pptx", ["slides", "."], "slides"),
-        ("otava", ["history", str(ROOT / "tests" / "data" / "early-run")], "history"),
+        ("otava", ["history", "."], "history"),
         ("asyncssh", ["doctor", "--hardware", "ssh-example"], "hosts"),
     ],
 )

@@ -12,7 +12,6 @@ from weighbridge.common.registry import Registry
 from weighbridge.conductor.conductor import RESUMED
 from weighbridge.conductor.plan import Plan, control_of, make_plan
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.run_lock import Holder
 from weighbridge.resumption import ResumableRun
@@ -81,16 +80,6 @@ def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip() -> None:
             assert vars(again.gateway) == vars(one.gateway)
 
 
-def test_a_plan_recorded_with_a_former_name_of_its_hardware_is_read_as_it_is() -> None:
-    hardware = hardware_named("lab-cpu").model_copy(update={"name": "lab-small"})
-    layouts = [layout_named(name, hardware) for name in ("rgw-beast", "swift")]
-    plan = make_plan(load(shipped()["quick"]), hardware, layouts)
-    back = Plan.model_validate_json(plan.model_dump_json())
-    assert back.hardware.name == "lab-small"
-    again = [loader.checked_again(one, back.hardware, "plan.resolved.json") for one in back.layouts]
-    assert [one.layout for one in again] == [one.layout for one in layouts]
-
-
 def test_a_rebuilt_image_with_other_packages_is_reported_with_its_layout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,25 +109,6 @@ def test_a_rebuilt_image_with_other_packages_is_reported_with_its_layout(
     assert [(one.fact, one.of) for one in resumption.changed_facts(left, run.place)] == [
         ("image", "rgw-a")
     ]
-
-
-@pytest.mark.usefixtures("kinds")
-@pytest.mark.parametrize("attested", [True, False])
-def test_a_plan_without_attestation_is_resumed_as_it_began(tmp_path: Path, attested: bool) -> None:
-    store = Run(tmp_path).store()
-    path = store.folder / "plan.resolved.json"
-    path.write_text(path.read_text().replace('  "attest": false,\n', ""))
-    figure = {
-        "layout": "rgw-a",
-        "repeat": 0,
-        "host": "gateway-1",
-        "kind": "cpu",
-        "what": "CPU",
-        "value": 1,
-        "unit": "events/s",
-    }
-    store.attest([Attested.model_validate(figure)] if attested else [])
-    assert resumption.load_run(store.folder).plan.attest == attested
 
 
 def test_memory_that_a_kernel_reserves_is_no_change_of_the_machine(

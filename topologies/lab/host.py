@@ -169,7 +169,6 @@ class LabHost(Host):
         raise TargetError(f"{self.name}: there is no user {name}")
 
     def log(self, name: str) -> Path:
-        """The file in the folder that the host has at /var/log/host."""
         return self.bundle.logs / name
 
     def run(
@@ -298,7 +297,6 @@ class LabHost(Host):
         daemons.keep(self.bundle.folder, self.name, self._services)
 
     def alive(self, service: str) -> bool:
-        """Whether the service's first process is running."""
         process = self._services.get(service)
         return process is not None and LabProcess.of(process.pid) == process
 

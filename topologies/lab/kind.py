@@ -34,7 +34,6 @@ class LabKind(HostKind):
         }
 
     def build(self, asked: Sequence[HostsRequest], say: Say) -> None:
-        """See HostKind."""
         builds: dict[tuple[Path, str], Build] = {}
         for one in asked:
             if one.image.packages:
@@ -44,7 +43,6 @@ class LabKind(HostKind):
         together(builds.values(), say)
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
-        """See HostKind, and `lab.start_lab`."""
         root = ensure(asked.image, say, store=asked.images) if asked.image.packages else Path("/")
         roots = {name: root for name in asked.names if name not in asked.hardware.clients}
         toolbox = tools.toolbox(asked.images, say) if asked.tools else None

@@ -210,7 +210,6 @@ class LabHosts(Hosts):
         together([partial(self._limit_host, name, self._limited) for name in names])
 
     def plug(self, names: Collection[str], *, on: bool) -> None:
-        """See Hosts."""
         ports = [self._ports[one] for one in names]
         together([partial(network.plug, self._switch_pid, port, on=on) for port in ports])
 
@@ -222,7 +221,6 @@ class LabHosts(Hosts):
         self._model_disks.fail(file_name(self.deployment, name, index), on=on)
 
     def power_cuts(self) -> PowerCuts:
-        """See Hosts."""
         if self._model_disks is None or not self._recorded:
             return super().power_cuts()
         names = tuple(one.name for one in self._planned.values() if one.root is not None)
@@ -256,7 +254,6 @@ class LabHosts(Hosts):
             write.apply()
 
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
-        """See Hosts."""
         self._limited -= set(what)
         if "disk" in what:
             self._claim.lift()
@@ -317,7 +314,6 @@ class LabHosts(Hosts):
         return facts
 
     def check(self) -> None:
-        """See Hosts."""
         if self._model_disks is not None:
             self._model_disks.check()
 
@@ -328,7 +324,6 @@ class LabHosts(Hosts):
         return "; ".join((*limits, f"nic {network.read_limit(self._ports[host.name])}"))
 
     def close(self) -> None:
-        """Tear down everything but the logs. See Hosts."""
         if self._closed:
             return
         for disk in [one for held in self._held.values() for one in held]:

@@ -32,11 +32,9 @@ class LabPowerCuts(PowerCuts):
         self._disks.record(flushes=flushes)
 
     def mark(self) -> int:
-        """See PowerCuts."""
         return self._disks.mark().number
 
     def cut(self) -> None:
-        """See PowerCuts."""
         self._disks.cut()
         if self._on:
             self._hosts.power_off(self._names)
@@ -46,7 +44,6 @@ class LabPowerCuts(PowerCuts):
                 raise TargetError(f"{', '.join(map(str, left))} still attached after a power cut")
 
     def restore(self, mark: int, *, keep: float, seed: int) -> tuple[CutDisk, ...]:
-        """See PowerCuts."""
         self.cut()
         found = self._disks.restore(mark, keep=keep, seed=seed)
         self._on = True

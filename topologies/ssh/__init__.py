@@ -1,1 +1,1 @@
-"""Real hosts over SSH, with systemd or with plain processes, given back as they were."""
+"""Real hosts over SSH, their services units of systemd, given back as they were."""

@@ -7,10 +7,8 @@ import shlex
 from weighbridge.common.errors import TargetError, WeighbridgeError
 from weighbridge.topologies.ssh import claim, disks, kernel
 from weighbridge.topologies.ssh.claim import ClaimedHost
-from weighbridge.topologies.ssh.plain import Plain
 from weighbridge.topologies.ssh.services import HostDeployment, Services
 from weighbridge.topologies.ssh.shell import Shell
-from weighbridge.topologies.ssh.systemd import Systemd
 
 DEPLOYMENTS = "deployments"
 """The folder, below that of the hardware's `ssh`, of the deployments' folders."""
@@ -21,12 +19,7 @@ def folder_of(deployment: str, folder: str) -> str:
     return f"{folder}/{DEPLOYMENTS}/{deployment}"
 
 
-def has_systemd(shell: Shell) -> bool:
-    """Whether systemd runs the host. Raises TargetError."""
-    return bool(shell.sh("test -d /run/systemd/system && echo yes || true").stdout)
-
-
-def services_of(claimed: ClaimedHost, *, systemd: bool) -> Services:
+def services_of(claimed: ClaimedHost) -> Services:
     """The way to run and end a deployment's processes on a host."""
     on_host = HostDeployment(
         claimed.deployment,
@@ -35,7 +28,7 @@ def services_of(claimed: ClaimedHost, *, systemd: bool) -> Services:
         claimed.holder_started or 0,
         claimed.boot,
     )
-    return Systemd(on_host) if systemd else Plain(on_host)
+    return Services(on_host)
 
 
 def end(shell: Shell, claimed: ClaimedHost) -> None:
@@ -43,7 +36,7 @@ def end(shell: Shell, claimed: ClaimedHost) -> None:
 
     Raises TargetError naming processes that are left.
     """
-    services = services_of(claimed, systemd=has_systemd(shell))
+    services = services_of(claimed)
     script = services.end([disk.device for disk in claimed.disks])
     left = shell.sh(script, timeout_s=120).stdout.split()
     if left:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from weighbridge.common.distribution import Family
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Command, Completed, Counters, Host, Service
 from weighbridge.topologies.ssh.connection import SshConnection
@@ -47,14 +46,12 @@ class SshHost(Host):
         telemetry: HostTelemetry,
         suite: Callable[[], Command],
         cores: int | None = None,
-        family: Family = "debian",
     ) -> None:
         """`suite`: returns what starts Python with this suite on the host."""
         self.name = connection.name
         self.address = connection.address
         self.disks = tuple(disks)
         self.cores = cores
-        self.family = family
         self.connection = connection
         self.services = services
         self.telemetry = telemetry
@@ -163,7 +160,7 @@ class SshHost(Host):
             if done.code != 0:
                 raise MissingPrerequisite(
                     f"{self.name}: {name} is not installed",
-                    advice="`weighbridge doctor --hardware FILE --install` installs it",
+                    advice="`weighbridge doctor --hardware FILE` lists what to install",
                 )
             self._tools[name] = True
         return (name,)
@@ -195,7 +192,6 @@ class SshHost(Host):
         self._end(service, timeout_s, "TERM")
 
     def kill(self, service: str) -> None:
-        """End a service with all its processes by KILL."""
         self._end(service, 5, "KILL")
 
     def _end(self, service: str, timeout_s: float, first: FirstSignal) -> None:
@@ -213,7 +209,6 @@ class SshHost(Host):
         return process is not None and self.telemetry.running([process])[0]
 
     def is_up(self) -> bool:
-        """Whether the process that holds the deployment's view is running."""
         holder = self.services.on_host.holder
         return bool(self.connection.sh(f"test -e /proc/{holder} && echo running || true").stdout)
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from weighbridge.common.distribution import Family
 from weighbridge.common.errors import TargetError, WeighbridgeError
 from weighbridge.common.host import Host
 from weighbridge.gateways.together import together
@@ -30,12 +29,10 @@ class HostSetup:
     """What is known of one host while it is being set up."""
 
     connection: SshConnection
-    systemd: bool = False
     cgroup: int = 2
     """The version of its cgroups."""
     state: KernelState | None = None
     disks: tuple[RealDisk, ...] = ()
-    family: Family = "debian"
     packages: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
     """Further facts about it."""
@@ -103,11 +100,6 @@ class SshHosts(Hosts):
                 f"{', '.join(unaccounted)}: cgroup version 1 does not charge write-back to the "
                 "writer: what goes through the page cache is written at the disk's own rate"
             )
-        plain = [name for name, one in self._setups.items() if not one.systemd]
-        if plain:
-            facts["hosts without systemd"] = (
-                f"{', '.join(plain)}: their CPU and memory are those of the entire host"
-            )
         return facts
 
     def close(self) -> None:
@@ -170,7 +162,7 @@ def _facts_of(one: HostSetup, hardware: Hardware) -> dict[str, str]:
         f"{name} {value}{was.get(name, '')}" for name, value in now.recorded.items()
     )
     facts["mtu"] = str(now.mtu) if former.mtu is None else f"{now.mtu} (was {former.mtu})"
-    if one.host is not None and one.systemd:
+    if one.host is not None:
         services, shell = one.host.services, one.connection
         script = 'test -e /sys/fs/cgroup/cgroup.controllers -o -e "$1" || echo missing'
         if shell.sh(script, f"/sys/fs/cgroup/cpuacct/{services.group}").stdout:

@@ -24,13 +24,11 @@ class SshKind(HostKind):
         }
 
     def sized(self, hardware: Hardware) -> Hardware:
-        """See HostKind, and `sizes.asked`."""
         from weighbridge.topologies.ssh.sizes import asked  # noqa: PLC0415 - reading a hardware file needs no asyncssh
 
         return asked(hardware)
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
-        """See HostKind, and `startup.start_ssh`."""
         from weighbridge.topologies.ssh.startup import start_ssh  # noqa: PLC0415 - reading a hardware file needs no asyncssh
 
         return lambda label, folder: start_ssh(

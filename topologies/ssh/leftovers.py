@@ -298,7 +298,7 @@ def daemons_of(shell: Shell, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
 
     Raises CommandFailed, or TargetError for an invalid answer.
     """
-    services = ending.services_of(claimed, systemd=ending.has_systemd(shell))
+    services = ending.services_of(claimed)
     printed = shell.sh(services.status()).stdout
     where = f"{shell.name} ({shell.address})"
     if len(printed) > MOST_SERVICES * LONGEST_LINE:

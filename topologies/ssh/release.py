@@ -3,51 +3,45 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.ssh.shell import Shell
 
-INSTALL: Final = "`weighbridge doctor --hardware FILE --install` installs them"
+INSTALL: Final = "`weighbridge doctor --hardware FILE` lists what to install"
 """Advice in errors about missing packages and programs."""
 
 # One line for each installed package: `python3-swift 2.30.1-0+deb12u1`.
 _LOOK: Final = """
 if command -v dpkg-query >/dev/null; then
-  echo debian
+  echo packages
   dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\\n' 2>/dev/null |
     sed -n 's/^installed //p'
-elif command -v rpm >/dev/null; then
-  echo rpm
-  rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n'
 fi
 """
 
 
-def installed(shell: Shell) -> tuple[str, dict[str, str]]:
-    """`debian`, `rpm` or nothing, and all installed packages' versions. Raises TargetError."""
-    kind, *lines = shell.sh(_LOOK).stdout.splitlines() or [""]
-    pairs = (line.partition(" ") for line in lines)
-    return kind, {name: version for name, _, version in pairs if version}
+def installed(shell: Shell) -> dict[str, str] | None:
+    """All installed packages' versions; None: they are not Debian's. Raises TargetError."""
+    lines = shell.sh(_LOOK).stdout.splitlines()
+    if not lines:
+        return None
+    pairs = (line.partition(" ") for line in lines[1:])
+    return {name: version for name, _, version in pairs if version}
 
 
-def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) -> tuple[str, ...]:
-    """Why a layout of this release cannot run on a host, in sentences; empty: it can.
-
-    The list of packages has Debian's names; on other systems only the version is checked.
-    """
+def faults(shell: Shell, image: RootImage, packages: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Why a layout of this release cannot run on a host, in sentences; empty: it can."""
     where = f"{shell.name} ({shell.address})"
+    if packages is None:
+        return (f"{where}: has no packages of Debian or Ubuntu",)
     release = image.name.partition("-")[2]
     found = []
-    if kind == "debian":
-        missing = [name for name in image.packages if name not in packages]
-        if missing:
-            found.append(f"{where}: packages are missing: {' '.join(missing)}. {INSTALL}")
+    missing = [name for name in image.packages if name not in packages]
+    if missing:
+        found.append(f"{where}: packages are missing: {' '.join(missing)}. {INSTALL}")
     versions = {name: packages[name] for name in image.version_packages if name in packages}
-    if image.version_packages and not versions and kind != "debian":
-        found.append(
-            f"{where}: none of the packages {', '.join(image.version_packages)} is installed there"
-        )
     for name, version in versions.items():
         if not of_release(version, release):
             found.append(

@@ -1,25 +1,19 @@
-"""What real hosts need before a layout can run on them, and installing what is missing.
-
-Nothing installed is upgraded or removed, and nothing that is installed is started or enabled at
-boot.
-"""
+"""What real hosts need before a layout can run on them. Nothing is changed there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from weighbridge.common.distribution import package_names
 from weighbridge.common.errors import (
     MissingPrerequisite,
-    TargetError,
     WeighbridgeError,
 )
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.attestation import TOOLS
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ALWAYS
@@ -28,7 +22,6 @@ from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ssh import (
     claim,
     disks,
-    installing,
     kernel,
     leftovers,
     release,
@@ -40,7 +33,6 @@ from weighbridge.topologies.ssh import (
 )
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.remote import run_remote
-from weighbridge.topologies.ssh.startup import unlimitable
 from weighbridge.topologies.ssh.suite import HostPython
 
 ROOM_BYTES: Final = 2**30
@@ -55,12 +47,10 @@ REACHED: Final = "login as root with a key"
 
 @dataclass(frozen=True)
 class HostRequirements:
-    """A host's requirements; `manager` is apt, dnf, zypper or empty; `packages` are missing."""
+    """A host's requirements."""
 
     host: str
     requirements: tuple[HostRequirement, ...]
-    manager: str = ""
-    packages: tuple[str, ...] = ()
 
 
 def here(hardware: Hardware) -> tuple[HostRequirement, ...]:
@@ -94,24 +84,6 @@ def look(hardware: Hardware, layouts: Sequence[Planned]) -> tuple[HostRequiremen
     return tuple(seen[name] for name in hardware.hosts)
 
 
-def install(hardware: Hardware, lacking: Sequence[HostRequirements], say: Say) -> None:
-    """Install missing packages on all hosts in parallel.
-
-    Raises TargetError naming hosts where that failed, or would upgrade or remove something.
-    """
-    missing = {
-        one.host: one for one in lacking if one.packages and one.manager in installing.MANAGERS
-    }
-    with leftovers.shells(hardware) as shells:
-        work: dict[str, Callable[[], None]] = {
-            name: partial(installing.install, shells[name], one.manager, one.packages, say)
-            for name, one in missing.items()
-        }
-        _, failed = leftovers.attempt_all(work)
-    if failed:
-        raise TargetError("\n".join(str(error) for error in failed.values()))
-
-
 def packages_for(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[str, ...]:
     """Packages, by Debian's names, that a host needs for these layouts and for attestation."""
     wanted = [*TOOLS]
@@ -133,12 +105,11 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     shell.open()
     there: dict[str, Any] = run_remote(shell, "means", access.folder)
     python = suite.look(shell, access)
-    kind, installed = release.installed(shell)
+    installed = release.installed(shell)
     found = [_has(REACHED), _python(python, access.python, client=name in hardware.clients)]
     found += _folder(there, access.folder)
     if not there["systemd"]:
-        remedy = "leave limits out of the hardware file, or boot the host with systemd"
-        found += [_lacks("systemd", what, remedy) for what in unlimitable(spec)]
+        found.append(_lacks("systemd", "runs and limits services", "boot the host with systemd"))
     running = claim.read(shell, access.folder)
     if running is not None:
         why = f"{running.deployment} since {running.since}, by {running.by}"
@@ -161,26 +132,20 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     wanted = packages_for(hardware, name, layouts)
     if name in hardware.clients and python.missing:
         wanted = (*wanted, VENV)
-    lacking: tuple[str, ...]
-    if kind == "debian" or there["manager"] == "dnf":
-        names = package_names("debian" if kind == "debian" else "rpm", wanted)
-        lacking = tuple(one for one in names if one not in installed)
-        if lacking:
-            remedy = "weighbridge doctor --hardware FILE --install"
-            if kind != "debian":
-                remedy += ", once Ceph's, RDO's and EPEL's repositories are enabled"
-            found.append(_lacks("packages", " ".join(lacking), remedy))
-        else:
-            found.append(_has(f"{len(names)} packages"))
+    if installed is None:
+        remedy = "measure on hosts with Debian or Ubuntu"
+        found.append(_lacks("packages of Debian or Ubuntu", "has what is installed", remedy))
+        return HostRequirements(name, tuple(found))
+    lacking = [one for one in wanted if one not in installed]
+    if lacking:
+        remedy = f"apt-get install --no-install-recommends {' '.join(lacking)}"
+        found.append(_lacks("packages", " ".join(lacking), remedy))
     else:
-        lacking = tuple(one for one in (*TOOLS, "mkfs.xfs") if one not in there["programs"])
-        if lacking:
-            remedy = f"install them with {there['manager'] or 'its package manager'}"
-            found.append(_lacks("programs", " ".join(lacking), remedy))
+        found.append(_has(f"{len(wanted)} packages"))
     for image in _images(hardware, name, layouts):
-        others = release.faults(shell, image, kind, installed)
+        others = release.faults(shell, image, installed)
         found += [_lacks(image.name, one) for one in others if "packages are missing" not in one]
-    return HostRequirements(name, tuple(found), there["manager"], lacking)
+    return HostRequirements(name, tuple(found))
 
 
 def _has(name: str) -> HostRequirement:

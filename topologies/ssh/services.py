@@ -1,11 +1,10 @@
-"""The interface for running and ending a deployment's processes on real hosts, with systemd or
-without.
+"""Running and ending a deployment's processes on real hosts: a slice of systemd, with transient
+units for services and scopes for programs.
 """
 
 from __future__ import annotations
 
 import shlex
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -13,7 +12,7 @@ from typing import Final, Literal
 from weighbridge.common.host import Service
 from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.hosts import Limited
-from weighbridge.topologies.quota import DEFAULT_PERIOD_S
+from weighbridge.topologies.quota import DEFAULT_PERIOD_S, quota_of
 from weighbridge.topologies.ssh.connection import PATH
 from weighbridge.topologies.ssh.view import UNMOUNT
 
@@ -122,23 +121,73 @@ class HostDeployment:
     """The host's boot; empty: not known."""
 
 
-class Services(ABC):
-    """Commands and scripts for one deployment on one host, to run as root outside of its view."""
+# A service that the kernel kills for memory ends alone, as in the lab. Units are killed soon after
+# they are asked to end: their data is thrown away.
+_UNIT: Final = ("--property=TasksMax=infinity", "--property=TimeoutStopSec=10s")
+_SERVICE: Final = (*_UNIT, "--property=OOMPolicy=continue", "--property=StartLimitIntervalSec=0")
+_WAYS: Final = ("Read", "Write")
+
+
+class Services:
+    """Commands and scripts for one deployment on one host, to run as root outside of its view.
+
+    In a slice's name `_` replaces dashes, which would be levels.
+    """
 
     def __init__(self, on_host: HostDeployment) -> None:
         self.on_host = on_host
 
-    @abstractmethod
+    @property
+    def slice(self) -> str:
+        """The deployment's slice on this host."""
+        return f"weighbridge-{self.on_host.deployment.replace('-', '_')}.slice"
+
+    def unit(self, name: str, kind: str = "service") -> str:
+        """The unit of a service or of a program."""
+        return f"weighbridge-{self.on_host.deployment}-{name}.{kind}"
+
     def hold(self, memory_bytes: int | None) -> str:
         """Shell lines that start the view's holder and print its pid and start time."""
+        unit = self.unit("view")
+        memory = [] if memory_bytes is None else [f"MemoryMax={memory_bytes}", "MemorySwapMax=0"]
+        accounting = [f"{what}Accounting=yes" for what in ("CPU", "Memory", "IO")]
+        label = f"--setenv={DEPLOYMENT}={self.on_host.deployment}"
+        run = ("systemd-run", *self._unit("view"), *_SERVICE, label, f"--setenv={HOLDER}=1")
+        hold = ("unshare", "--mount", "--propagation", "private", "sleep", "infinity")
+        return "\n".join(
+            (
+                START_TICKS,
+                self._set_properties((*accounting, "TasksMax=infinity", *memory)),
+                shlex.join((*run, *hold)),
+                f"pid=$(systemctl show --property=MainPID --value {unit})",
+                # It gets its own namespace a moment after its start.
+                'while [ "$(readlink /proc/$pid/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ]; do',
+                "  sleep 0.02",
+                "done",
+                'echo "$pid $(start_ticks $pid)"',
+            )
+        )
 
-    @abstractmethod
+    def _set_properties(self, properties: Sequence[str]) -> str:
+        return shlex.join(("systemctl", "set-property", "--runtime", self.slice, *properties))
+
     def enter(self) -> tuple[str, ...]:
         """Prefix of a command of the suite itself: runs it in the view, but outside the limits."""
+        return ("nsenter", f"--mount=/proc/{self.on_host.holder}/ns/mnt", "--")
 
-    @abstractmethod
     def inside(self, tag: str) -> tuple[str, ...]:
         """Prefix of a command that runs it in the view and in the limits."""
+        return ("systemd-run", "--scope", *self._unit(tag, "scope"), *_UNIT, *self.enter())
+
+    def _unit(self, name: str, kind: str = "service") -> tuple[str, ...]:
+        """Options of systemd-run: the unit's name, description and slice."""
+        return (
+            "--quiet",
+            "--collect",
+            f"--unit={self.unit(name, kind)}",
+            f"--slice={self.slice}",
+            f"--description=Weighbridge {self.on_host.deployment}: {name}",
+        )
 
     def program(
         self,
@@ -175,9 +224,9 @@ class Services(ABC):
         )
         return shlex.join((*self.enter(), "/bin/sh", "-c", script)) + " 2>/dev/null || true"
 
-    @abstractmethod
     def kill(self, tag: str) -> str:
         """Shell lines that kill a program with all it started."""
+        return _kill_unit(self.unit(tag, "scope"))
 
     def service_file(self, service: Service) -> str:
         """The script of a service: what it runs, and where its output goes."""
@@ -219,9 +268,17 @@ class Services(ABC):
         ]
         return "\n".join([*lines, RECORD_START, self._launch([one.name for one in services])])
 
-    @abstractmethod
     def _launch(self, services: Sequence[str]) -> str:
         """Shell lines that start services whose files exist."""
+        lines = []
+        for service in services:
+            run = ("systemd-run", *self._unit(service), *_SERVICE)
+            lines.append(shlex.join((*run, *self.enter(), "/bin/sh", self.service_path(service))))
+        for service in services:
+            unit = self.unit(service)
+            lines.append(f"pid=$(systemctl show --property=MainPID --value {unit})")
+            lines.append(f'record_start {shlex.quote(self.started)} {service} "$pid"')
+        return "\n".join(lines)
 
     def stop(
         self, service: str, process: HostProcess, timeout_s: float, first: FirstSignal = "TERM"
@@ -233,9 +290,14 @@ class Services(ABC):
         forget = f"rm -f {shlex.quote(f'{self.started}/{service}')}"
         return f"{forget}\n{self._end(service, process, timeout_s, first)}"
 
-    @abstractmethod
     def _end(self, service: str, process: HostProcess, timeout_s: float, first: FirstSignal) -> str:
         """Shell lines that end a service and print `left`."""
+        unit = self.unit(service)
+        end = f"systemctl kill --kill-who=main --signal={first} {unit} 2>/dev/null || true"
+        return f"""{await_end(process, timeout_s, end)}
+{_kill_unit(unit)}
+if running; then echo left; fi
+"""
 
     def status(self) -> str:
         """Shell lines that print `name alive` or `name dead` for each service that was started and
@@ -247,19 +309,9 @@ class Services(ABC):
         if self.on_host.boot:
             boot_id = "$(cat /proc/sys/kernel/random/boot_id)"
             boot = f'[ "{boot_id}" = {shlex.quote(self.on_host.boot)} ]'
-        here = shlex.join((*self._enter_pids(), *look, "here"))
-        gone = shlex.join((*look, "gone"))
-        return f"{START_TICKS}\nif {boot} && {self._may_run()}; then {here}; else {gone}; fi"
+        here, gone = (shlex.join((*look, where)) for where in ("here", "gone"))
+        return f"{START_TICKS}\nif {boot}; then {here}; else {gone}; fi"
 
-    @abstractmethod
-    def _enter_pids(self) -> tuple[str, ...]:
-        """Prefix of a command that shows it processes by their recorded pids."""
-
-    @abstractmethod
-    def _may_run(self) -> str:
-        """A shell command, with START_TICKS defined, that fails where no service can be running."""
-
-    @abstractmethod
     def limit(
         self,
         spec: HostSpec,
@@ -269,19 +321,68 @@ class Services(ABC):
         period_s: float = DEFAULT_PERIOD_S,
     ) -> str:
         """Shell lines that put limits on disks at these paths and on CPUs; may be empty."""
+        return self._limits(spec, devices, what, lift=False, period_s=period_s)
 
-    @abstractmethod
     def unlimit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:
         """Shell lines that remove what `limit` puts on."""
+        return self._limits(spec, devices, what, lift=True)
+
+    def _limits(
+        self,
+        spec: HostSpec,
+        devices: Sequence[str],
+        what: Collection[Limited],
+        *,
+        lift: bool,
+        period_s: float = DEFAULT_PERIOD_S,
+    ) -> str:
+        properties: list[str] = []
+        writes: list[str] = []
+        if "cpu" in what and spec.cpus is not None:
+            period_us = quota_of(spec.cpus, period_s).period_us
+            properties += ["CPUQuota=" if lift else f"CPUQuota={spec.cpus * 100:.0f}%"]
+            properties += ["CPUQuotaPeriodSec=" if lift else f"CPUQuotaPeriodSec={period_us}us"]
+        for device, disk in zip(devices, spec.disks, strict=True):
+            if "disk" not in what:
+                continue
+            for kind, rate in (("Bandwidth", disk.bandwidth), ("IOPS", disk.iops)):
+                if rate is not None:
+                    value = "infinity" if lift else rate
+                    properties += [f"IO{way}{kind}Max={device} {value}" for way in _WAYS]
+            if disk.iops is not None:
+                # systemd does not set blkio.throttle.*_iops_device in cgroup version 1.
+                rate = 0 if lift else disk.iops
+                folder = f"/sys/fs/cgroup/blkio/{self.group}"
+                number = f"$(printf %d:%d $(stat -Lc '0x%t 0x%T' {shlex.quote(device)}))"
+                writes += [
+                    f'if [ -d {folder} ]; then echo "{number} {rate}" '
+                    f">{folder}/blkio.throttle.{way.lower()}_iops_device; fi"
+                    for way in _WAYS
+                ]
+        if not properties:
+            return ""
+        return "\n".join((self._set_properties(properties), *writes))
 
     def read_limits(self) -> str:
-        """Shell lines that print limits as the kernel reports them."""
-        return "true"
+        """Shell lines that print limits as the kernel reports them: of cgroup version 2, or of each
+        hierarchy of version 1.
+        """
+        two = (f"{self.group}/{name}" for name in ("cpu.max", "memory.max", "io.max"))
+        quota = (f"cpu/{self.group}/cpu.cfs_{what}_us" for what in ("quota", "period"))
+        one = (*quota, f"memory/{self.group}/memory.limit_in_bytes")
+        throttle = (
+            f"blkio/{self.group}/blkio.throttle.{way}_{what}_device"
+            for way in ("read", "write")
+            for what in ("bps", "iops")
+        )
+        paths = " ".join((*two, *one, *throttle))
+        show = 'if [ -f "$one" ]; then sed "s|^|${one##*/} |" "$one"; fi'
+        return f"cd /sys/fs/cgroup; for one in {paths}; do {show}; done"
 
     @property
-    def group(self) -> str | None:
-        """The deployment's cgroup, below the mount point of each hierarchy; None: it has none."""
-        return None
+    def group(self) -> str:
+        """The deployment's cgroup, below the mount point of each hierarchy."""
+        return f"weighbridge.slice/{self.slice}"
 
     def end(self, numbers: Sequence[str]) -> str:
         """Shell lines that end the deployment's processes, found by its label, then its view, and
@@ -293,9 +394,25 @@ class Services(ABC):
         label = shlex.quote(f"{DEPLOYMENT}={self.on_host.deployment}")
         return "\n".join((LABELLED, self._end_all(label, shlex.join(numbers)), f"labelled {label}"))
 
-    @abstractmethod
     def _end_all(self, label: str, numbers: str) -> str:
         """Shell lines that end all processes and the view."""
+        own = f"weighbridge-{self.on_host.deployment}-"
+        return f"""
+label={label}
+for unit in $(systemctl list-units --all --plain --no-legend '{own}*' | cut -d ' ' -f 1); do
+  case $unit in {own}view.service) continue ;; esac
+  {_kill_unit('"$unit"')}
+done
+kill_labelled "$label" {HOLDER}
+{unmounting(numbers)}
+systemctl stop {self.slice} 2>/dev/null || true
+kill_labelled "$label"
+systemctl revert {self.slice} >/dev/null 2>&1 || true
+systemctl reset-failed '{own}*' {self.slice} 2>/dev/null || true
+others=$(systemctl list-units --all --plain --no-legend 'weighbridge-*' |
+  grep -v -F {self.slice} || true)
+if [ -z "$others" ]; then systemctl stop weighbridge.slice 2>/dev/null || true; fi
+"""
 
 
 def await_end(process: HostProcess, timeout_s: float, end: str) -> str:
@@ -321,3 +438,10 @@ for pid in $(labelled "$label"); do
   break
 done
 """
+
+
+def _kill_unit(unit: str) -> str:
+    return (
+        f"systemctl kill --signal=KILL {unit} 2>/dev/null || true\n"
+        f"systemctl stop {unit} 2>/dev/null || true"
+    )

@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from weighbridge.common.distribution import package_names
 from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
 from weighbridge.common.host import Command
 from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.gateways.together import together
 from weighbridge.topologies.attestation import TOOLS
-from weighbridge.topologies.hardware import Hardware, HostSpec
+from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import disks, ending, kernel, release, view
@@ -129,22 +128,20 @@ class _Startup:
                 f"{where}: its {access.python} is {version}, and 3.9 or later is needed (ssh: "
                 "python)"
             )
-        one.systemd = bool(systemd)
         one.cgroup = 1 if "cgroup 1" in lines else 2
         if not systemd:
-            faults += [f"{where}: {what}" for what in unlimitable(spec)]
-        if missing:
+            faults.append(f"{where}: systemd does not run it, and services and limits need that")
+        if missing or not systemd:
             raise UsageError("\n".join(faults))
-        one.facts["services"] = systemd[0] if systemd else "processes in their own namespace"
+        one.facts["services"] = systemd[0]
         if name not in self._hardware.clients and self._image.packages:
-            kind, packages = release.installed(shell)
-            faults += release.faults(shell, self._image, kind, packages)
-            one.packages = packages
-            one.family = "rpm" if kind == "rpm" else "debian"
+            packages = release.installed(shell)
+            faults += release.faults(shell, self._image, packages)
+            one.packages = packages or {}
             one.facts["packages"] = ", ".join(
-                f"{package} {packages[package]}"
-                for package in package_names(one.family, self._image.packages)
-                if package in packages
+                f"{package} {one.packages[package]}"
+                for package in self._image.packages
+                if package in one.packages
             )
         if faults:
             raise UsageError("\n".join(faults))
@@ -179,11 +176,11 @@ class _Startup:
         disks.clear(shell, [disk for disk in one.disks if disk.holds])
         own = ending.folder_of(self._deployment, self._hardware.access.folder)
         shell.sh(f"mkdir -p {shlex.quote(own)}/log {shlex.quote(own)}/view")
-        services = ending.services_of(one.claim, systemd=one.systemd)
+        services = ending.services_of(one.claim)
         holder, started = map(int, shell.sh(services.hold(spec.memory)).stdout.split())
         one.claim = one.claim.model_copy(update={"holder": holder, "holder_started": started})
         claims.write(shell, one.claim)
-        services = ending.services_of(one.claim, systemd=one.systemd)
+        services = ending.services_of(one.claim)
         addresses = {other: str(self._hardware.hosts[other].address) for other in setups}
         words = (
             *services.enter(),
@@ -205,7 +202,6 @@ class _Startup:
             telemetry=self._telemetry(name, one, services, own),
             suite=partial(self._suite, shell),
             cores=one.state.cpus,
-            family=one.family,
         )
 
     def _telemetry(self, name: str, one: HostSetup, services: Services, own: str) -> HostTelemetry:
@@ -216,10 +212,8 @@ class _Startup:
             "disks": [disk.device for disk in one.disks],
             "log": f"{own}/log",
         }
-        # With systemd it runs outside of the limits; without, in the deployment's pid namespace.
-        enter = () if one.systemd else services.enter()
+        # It runs outside of the limits.
         argv = (
-            *enter,
             *services.environment("telemetry"),
             *(self._hardware.access.python, "-I", "-c", source(), json.dumps(words)),
         )
@@ -235,21 +229,6 @@ class _Startup:
         from weighbridge.topologies.ssh import suite  # noqa: PLC0415 - only clients need it
 
         return suite.ensure(shell, self._hardware, self._folder.parent.parent, self._say)
-
-
-def unlimitable(spec: HostSpec) -> tuple[str, ...]:
-    """Limits of a host that cannot be put on without systemd, in words."""
-    limits = []
-    if spec.cpus is not None:
-        limits.append("cpus")
-    if spec.memory is not None:
-        limits.append("memory")
-    if any(disk.bandwidth is not None or disk.iops is not None for disk in spec.disks):
-        limits.append("bandwidth or iops of disks")
-    if not limits:
-        return ()
-    what = ", ".join(limits)
-    return (f"it cannot be limited without systemd: leave {what} out of the hardware file",)
 
 
 def _all(work: Iterable[Callable[[], object]]) -> None:

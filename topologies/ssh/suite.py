@@ -95,7 +95,7 @@ def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
         return command
     wrong = fault(shell, access, found)
     if wrong:
-        advice = "`weighbridge doctor --hardware FILE --install` installs what it can."
+        advice = "`weighbridge doctor --hardware FILE` lists what to install."
         raise MissingPrerequisite(wrong, advice=advice)
     archive = packed(found.python, home / WHEELHOUSE).read_bytes()
     size = f"{len(archive) / 1e6:.0f} MB"

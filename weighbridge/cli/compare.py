@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     callback=named,
     help="Load generator, or two that alternate (default: the suite's): "
     + ", ".join(name for name, kind in KINDS.items() if kind.apis)
-    + "; both is locust,cosbench.",
+    + ".",
 )
 @click.option(
     "--layers",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -28,13 +27,8 @@ if TYPE_CHECKING:
     callback=named,
     help="Layouts to check real hosts for (default: those that fit).",
 )
-@click.option(
-    "--install",
-    is_flag=True,
-    help="Install the packages that real hosts lack, without starting anything.",
-)
 @as_json
-def command(hardware: str | None, layouts: str | None, *, install: bool, as_json: bool) -> int:
+def command(hardware: str | None, layouts: str | None, *, as_json: bool) -> int:
     """Report what this machine, and real hosts, lack for the HARDWARE, and how to get it.
 
     Exits with 2 if anything is missing.
@@ -43,10 +37,10 @@ def command(hardware: str | None, layouts: str | None, *, install: bool, as_json
 
     hosts = selection.hardware_named(hardware)
     if hosts.of.by_ssh:
-        return check_real_hosts(hosts, split(layouts), install=install, as_json=as_json)
-    if install or layouts:
+        return check_real_hosts(hosts, split(layouts), as_json=as_json)
+    if layouts:
         raise UsageError(
-            f"--install and --layouts are for real hosts, and hardware {hosts.name!r} has none "
+            f"--layouts is for real hosts, and hardware {hosts.name!r} has none "
             f"(kind: {hosts.kind})"
         )
     return check_this_machine(hosts, as_json=as_json)
@@ -72,13 +66,10 @@ def check_this_machine(hosts: Hardware, *, as_json: bool) -> int:
     return code
 
 
-def check_real_hosts(
-    hosts: Hardware, layouts: tuple[str, ...], *, install: bool, as_json: bool
-) -> int:
+def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, as_json: bool) -> int:
     """Print what this machine and the real hosts have and lack; returns the exit code.
 
-    `install`: install packages first. Raises UsageError for an unknown layout, TargetError if
-    something could not be installed.
+    Raises UsageError for an unknown layout.
     """
     from weighbridge import selection
     from weighbridge.conductor.interruption import interruptible
@@ -94,9 +85,6 @@ def check_real_hosts(
     with interruptible():
         here = requirements.here(hosts)
         there = requirements.look(hosts, planned)
-        if install and any(one.packages for one in there):
-            requirements.install(hosts, there, partial(print_line, screen))
-            there = requirements.look(hosts, planned)
     screen.print("[bold]this machine[/]")
     _print(screen, here)
     for one in there:

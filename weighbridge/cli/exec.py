@@ -61,7 +61,7 @@ def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
                 f"nothing is running on {host}",
                 advice="`weighbridge up LAYOUT --hardware FILE` starts a deployment.",
             )
-        services = ending.services_of(claimed, systemd=ending.has_systemd(connection))
+        services = ending.services_of(claimed)
         words = (*services.enter(), *services.environment("exec"), *argv)
         running = connection.start(
             words,

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     "--driver",
     metavar="A[,B]",
     callback=named,
-    help="Load generator of gateways, or two that alternate (default: the study's); both is "
-    "locust,cosbench.",
+    help="Load generator of gateways, or two that alternate (default: the study's).",
 )
 @click.option(
     "--despite",

@@ -90,8 +90,8 @@ class Plan(Record):
     """How many clients join the hardware's for the run."""
     budget_s: Annotated[float, Field(gt=0)] | None = None
     """Time for the whole run, in seconds; None: as long as it takes."""
-    order_seed: Annotated[int, Field(ge=0)] | None = None
-    """Seed of the order of visits and of shuffled worker counts; None in plans of old versions."""
+    order_seed: Annotated[int, Field(ge=0)]
+    """Seed of the order of visits and of shuffled worker counts."""
     find: LatencyBound | None = None
     """The bound within which the highest rate is searched, after each ordinary step of a gateway;
     None: none is.
@@ -183,8 +183,7 @@ class Plan(Record):
             fewer = further.model_copy(update={"blocks": further.blocks - 1})
         suite = self.suite.model_copy(update={"repeats": repeat + 1, "further": fewer})
         names = [layout.name for layout in self.layouts]
-        seed = self.suite.seed if self.order_seed is None else self.order_seed
-        block = blocks(names, repeat + 1, seed)[repeat]
+        block = blocks(names, repeat + 1, self.order_seed)[repeat]
         more = tuple(Visit(layout=name, repeat=repeat) for name in block)
         return self.model_copy(update={"suite": suite, "visits": (*self.visits, *more)})
 
@@ -201,7 +200,7 @@ class Plan(Record):
     def _counts(self, visit: Visit, workload: Workload) -> Sequence[int]:
         """The worker counts of a workload in the order of a visit's block."""
         order = self.suite.order
-        if order == "shuffle" and self.order_seed is not None:
+        if order == "shuffle":
             drawn = random.Random(f"{self.order_seed} {visit.repeat} {workload.name}")  # noqa: S311 - as in `balance`
             return drawn.sample(workload.workers, len(workload.workers))
         return sorted(workload.workers, reverse=order == "descending")

@@ -118,19 +118,11 @@ def refuse_unknown(despite: Sequence[str]) -> None:
 def planned_differences(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]
 ) -> tuple[Difference, ...]:
-    """How the plans of layouts of A and B differ: release, places and settings.
-
-    A run of before the sizing rule does not record what its layouts left open: that is no
-    difference.
-    """
+    """How the plans of layouts of A and B differ: release, places and settings."""
     return tuple(
         difference
         for one, other in pairs
         for difference in _settings_of(a, b, one, other, planned(a, one), planned(b, other))
-        if not (
-            difference.kind == "not recorded"
-            and difference.of in computed_names(a, one) | computed_names(b, other)
-        )
     )
 
 

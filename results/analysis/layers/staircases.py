@@ -30,7 +30,7 @@ from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
 from weighbridge.results.analysis.steps.use import UTILIZED, What
 from weighbridge.results.figures import show_figure
-from weighbridge.results.record import Attested, PlannedLayout, ResolvedPlan, earlier
+from weighbridge.results.record import Attested, ResolvedPlan
 from weighbridge.suites import Api, Operation
 
 BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
@@ -138,7 +138,8 @@ def _staircase(
         clients=plan.hardware.clients,
         nics_bit_s=plan.hardware.nics_bit_s,
     )
-    store: StoreLayer | None = "rados" if pool is not None else _store(layout, structure)
+    store: StoreLayer | None = None if structure is None else structure.layer
+    store = "rados" if pool is not None else store
     benched = store == "rados" and "osd" in plan.suite.layers and head.operation == "write"
     wanted = [one for one in HARDWARE if one != "osd" or benched]
     steps = [
@@ -183,13 +184,6 @@ def _top(structure: Structure | None, api: Api) -> Level:
     if api in ("swift", "s3"):
         return "front" if structure is not None and structure.front is not None else "gateway"
     return cast("Level", api)
-
-
-def _store(layout: PlannedLayout, structure: Structure | None) -> StoreLayer | None:
-    """The layer that is the store itself; runs of earlier versions do not record it."""
-    return (None if structure is None else structure.layer) or earlier.STORE_LAYERS.get(
-        layout.gateway
-    )
 
 
 def _levels(store: StoreLayer | None, structure: Structure | None, api: Api) -> list[Level]:

@@ -77,7 +77,7 @@ def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
         if len(lines) > 1 and lines[-1].at_s > lines[0].at_s:
             spells.setdefault(probe.partition(".")[0], []).append(_Spell(lines))
     found = []
-    for shown in telemetry.daemons:
+    for shown in telemetry.head.daemons:
         for figure in shown.figures if shown.daemon in spells else ():
             value = _reckoned(figure, spells[shown.daemon])
             if value is not None:

@@ -23,13 +23,12 @@ class OtherPrograms(Record):
     """CPUs of the machine used by anything but its hosts and the programs that conduct the run.
 
     The kernel's own interrupts and threads mostly work for the hosts' disks and network, so they
-    are separate, in `kernel`. In runs that did not record it (None), they are part of `cpus`, and
-    so is the conductor.
+    are separate, in `kernel`.
     """
 
     cpus: NonNegativeFloat
     of_cpus: NonNegativeFloat
-    kernel: NonNegativeFloat | None = None
+    kernel: NonNegativeFloat
 
     @property
     def share(self) -> float:
@@ -58,8 +57,10 @@ def other_programs(
     conductor, kernel = (
         mean_rate(kept[machine.host], name) for name in ("conductor_cpu_s", "kernel_cpu_s")
     )
+    if conductor is None or kernel is None:
+        return None
     ours = sum(rates[one.host] for one in limits if one is not machine)
-    others = rates[machine.host] - ours - (conductor or 0.0) - (kernel or 0.0)
+    others = rates[machine.host] - ours - conductor - kernel
     return OtherPrograms(cpus=max(0.0, others), of_cpus=machine.cpus, kernel=kernel)
 
 
@@ -71,5 +72,4 @@ def beside_words(repeats: Sequence[OtherPrograms | None]) -> str:
     cpus, of_cpus = median(one.cpus for one in known), known[0].of_cpus
     if cpus < BESIDE * of_cpus:
         return ""
-    kernel = "" if all(one.kernel is not None for one in known) else " and the kernel"
-    return f"other programs{kernel} used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"
+    return f"other programs used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"

@@ -45,7 +45,7 @@ class Throttled(Record):
     unknown.
     """
     period_ms: Annotated[float, Field(gt=0)] | None = None
-    """None: unknown, in runs that did not record it."""
+    """None: unknown."""
     stall_ms: NonNegativeFloat | None = None
     """The mean length of a stop, at most one period; None: unknown."""
     stalls: Annotated[int, Field(ge=0)] = 0

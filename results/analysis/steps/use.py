@@ -162,7 +162,7 @@ def step_use(telemetry: Telemetry, window_s: float) -> StepUse:
             if one.host in covered
             for found in _resources(one, covered[one.host])
         ),
-        queues=tuple(queues(telemetry.probes_within(window_s), telemetry.daemons)),
+        queues=tuple(queues(telemetry.probes_within(window_s), telemetry.head.daemons)),
         throttled=tuple(
             found
             for one in hosts

@@ -58,7 +58,6 @@ LITTLE_REFUSED: Final = 0.20
 ASIDES: Final = (
     "too few samples",
     "reports no percentiles",
-    "tells no percentiles",  # as earlier versions wrote it to steps.jsonl
     "CPU is not known",
     "steadiness is not known",
 )

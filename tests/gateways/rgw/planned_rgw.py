@@ -16,7 +16,6 @@ class Spot:
     name: str
     address: str
     disks: tuple[str, ...] = ()
-    family: str = "debian"
 
 
 SITES = {

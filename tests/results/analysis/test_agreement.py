@@ -213,7 +213,7 @@ def test_a_run_with_both_drivers_says_how_far_they_agree_on_page_in_file_and_in_
     tmp_path: Path,
 ) -> None:
     small = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 2.0})
-    run = fake_run(tmp_path, workloads=[small], repeats=1, driver="both")
+    run = fake_run(tmp_path, workloads=[small], repeats=1, driver="locust,cosbench")
     derived = derive(run.folder, pictures=False)
     page = derived.report.read_text()
     assert derived.agreement[0].startswith("Locust and COSBench agree within the bins in ")

@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
         workloads=LONG,
         repeats=2,
         layers=("rados",),
-        driver="both",
+        driver="locust,cosbench",
         spoilt=StepFaults(failed=(("rgw-beast", "small-read", 4),)),
     )
 

@@ -1,4 +1,4 @@
-"""Systemd, space and file system at a folder, overlayfs, programs, SELinux and firewalld.
+"""Systemd, space and file system at a folder, overlayfs, SELinux and firewalld.
 
 stdout is JSON.
 """
@@ -12,9 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-MANAGERS = {"apt-get": "apt", "dnf": "dnf", "zypper": "zypper"}
-PROGRAMS = ("fio", "iperf3", "sysbench", "mkfs.xfs", "ip", "nsenter", "unshare")
 
 
 def file_system(path: Path) -> str:
@@ -58,16 +55,13 @@ def look(folder: Path) -> dict[str, Any]:
     """See `topologies.ssh.requirements`."""
     existing = next(path for path in (folder, *folder.parents) if path.exists()).resolve()
     space = os.statvfs(existing)
-    managers = [name for program, name in MANAGERS.items() if shutil.which(program)]
     return {
         "systemd": Path("/run/systemd/system").is_dir(),
         "free_bytes": space.f_bavail * space.f_frsize,
         "file_system": file_system(existing),
         "overlay": overlay(),
-        "manager": managers[0] if managers else "",
         "selinux": text("/sys/fs/selinux/enforce") == "1",
         "firewalld": trusted(),
-        "programs": [name for name in PROGRAMS if shutil.which(name)],
     }
 
 

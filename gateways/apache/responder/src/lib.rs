@@ -6,7 +6,7 @@
 //! every failure: an upload that it aborted is cut at the origin, and an answer that the origin cut
 //! is cut towards the web server.
 
-pub mod link;
+pub(crate) mod link;
 pub mod origin;
 pub mod record;
 mod relay;
@@ -15,4 +15,4 @@ pub mod request;
 pub mod server;
 pub mod session;
 pub mod stats;
-pub mod upload;
+pub(crate) mod upload;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The result of an operation that may block.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Now {
+pub(crate) enum Now {
     /// So many bytes; 0: the peer has closed.
     Bytes(usize),
     /// The operation would block.
@@ -37,7 +37,7 @@ fn receive(socket: impl AsFd, into: &mut [u8], flags: RecvFlags) -> io::Result<N
 ///
 /// # Errors
 /// When the connection has failed.
-pub fn receive_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
+pub(crate) fn receive_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
     receive(socket, into, RecvFlags::DONTWAIT)
 }
 
@@ -45,13 +45,13 @@ pub fn receive_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
 ///
 /// # Errors
 /// When the connection has failed.
-pub fn receive_waiting(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
+pub(crate) fn receive_waiting(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
     receive(socket, into, RecvFlags::empty())
 }
 
 /// Whether an idle connection is open and has received nothing.
 #[must_use]
-pub fn is_silent(socket: impl AsFd) -> bool {
+pub(crate) fn is_silent(socket: impl AsFd) -> bool {
     matches!(receive(socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK), Ok(Now::Later))
 }
 
@@ -59,7 +59,7 @@ pub fn is_silent(socket: impl AsFd) -> bool {
 ///
 /// # Errors
 /// When the connection has failed.
-pub fn send_now(socket: impl AsFd, bytes: &[u8]) -> io::Result<Now> {
+pub(crate) fn send_now(socket: impl AsFd, bytes: &[u8]) -> io::Result<Now> {
     loop {
         if let Some(now) =
             done(send(socket.as_fd(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))?
@@ -73,7 +73,7 @@ pub fn send_now(socket: impl AsFd, bytes: &[u8]) -> io::Result<Now> {
 ///
 /// # Errors
 /// When the connection has failed or timed out.
-pub fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match done(send(socket.as_fd(), bytes, SendFlags::NOSIGNAL))? {
             Some(Now::Bytes(sent)) => bytes = &bytes[sent..],
@@ -88,7 +88,7 @@ pub fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
     /// Data to receive.
-    pub receive: bool,
+    pub(crate) receive: bool,
     /// Space to send.
     pub send: bool,
 }

@@ -23,7 +23,7 @@ pub struct Link<'a> {
     /// The index of the origin.
     pub place: usize,
     /// Whether it has served a request before.
-    pub reused: bool,
+    pub(crate) reused: bool,
     _held: Held<'a>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Origins<'a> {
     ///
     /// # Errors
     /// When none can be reached: the last one's error, with its address.
-    pub fn link(&self) -> io::Result<Link<'a>> {
+    pub(crate) fn link(&self) -> io::Result<Link<'a>> {
         let first = self.next.fetch_add(1, Relaxed);
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
         for place in (0..self.places.len()).map(|step| first.wrapping_add(step) % self.places.len())
@@ -86,7 +86,7 @@ impl<'a> Origins<'a> {
     ///
     /// # Errors
     /// When it cannot be reached.
-    pub fn connect(&self, place: usize) -> io::Result<Link<'a>> {
+    pub(crate) fn connect(&self, place: usize) -> io::Result<Link<'a>> {
         let stream = TcpStream::connect_timeout(&self.places[place], CONNECT_WITHIN)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(self.timeout))?;

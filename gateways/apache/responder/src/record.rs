@@ -4,13 +4,13 @@
 //! servers use it.
 
 /// The largest content of a record, a multiple of 8 so that it needs no padding.
-pub const LARGEST_CONTENT_BYTES: usize = 65528;
+pub(crate) const LARGEST_CONTENT_BYTES: usize = 65528;
 
 /// Bytes of a record's header.
-pub const HEADER_BYTES: usize = 8;
+pub(crate) const HEADER_BYTES: usize = 8;
 
 /// Bytes that end an answer: the end of its output, and of the request.
-pub const END_BYTES: usize = 3 * HEADER_BYTES;
+pub(crate) const END_BYTES: usize = 3 * HEADER_BYTES;
 
 /// Names and values of `GET_VALUES` are short; no web server sends longer ones.
 const LARGEST_VALUES_BYTES: usize = 4096;
@@ -108,7 +108,7 @@ impl Records {
 
     /// Whether a record is incomplete.
     #[must_use]
-    pub fn amid(&self) -> bool {
+    pub(crate) fn amid(&self) -> bool {
         self.start != self.end || self.content > 0 || self.padding > 0
     }
 
@@ -192,25 +192,25 @@ fn header(kind: u8, id: u16, content: u16) -> [u8; HEADER_BYTES] {
 
 /// The header of an output record of this length, at most [`LARGEST_CONTENT_BYTES`].
 #[must_use]
-pub fn stdout_header(id: u16, content: usize) -> [u8; HEADER_BYTES] {
+pub(crate) fn stdout_header(id: u16, content: usize) -> [u8; HEADER_BYTES] {
     header(STDOUT, id, u16::try_from(content).expect("a caller keeps to LARGEST_CONTENT_BYTES"))
 }
 
 /// The end of a request's output and of the request, without an error.
-pub fn push_end(out: &mut Vec<u8>, id: u16) {
+pub(crate) fn push_end(out: &mut Vec<u8>, id: u16) {
     out.extend(header(STDOUT, id, 0));
     out.extend(header(END_REQUEST, id, 8));
     out.extend([0; 8]);
 }
 
 /// The end of a request for an unsupported role.
-pub fn push_unknown_role(out: &mut Vec<u8>, id: u16) {
+pub(crate) fn push_unknown_role(out: &mut Vec<u8>, id: u16) {
     out.extend(header(END_REQUEST, id, 8));
     out.extend([0, 0, 0, 0, UNKNOWN_ROLE, 0, 0, 0]);
 }
 
 /// The answer to a management record of an unknown type.
-pub fn push_unknown_type(out: &mut Vec<u8>, kind: u8) {
+pub(crate) fn push_unknown_type(out: &mut Vec<u8>, kind: u8) {
     out.extend(header(UNKNOWN_TYPE, 0, 8));
     out.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
 }

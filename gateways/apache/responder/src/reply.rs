@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 /// The largest head of an answer.
-pub const LARGEST_HEAD_BYTES: usize = 60 * 1024;
+pub(crate) const LARGEST_HEAD_BYTES: usize = 60 * 1024;
 
 const MOST_FIELDS: usize = 256;
 
@@ -13,7 +13,7 @@ pub struct Malformed(pub &'static str);
 
 /// How the end of a body is found (RFC 9112, section 6.3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Framing {
+pub(crate) enum Framing {
     /// So many bytes are left.
     Length(u64),
     /// Chunks.
@@ -29,7 +29,7 @@ pub struct Head {
     /// connection.
     pub text: Vec<u8>,
     /// The framing of the body.
-    pub framing: Framing,
+    pub(crate) framing: Framing,
     /// Whether the connection closes after this answer.
     pub close: bool,
 }

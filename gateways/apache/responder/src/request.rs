@@ -87,14 +87,14 @@ impl Request {
 
     /// Whether the answer has no body, whatever its length field.
     #[must_use]
-    pub fn is_head(&self) -> bool {
+    pub(crate) fn is_head(&self) -> bool {
         self.method == b"HEAD"
     }
 
     /// Whether the method is safe, so that asking twice does no more than once: RFC 9110,
     /// section 9.2.1.
     #[must_use]
-    pub fn is_safe(&self) -> bool {
+    pub(crate) fn is_safe(&self) -> bool {
         matches!(self.method.as_slice(), b"GET" | b"HEAD" | b"OPTIONS")
     }
 

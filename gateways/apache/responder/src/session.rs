@@ -47,16 +47,16 @@ impl From<crate::record::Malformed> for Broken {
 /// A connection of the web server.
 #[derive(Debug)]
 pub struct Session<'a, Socket: AsFd> {
-    pub(crate) socket: Socket,
-    pub(crate) origins: &'a Origins<'a>,
-    pub(crate) stats: &'a Stats,
-    pub(crate) records: Records,
+    pub socket: Socket,
+    pub origins: &'a Origins<'a>,
+    pub stats: &'a Stats,
+    pub records: Records,
     /// Received from the origin and not yet passed on.
     pub(crate) received: Box<[u8]>,
     pub(crate) received_from: usize,
     pub(crate) received_to: usize,
     /// Data for the web server: space for one full record and the end of a request.
-    pub(crate) out: Box<[u8]>,
+    pub out: Box<[u8]>,
     pub(crate) out_from: usize,
     pub(crate) out_to: usize,
 }

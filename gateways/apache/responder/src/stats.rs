@@ -12,11 +12,11 @@ pub struct Stats {
     /// Requests started.
     pub requests: AtomicU64,
     /// Requests in progress.
-    pub active: AtomicU64,
+    pub(crate) active: AtomicU64,
     /// Current connections of the web server.
     pub connections: AtomicU64,
     /// Current connections to origins, including kept ones.
-    pub origin_connections: AtomicU64,
+    pub(crate) origin_connections: AtomicU64,
     /// Connections opened to origins.
     pub origin_opened: AtomicU64,
     /// Requests sent over a kept connection.
@@ -56,7 +56,7 @@ impl Stats {
     }
 
     /// Log a failure on stderr, up to 20 lines a second; the counters count the rest.
-    pub fn log(&self, what: &str) {
+    pub(crate) fn log(&self, what: &str) {
         let second =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let (epoch, lines) = (second & 0xffff_ffff, LINES_PER_S);
@@ -77,7 +77,7 @@ impl Stats {
 
 /// Keeps a counter one higher until it is dropped.
 #[derive(Debug)]
-pub struct Held<'a>(&'a AtomicU64);
+pub(crate) struct Held<'a>(&'a AtomicU64);
 
 impl<'a> Held<'a> {
     /// Increment the counter.

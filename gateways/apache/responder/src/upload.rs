@@ -5,22 +5,22 @@ use std::io::Write as _;
 
 /// A request's head and body on their way to the origin.
 #[derive(Debug)]
-pub struct Upload {
+pub(crate) struct Upload {
     /// How far it has been read.
-    pub stage: Stage,
+    pub(crate) stage: Stage,
     /// Bytes left by `CONTENT_LENGTH`; `None`: chunked.
-    pub left: Option<u64>,
+    pub(crate) left: Option<u64>,
     /// Whether there is a body.
     pub body: bool,
     /// Data to send next, beginning with the head.
-    pub pending: Vec<u8>,
+    pub(crate) pending: Vec<u8>,
     /// How much of `pending` has been sent.
     pub sent: usize,
 }
 
 /// How far a body has been read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// It is being read and sent.
     Sending,
     /// The rest is read and discarded: the origin does not want it.
@@ -38,18 +38,18 @@ impl Upload {
 
     /// Data that was read but not yet sent.
     #[must_use]
-    pub fn pending(&self) -> &[u8] {
+    pub(crate) fn pending(&self) -> &[u8] {
         &self.pending[self.sent..]
     }
 
     /// Whether everything was read and sent.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.stage == Stage::Read && self.pending().is_empty()
     }
 
     /// Discard the rest.
-    pub fn discard(&mut self) {
+    pub(crate) fn discard(&mut self) {
         self.pending.clear();
         self.sent = 0;
         if self.stage == Stage::Sending {

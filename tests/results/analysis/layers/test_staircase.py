@@ -52,13 +52,14 @@ def plan(
         Workload(name="reads", operations=mixed if mix else {"read": 1}, **about),
         Workload(name="writes", operations={"write": 1}, **about),
     )
+    store = {"rgw": "rados", "swift": "object-server"}.get(layout.partition("-")[0])
     return ResolvedPlan(
         suite=Suite.model_validate(
             {"name": "s", "about": "s", "workloads": workloads, "layers": layers}
         ),
         hardware=PlannedHardware(name="h", clients=("client-1",)),
         layouts=(PlannedLayout(name=layout, gateway=layout.split("-", maxsplit=1)[0]),),
-        structures={layout: structure(**changes)},
+        structures={layout: structure(**{"layer": store, **changes})},
     )
 
 

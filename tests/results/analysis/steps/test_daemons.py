@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from recorded_use import recorded
 from weighbridge.results.analysis.steps.daemons import figure_words, figures
-from weighbridge.results.record import earlier
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.telemetry import Head, ProbeSecond, Telemetry
-
-KEY = StepKey(layout="rgw-beast", api="swift", workload="w", workers=4, repeat=0)
+from weighbridge.results.record.telemetry import ProbeSecond, Telemetry
 
 
 def telemetry(*lines: tuple[str, float, dict[str, float]]) -> Telemetry:
@@ -19,7 +16,7 @@ def telemetry(*lines: tuple[str, float, dict[str, float]]) -> Telemetry:
         )
         for probe, at_s, values in lines
     ]
-    return Telemetry(head=Head(key=KEY, hosts=()), probes=tuple(made))
+    return recorded(hosts=(), probes=made)
 
 
 def by_label(found: Telemetry, window_s: float = 10.0) -> dict[str, float]:
@@ -69,7 +66,3 @@ def test_words_over_repeats_have_the_medians() -> None:
     ]
     assert figure_words(repeats) == "osd: 20.0 op/s"
     assert figure_words([]) == ""
-
-
-def test_every_label_has_one_place_for_its_figure() -> None:
-    assert all(figure.words.count("{}") == 1 for one in earlier.DAEMONS for figure in one.figures)

@@ -17,19 +17,19 @@ pub struct Counts {
     /// Their bytes.
     pub read_bytes: u64,
     /// See `read_bytes`.
-    pub written_bytes: u64,
+    pub(crate) written_bytes: u64,
     /// Flushes that were answered.
     pub flushes: u64,
     /// Runs of blocks that went from the cache to the media.
-    pub destages: u64,
+    pub(crate) destages: u64,
     /// Their bytes.
-    pub destaged_bytes: u64,
+    pub(crate) destaged_bytes: u64,
     /// How long the head, or a channel on average, worked.
-    pub busy_s: f64,
+    pub(crate) busy_s: f64,
     /// The time of all requests together: per second, the mean number in flight.
-    pub waited_s: f64,
+    pub(crate) waited_s: f64,
     /// How much later than the model says answers were sent, in sum: what this machine adds.
-    pub late_s: f64,
+    pub(crate) late_s: f64,
     /// Bytes in the volatile cache now.
     pub cached_bytes: u64,
 }
@@ -47,7 +47,7 @@ impl Counts {
     }
 
     /// Count a request that was answered.
-    pub(crate) fn answered(&mut self, op: Op, bytes: u64, waited: Nanos) {
+    pub fn answered(&mut self, op: Op, bytes: u64, waited: Nanos) {
         match op {
             Op::Read => {
                 self.reads += 1;

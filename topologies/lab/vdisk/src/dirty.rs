@@ -40,7 +40,7 @@ pub struct Staged {
 /// The blocks of a cache. Epochs are the times between two flushes: a flush has to wait for the
 /// blocks of its own epoch and those before.
 #[derive(Debug, Default)]
-pub struct Dirty {
+pub(crate) struct Dirty {
     blocks: BTreeMap<u64, u64>,
     waiting: BTreeMap<u64, u64>,
     epoch: u64,
@@ -76,7 +76,7 @@ impl Dirty {
 
     /// Room that an extent needs beyond what the cache has of it.
     #[must_use]
-    pub fn room(&self, extent: Extent) -> u64 {
+    pub(crate) fn room(&self, extent: Extent) -> u64 {
         let range = extent.block..extent.block + extent.count;
         (extent.count - self.blocks.range(range).count() as u64) * BLOCK
     }
@@ -111,13 +111,13 @@ impl Dirty {
 
     /// Whether everything of an epoch, and those before, is on the media.
     #[must_use]
-    pub fn is_durable(&self, epoch: u64) -> bool {
+    pub(crate) fn is_durable(&self, epoch: u64) -> bool {
         self.waiting.first_key_value().is_none_or(|(&oldest, _)| oldest > epoch)
     }
 
     /// The runs of blocks from a place on, wrapping at the end, of at most `longest` blocks each.
     #[must_use]
-    pub fn runs(&self, from: u64, longest: u64, most: usize) -> Vec<Extent> {
+    pub(crate) fn runs(&self, from: u64, longest: u64, most: usize) -> Vec<Extent> {
         let mut runs: Vec<Extent> = Vec::with_capacity(most.min(64));
         let around = self.blocks.range(from..).chain(self.blocks.range(..from));
         for (&block, _) in around {
@@ -136,7 +136,7 @@ impl Dirty {
     }
 
     /// Begin to write an extent, all of which is in the cache, to the media.
-    pub fn stage(&mut self, extent: Extent) -> Staged {
+    pub(crate) fn stage(&mut self, extent: Extent) -> Staged {
         let epochs: Vec<u64> =
             (extent.block..extent.block + extent.count).map(|block| self.remove(block)).collect();
         self.staged += extent.count;

@@ -81,7 +81,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// The time that so many bytes take.
-    pub(crate) fn time(&self, bytes: u64) -> Nanos {
+    pub fn time(&self, bytes: u64) -> Nanos {
         self.rate.map_or(0, |rate| nanos(bytes as f64 / rate))
     }
 
@@ -153,7 +153,7 @@ impl Drive {
 
     /// Whether writes go into a volatile cache.
     #[must_use]
-    pub fn caches(&self) -> bool {
+    pub(crate) fn caches(&self) -> bool {
         self.cache > 0
     }
 
@@ -165,7 +165,7 @@ impl Drive {
 
     /// How long the media have worked: the head, or the mean of all channels.
     #[must_use]
-    pub fn busy(&self) -> Nanos {
+    pub(crate) fn busy(&self) -> Nanos {
         match &self.media {
             Media::Head(head) => head.busy,
             Media::Flash(channels) => channels.busy(),

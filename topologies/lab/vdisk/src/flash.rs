@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Channels that work in parallel; pages go to the channel that is free first.
-pub struct Channels {
+pub(crate) struct Channels {
     free: BinaryHeap<Reverse<Nanos>>,
     chance: Chance,
     read: f64,
@@ -39,7 +39,7 @@ impl Channels {
 
     /// How long a channel has worked, on average.
     #[must_use]
-    pub fn busy(&self) -> Nanos {
+    pub(crate) fn busy(&self) -> Nanos {
         self.spent / self.free.len() as u64
     }
 
@@ -57,7 +57,7 @@ impl Channels {
     /// Read or, where there is no cache, write pages from `begin` on; returns the end.
     ///
     /// Pages of a read cross the link one after the other as they are read.
-    pub(crate) fn serve(&mut self, begin: Nanos, request: &Request, link: &mut Link) -> Nanos {
+    pub fn serve(&mut self, begin: Nanos, request: &Request, link: &mut Link) -> Nanos {
         let writes = request.op == Op::Write;
         let (mean, page) =
             if writes { (self.program, self.program_bytes) } else { (self.read, self.read_bytes) };
@@ -74,7 +74,12 @@ impl Channels {
 
     /// Begin to program blocks of the cache, where a channel is free at `at`, or first in turn for
     /// one if a flush or a write waits for it. None: there is nothing to do, or no channel.
-    pub fn destage(&mut self, at: Nanos, dirty: &Dirty, urgent: bool) -> Option<(Extent, Nanos)> {
+    pub(crate) fn destage(
+        &mut self,
+        at: Nanos,
+        dirty: &Dirty,
+        urgent: bool,
+    ) -> Option<(Extent, Nanos)> {
         let &Reverse(free) = self.free.peek().expect("there is a channel");
         // One program a channel at most is in turn: `free` is then no later than one program.
         let soon = if urgent { at + nanos(self.program) / 2 } else { at };

@@ -7,7 +7,7 @@ use crate::platter::Platter;
 
 /// What the head does next.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Work {
+pub(crate) enum Work {
     /// The request with this index.
     Request(usize),
     /// Write blocks of the cache.
@@ -22,7 +22,7 @@ struct ReadOn {
 }
 
 /// One head: one request at a time.
-pub struct Head {
+pub(crate) struct Head {
     platter: Platter,
     /// Behind the last byte that it served, as the disk counts.
     place: u64,
@@ -34,7 +34,7 @@ pub struct Head {
     read_ahead: u64,
     longest_wait: Nanos,
     /// How long it has worked.
-    pub busy: Nanos,
+    pub(crate) busy: Nanos,
 }
 
 impl Head {
@@ -56,12 +56,12 @@ impl Head {
 
     /// Whether it is at work.
     #[must_use]
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.working
     }
 
     /// Its work is done.
-    pub fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.working = false;
     }
 
@@ -72,7 +72,7 @@ impl Head {
     /// on a par with requests while a flush or a write waits for it.
     #[must_use]
     #[allow(clippy::too_many_arguments)] // all are parts of the one drive that calls it
-    pub fn choose(
+    pub(crate) fn choose(
         &self,
         at: Nanos,
         command: Nanos,
@@ -138,13 +138,7 @@ impl Head {
     ///
     /// What follows the last read has been read on meanwhile, up to `read_ahead` bytes: it is
     /// there at the rate of the platters, and no sooner than the link carries it.
-    pub(crate) fn serve(
-        &mut self,
-        at: Nanos,
-        command: Nanos,
-        request: &Request,
-        link: &Link,
-    ) -> Nanos {
+    pub fn serve(&mut self, at: Nanos, command: Nanos, request: &Request, link: &Link) -> Nanos {
         let begin = at.max(self.free).max(request.arrived + command);
         let sent = begin + link.time(request.bytes);
         let read = match self.read_on {

@@ -140,7 +140,7 @@ impl Model {
 
     /// Whether anything takes time or is cached: an ideal disk answers at once.
     #[must_use]
-    pub fn limits(&self) -> bool {
+    pub(crate) fn limits(&self) -> bool {
         let Model::Flash(one) = self else { return true };
         let times = one.read_latency + one.program_latency + one.command + one.write_latency;
         times > 0.0 || one.link_rate.is_some() || one.write_cache > 0
@@ -212,6 +212,6 @@ impl Model {
 
 /// Seconds as nanoseconds.
 #[must_use]
-pub fn nanos(seconds: f64) -> Nanos {
+pub(crate) fn nanos(seconds: f64) -> Nanos {
     (seconds * 1e9).round() as Nanos
 }

@@ -8,7 +8,7 @@ use crate::model::{Nanos, Spinning, nanos};
 
 /// Platters and arm; places are bytes of the disk, whose last byte is on the innermost track.
 #[derive(Clone, Debug)]
-pub struct Platter {
+pub(crate) struct Platter {
     size: u64,
     turn: Nanos,
     phase: Nanos,
@@ -83,20 +83,20 @@ impl Platter {
 
     /// Where on the platters the byte at a place of the disk lies.
     #[must_use]
-    pub fn on_platter(&self, place: u64) -> u64 {
+    pub(crate) fn on_platter(&self, place: u64) -> u64 {
         self.scatter.as_ref().map_or(place, |scatter| scatter.place(place))
     }
 
     /// Whether the byte at a place of the disk lies behind the one before it.
     #[must_use]
-    pub fn continues(&self, place: u64) -> bool {
+    pub(crate) fn continues(&self, place: u64) -> bool {
         self.scatter.as_ref().is_none_or(|scatter| place % scatter.piece != 0)
     }
 
     /// How long from `at`, with the head at `start`, until it has passed over these bytes of the
     /// disk; it seeks from each piece to the next.
     #[must_use]
-    pub fn pass(&self, at: Nanos, start: u64, bytes: u64) -> Nanos {
+    pub(crate) fn pass(&self, at: Nanos, start: u64, bytes: u64) -> Nanos {
         let Some(scatter) = &self.scatter else { return self.transfer(start, bytes) };
         let (mut now, mut place, end) = (at, start, start + bytes);
         while place < end {
@@ -113,7 +113,7 @@ impl Platter {
 
     /// How long the arm takes from one place to another; none within a track.
     #[must_use]
-    pub fn seek(&self, from: u64, to: u64) -> Nanos {
+    pub(crate) fn seek(&self, from: u64, to: u64) -> Nanos {
         let here = self.turns(from).floor();
         if (self.turns(to).floor() - here).abs() < 0.5 {
             return 0;
@@ -138,7 +138,7 @@ impl Platter {
     /// How long from `at` until `place` passes below the head. Tracks are skewed so that reading
     /// on over their end loses no turn.
     #[must_use]
-    pub fn rotation(&self, at: Nanos, place: u64) -> Nanos {
+    pub(crate) fn rotation(&self, at: Nanos, place: u64) -> Nanos {
         let wanted = (self.turns(place).fract() * self.turn as f64) as Nanos % self.turn;
         let now = (at + self.phase) % self.turn;
         let wait = (wanted + self.turn - now) % self.turn;
@@ -148,14 +148,14 @@ impl Platter {
 
     /// How long from `at` until the head is at `to`, ready to read.
     #[must_use]
-    pub fn position(&self, at: Nanos, from: u64, to: u64) -> Nanos {
+    pub(crate) fn position(&self, at: Nanos, from: u64, to: u64) -> Nanos {
         let seek = self.seek(from, to);
         seek + self.rotation(at + seek, to)
     }
 
     /// How long the head takes over these bytes.
     #[must_use]
-    pub fn transfer(&self, start: u64, bytes: u64) -> Nanos {
+    pub(crate) fn transfer(&self, start: u64, bytes: u64) -> Nanos {
         ((self.turns(start + bytes) - self.turns(start)) * self.turn as f64) as Nanos
     }
 }

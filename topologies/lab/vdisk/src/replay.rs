@@ -9,7 +9,7 @@ pub type Places = HashMap<u64, u64>;
 
 /// Something that was recorded.
 #[derive(Clone, Copy, Debug)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// A block was written; its content is at a place of the journal.
     Write {
         /// The number of the disk.
@@ -60,7 +60,7 @@ struct Replayed {
 
 /// All disks at a place in what was recorded.
 #[derive(Debug)]
-pub struct Replay {
+pub(crate) struct Replay {
     done: usize,
     disks: Vec<Replayed>,
 }
@@ -73,7 +73,7 @@ impl Replay {
     }
 
     /// Go on, or back, to the end of `entries`, the first ones of all that was recorded.
-    pub fn go(&mut self, entries: &[Entry]) {
+    pub(crate) fn go(&mut self, entries: &[Entry]) {
         if entries.len() < self.done {
             *self = Self::new(self.disks.len());
         }

@@ -14,25 +14,25 @@ pub struct Load {
     /// Whether to write.
     pub write: bool,
     /// Whether at random places, multiples of `bytes`.
-    pub random: bool,
+    pub(crate) random: bool,
     /// Whether each write is followed by a flush.
     #[serde(default)]
     pub flush: bool,
     /// Bytes of a request.
     pub bytes: u64,
     /// Requests in flight.
-    pub depth: usize,
+    pub(crate) depth: usize,
     /// The first so many bytes of the disk are used.
-    pub span: u64,
+    pub(crate) span: u64,
     /// How long before measuring, in seconds.
     #[serde(default)]
-    pub warmup: f64,
+    pub(crate) warmup: f64,
     /// How long to measure, in seconds.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// A load of which more are served a second is not limited; before measuring, of which ten
     /// times as many are, since a cache may fill. `None`: only `MOST_REQUESTS` ends it.
     #[serde(default)]
-    pub most_per_s: Option<f64>,
+    pub(crate) most_per_s: Option<f64>,
 }
 
 /// What the disk did; times in seconds.
