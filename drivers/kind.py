@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
@@ -91,7 +91,7 @@ class LoadSite:
     prefix: str
     log: Path
     settings: object | None = None
-    """As `DriverKind.for_run` made them; None: the driver has none."""
+    """As `DriverKind.settings` made them; None: the driver has none."""
     target: Endpoint | None = None
     """Where requests go; None at layers that tools measure."""
     ring: Ring | None = None
@@ -100,8 +100,6 @@ class LoadSite:
     """At Ceph's layers, of a cluster that this suite started."""
     pool: PoolSite | None = None
     """At layer `rados` of a cluster that already ran."""
-    alone: bool = False
-    """Whether only the first client makes load, so that others need not join."""
 
     def setup(self, kind: type[SetupKind], **own: object) -> SetupKind:
         """The first command to a driver process; `own` are the fields that `kind` adds to Setup."""
@@ -183,21 +181,6 @@ class DriverKind(ABC):
         UsageError before anything is started.
         """
         return None
-
-    def joining(self, settings: object | None) -> int:
-        """How many clients join a run with these settings."""
-        return 0
-
-    @contextmanager
-    def for_run(
-        self, settings: object | None, clients: Collection[str], say: Callable[[str], None]
-    ) -> Iterator[object | None]:
-        """Open what is needed for as long as a run, and return its settings with it.
-
-        `clients` are the names of the hardware's clients; `say` prints a line. Raises UsageError,
-        and DriverError for what does not come.
-        """
-        yield settings
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
         """What it cannot do of a workload over an API, in words; asked before anything starts."""

@@ -86,8 +86,6 @@ class Plan(Record):
     """The step that is profiled once on every layout."""
     capabilities: bool = False
     """Whether each layout is asked what it is capable of, after its last step."""
-    joined: Annotated[int, Field(ge=0)] = 0
-    """How many clients join the hardware's for the run."""
     budget_s: Annotated[float, Field(gt=0)] | None = None
     """Time for the whole run, in seconds; None: as long as it takes."""
     order_seed: Annotated[int, Field(ge=0)] | None = None
