@@ -132,8 +132,6 @@ class Prepare(Record):
     workload: Workload
     parallel: Annotated[int, Field(ge=1)] = 8
     """Parallel writers at first; of many objects, more follow while the store gets faster."""
-    first_alone: bool = False
-    """Write only the first object of each bucket: the store gets the other names in another way."""
 
 
 class Step(Record):

@@ -168,15 +168,6 @@ class RunningGateway(ABC):
         """What it takes of its disks now; None where it is unknown. Raises TargetError."""
         return None
 
-    def put_names(self, container: str, names: Sequence[str], gone: Sequence[str]) -> str:
-        """Have `names`, of which the first is an empty object that exists, in the listing of a
-        container, except `gone`, which are in it as deleted. Returns in words how it was done.
-
-        Names that are there stay as they are. Raises TargetError if the container then lists
-        another number.
-        """
-        raise UsageError("this gateway takes no names without objects")
-
     def daemons(self) -> tuple[Daemon, ...]:
         """Its daemons, of which the memory can be read; empty where they are unknown."""
         return ()
@@ -341,11 +332,6 @@ class Gateway(ABC):
     def cannot_restart(self) -> str:
         """Why it cannot be started again after a power cut; empty if it can."""
         return f"a gateway of kind {self.kind} cannot be started again after a power cut"
-
-    @property
-    def takes_names(self) -> bool:
-        """Whether it can have names in its listings without objects: `RunningGateway.put_names`."""
-        return False
 
     @property
     def own_ca(self) -> bool:

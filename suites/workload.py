@@ -261,7 +261,7 @@ class Workload(Record):
     listing: ListingOptions | None = None
     """Of `list-all` and `list-versions`: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
     listed: Listed | None = None
-    """Its objects are only listed: `{names_only: true, deleted: [0%, 25%]}`."""
+    """Its objects are only listed: `{deleted: [0%, 25%]}`."""
     delete_many: Annotated[int, Field(ge=1, le=1000)] = 100
     """For `delete-many`, how many objects of a container one request deletes."""
 
@@ -311,7 +311,7 @@ class Workload(Record):
                 "workloads of them"
             )
         if self.listed is not None:
-            self.listed.check(asked, sizes, self.objects.per_container, self.listing)
+            self.listed.check(asked, self.objects.per_container, self.listing)
         if why := unfit_versions(self.versions, asked, self.listed, self.listing, self.objects):
             raise ValueError(why)
         known = {"read-if-none-match", "read-if-match"} & asked

@@ -113,13 +113,11 @@ class PreparedObjects:
                 self.make_buckets(all_of_it, send)
                 for bucket in self._buckets(workload) if workload.versions else ():
                     self._delete_left(all_of_it, bucket, frozenset(), send)
-                written = workload.objects.containers if command.first_alone else count
-                self.write(all_of_it, range(written), command.parallel, send)
+                self.write(all_of_it, range(count), command.parallel, send)
             self._prove_encryption(all_of_it, send, prepared=count > 0)
             if workload.versions and count:
                 self._versioned(workload).prove()
-            if not command.first_alone:
-                self.delete(all_of_it, gone[len(before) :], command.parallel, send)
+            self.delete(all_of_it, gone[len(before) :], command.parallel, send)
             self._complete[all_of_it.name] = workload
         size, each = workload.objects.size, workload.versions or 1
         if isinstance(size, int):

@@ -28,9 +28,6 @@ class CephRelease(KnownRelease):
     """What of S3 requests its radosgw refuses, and how."""
     swift_lacks: Mapping[str, str] = Field(default_factory=dict)
     """What it does with operations instead, where it differs from `SWIFT_LACKS`."""
-    counts_anew: bool = True
-    """Whether `radosgw-admin bucket check --fix` counts what is in a bucket's index: 14's does not.
-    """
     s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
     """Operations of suites that its radosgw does not do over S3, and what it does instead."""
     lacks: frozenset[str] = frozenset()
@@ -95,7 +92,6 @@ def _of_ubuntu(name: str, suite: str) -> RootImage:
 
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
-        counts_anew=False,
         image=RootImage(
             name="ceph-14",
             suite="bullseye",

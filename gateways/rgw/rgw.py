@@ -152,11 +152,6 @@ class Rgw(Gateway):
         return self.place.advice
 
     @property
-    def takes_names(self) -> bool:
-        """If its release counts them: see `CephRelease.counts_anew`."""
-        return release_of(self.release).counts_anew
-
-    @property
     def own_ca(self) -> bool:
         """See Gateway."""
         return self.cluster.tls_host is not None

@@ -173,11 +173,6 @@ class Swift(Gateway):
         """See Gateway: all it has is on disks, but tokens."""
         return ""
 
-    @property
-    def takes_names(self) -> bool:
-        """See Gateway."""
-        return True
-
     def spreads(self) -> bool:
         """Whether clients use all its daemons, by `endpoints`."""
         return self.settings.endpoints is not None

@@ -17,7 +17,6 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging, durability
 from weighbridge.conductor.balance import blocks
-from weighbridge.conductor.names_only import with_objects
 from weighbridge.conductor.outage import faults_left_out
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.conductor.refusals import refuse_what_layouts_lack
@@ -339,9 +338,6 @@ def make_plan(
     passes = {
         one.layout.name: passes_of(own[one.layout.name], one.gateway.layers()) for one in planned
     }
-    for one in planned:
-        if not one.gateway.takes_names:
-            passes[one.layout.name] = with_objects(passes[one.layout.name])
     passes |= {name: _control(suite, passes[name]) for name in controls}
     idle = {name: one for name, one in controls.items() if passes[one] and not passes[name]}
     planned = [one for one in planned if one.layout.name not in idle]
