@@ -19,7 +19,6 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host, ProgramHost
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.common.signing import PRESIGNED
 from weighbridge.drivers.driver import Driver
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import Ring, Setup
@@ -38,7 +37,6 @@ from weighbridge.suites import (
 )
 
 PATHS: Final = "PYTHONPATH"
-_LISTINGS: Final = ("list", "list-all", "list-versions")
 
 SetupKind = TypeVar("SetupKind", bound=Setup)
 Own = TypeVar("Own")
@@ -206,11 +204,7 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
     faults = [*kind.unfit(workload, api)]
     for key, label, only, own in _asked_of_s3(workload):
         leave = f"leave `{key}` ({label}) out"
-        by_url = api == "swift" and key == "signing" and workload.signed == PRESIGNED
-        if by_url and (listed := [one for one in workload.operations if one in _LISTINGS]):
-            urls = "temporary URLs are of objects, not of listings"
-            faults.append(f"{urls}: over swift leave {', '.join(listed)} or `{key}` out")
-        if api != "s3" and not by_url:
+        if api != "s3":
             faults.append(f"only S3 requests {only}: over {api} {leave}")
         elif not kind.signs:
             faults.append(f"{kind.traits.label} {own}: {leave}")

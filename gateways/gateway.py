@@ -21,7 +21,6 @@ from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
-from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.artefact import Program
 from weighbridge.gateways.below import Below
@@ -319,10 +318,6 @@ class Gateway(ABC):
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
         """What of S3 requests it is known not to do, each with what it answers."""
-        return {}
-
-    def swift_lacks(self) -> Mapping[SwiftWay, str]:
-        """What of Swift requests it is known not to take, each with what it answers."""
         return {}
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:

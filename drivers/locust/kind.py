@@ -83,8 +83,6 @@ class LocustKind(DriverKind):
         asked = {*workload.operations, *((VERSIONS,) if workload.versions else ())}
         unsupported = sorted(asked - {*known, *((VERSIONS,) if api != "object-server" else ())})
         faults = [f"{name} no {', '.join(unsupported)}"] if unsupported else []
-        if api != "swift" and workload.multipart and workload.multipart.manifest == "dynamic":
-            faults.append(f"{name} no dynamic large objects: leave `manifest: dynamic` out")
         return tuple(faults)
 
     @contextmanager

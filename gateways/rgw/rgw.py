@@ -140,11 +140,8 @@ class Rgw(Gateway):
         return lacks if named or "sse-s3" in lacks else {**lacks, "sse-s3": _NO_VAULT}
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """As its release; over the Swift API almost the same in all releases so far."""
-        release = release_of(self.release)
-        if api == "swift":
-            return {**SWIFT_LACKS, **release.swift_lacks}
-        return release.s3_lacks_operations
+        """As its release; over the Swift API the same in all releases so far."""
+        return SWIFT_LACKS if api == "swift" else release_of(self.release).s3_lacks_operations
 
     @property
     def advice(self) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from weighbridge.common.layers import StoreLayer
 from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import FRONTS, front_parts, refuse_shared_ports, refuse_unfit
@@ -151,10 +150,6 @@ class Swift(Gateway):
     def s3_lacks(self) -> Mapping[S3Way, str]:
         """As its release's s3api."""
         return release_of(self.release).s3_lacks
-
-    def swift_lacks(self) -> Mapping[SwiftWay, str]:
-        """As its pipeline."""
-        return pipeline.lacks(self.settings)
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """As its release; over the Swift API also as its pipeline. Versions are a setting."""

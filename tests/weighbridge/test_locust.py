@@ -84,15 +84,17 @@ def rows(path: Path) -> dict[str, dict[str, str]]:
         return {row["Type"] or row["Name"]: row for row in csv.DictReader(file)}
 
 
-@pytest.mark.parametrize("api", ["s3", "swift"])
+@pytest.mark.parametrize(
+    ("api", "processes"), [("s3", ()), ("swift", ()), ("s3", ("--processes", "2"))]
+)
 def test_a_shipped_suite_is_replayed_by_plain_locust_which_leaves_nothing_behind(
-    api: Api, null: Callable[..., Null], tmp_path: Path
+    api: Api, processes: tuple[str, ...], null: Callable[..., Null], tmp_path: Path
 ) -> None:
     target = null(key=KEY, delay_ms=2.0)
     done = locust(
         tmp_path,
         *("-f", str(SHIPPED), "--suite", "quick", "--workload", "small-write", "--api", api),
-        *("-H", target.url, "--headless", "-u", "4", "-r", "4", "-t", "3s"),
+        *("-H", target.url, "--headless", "-u", "4", "-r", "4", "-t", "3s", *processes),
         *("--csv", "one", "--html", "one.html", "--loglevel", "DEBUG"),
     )
     assert done.returncode == 0, done.stderr
@@ -107,31 +109,6 @@ def test_a_shipped_suite_is_replayed_by_plain_locust_which_leaves_nothing_behind
     assert target.names(api, KEY) == []
     (tmp_path / "log").write_text(done.stdout + done.stderr)
     assert secret_search.find_secrets(tmp_path, {"the key": KEY}) == []
-
-
-def test_a_worker_of_another_machine_replays_the_suite_of_its_master(
-    null: Callable[..., Null], tmp_path: Path
-) -> None:
-    target, port = null(key=KEY, delay_ms=2.0), str(free_port())
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "locust", "-f", SHIPPED, "--worker", "--master-port", port],
-        cwd=tmp_path,
-        env=environment(),
-    )
-    try:
-        master = locust(
-            tmp_path,
-            *("-f", str(SHIPPED), "--suite", "quick", "--workload", "small-write", "--api", "s3"),
-            *("--master", "--master-bind-port", port, "--expect-workers", "1", "--headless"),
-            *("-H", target.url, "-u", "4", "-r", "4", "-t", "3s", "--csv", "one"),
-        )
-        assert worker.wait(30) == 0
-    finally:
-        worker.kill()
-        worker.wait()
-    assert master.returncode == 0, master.stderr
-    assert int(rows(tmp_path / "one_stats.csv")["write"]["Request Count"]) > 200
-    assert target.names("s3", KEY) == []
 
 
 def test_a_shape_starts_and_stops_users_whose_every_request_is_in_the_statistics(
