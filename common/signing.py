@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from pydantic import model_validator
 
@@ -12,9 +12,6 @@ SignedWay = Literal["signed chunks", "trailers", "anonymous requests"]
 """What not every store takes. Unsigned payloads, signed ones and checksums in headers are taken by
 all.
 """
-
-SwiftWay = Literal["temporary URLs", "dynamic large objects"]
-"""What of Swift's requests not every pipeline takes."""
 
 
 class Signing(Record):
@@ -27,8 +24,8 @@ class Signing(Record):
     checksum: Literal["crc32", "crc64nvme"] | None = None
     """The body's checksum: a header, and of a body in chunks a trailer."""
     auth: Literal["header", "query", "none"] = "header"
-    """Where the signature is: in a header, in the query (a presigned URL, over Swift a temporary
-    one), or nowhere: requests are anonymous.
+    """Where the signature is: in a header, in the query (a presigned URL), or nowhere: requests
+    are anonymous.
     """
 
     @model_validator(mode="after")
@@ -76,7 +73,3 @@ class Signing(Record):
         chunks: tuple[SignedWay, ...] = ("signed chunks",) if self.payload == "chunks" else ()
         in_trailer = self.checksum is not None and self.payload in ("chunks", "trailer")
         return (*chunks, "trailers") if in_trailer else chunks
-
-
-PRESIGNED: Final = Signing(auth="query")
-"""As presigned URLs; over Swift, whose requests have no other signature, as temporary ones."""

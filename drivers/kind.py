@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
@@ -19,7 +19,6 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host, ProgramHost
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.common.signing import PRESIGNED
 from weighbridge.drivers.driver import Driver
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import Ring, Setup
@@ -38,7 +37,6 @@ from weighbridge.suites import (
 )
 
 PATHS: Final = "PYTHONPATH"
-_LISTINGS: Final = ("list", "list-all", "list-versions")
 
 SetupKind = TypeVar("SetupKind", bound=Setup)
 Own = TypeVar("Own")
@@ -91,7 +89,7 @@ class LoadSite:
     prefix: str
     log: Path
     settings: object | None = None
-    """As `DriverKind.for_run` made them; None: the driver has none."""
+    """As `DriverKind.settings` made them; None: the driver has none."""
     target: Endpoint | None = None
     """Where requests go; None at layers that tools measure."""
     ring: Ring | None = None
@@ -100,8 +98,6 @@ class LoadSite:
     """At Ceph's layers, of a cluster that this suite started."""
     pool: PoolSite | None = None
     """At layer `rados` of a cluster that already ran."""
-    alone: bool = False
-    """Whether only the first client makes load, so that others need not join."""
 
     def setup(self, kind: type[SetupKind], **own: object) -> SetupKind:
         """The first command to a driver process; `own` are the fields that `kind` adds to Setup."""
@@ -184,21 +180,6 @@ class DriverKind(ABC):
         """
         return None
 
-    def joining(self, settings: object | None) -> int:
-        """How many clients join a run with these settings."""
-        return 0
-
-    @contextmanager
-    def for_run(
-        self, settings: object | None, clients: Collection[str], say: Callable[[str], None]
-    ) -> Iterator[object | None]:
-        """Open what is needed for as long as a run, and return its settings with it.
-
-        `clients` are the names of the hardware's clients; `say` prints a line. Raises UsageError,
-        and DriverError for what does not come.
-        """
-        yield settings
-
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
         """What it cannot do of a workload over an API, in words; asked before anything starts."""
         return ()
@@ -223,11 +204,7 @@ def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
     faults = [*kind.unfit(workload, api)]
     for key, label, only, own in _asked_of_s3(workload):
         leave = f"leave `{key}` ({label}) out"
-        by_url = api == "swift" and key == "signing" and workload.signed == PRESIGNED
-        if by_url and (listed := [one for one in workload.operations if one in _LISTINGS]):
-            urls = "temporary URLs are of objects, not of listings"
-            faults.append(f"{urls}: over swift leave {', '.join(listed)} or `{key}` out")
-        if api != "s3" and not by_url:
+        if api != "s3":
             faults.append(f"only S3 requests {only}: over {api} {leave}")
         elif not kind.signs:
             faults.append(f"{kind.traits.label} {own}: {leave}")

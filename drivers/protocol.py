@@ -89,8 +89,6 @@ class Setup(Record):
     """This host's address on the deployment's network, where worker processes on other clients
     connect to the driver; None: there are none.
     """
-    listen_port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """The port there; 0: any."""
     bucket_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{2,30}$")]
     """Buckets are named `{bucket_prefix}-{workload}-{index}`; nothing else is touched."""
     seed: NonNegativeInt
@@ -134,8 +132,6 @@ class Prepare(Record):
     workload: Workload
     parallel: Annotated[int, Field(ge=1)] = 8
     """Parallel writers at first; of many objects, more follow while the store gets faster."""
-    first_alone: bool = False
-    """Write only the first object of each bucket: the store gets the other names in another way."""
 
 
 class Step(Record):

@@ -20,7 +20,6 @@ from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
-from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.artefact import Program
 from weighbridge.gateways.below import Below
@@ -161,15 +160,6 @@ class RunningGateway(ABC):
     def kept_bytes(self) -> KeptBytes | None:
         """What it takes of its disks now; None where it is unknown. Raises TargetError."""
         return None
-
-    def put_names(self, container: str, names: Sequence[str], gone: Sequence[str]) -> str:
-        """Have `names`, of which the first is an empty object that exists, in the listing of a
-        container, except `gone`, which are in it as deleted. Returns in words how it was done.
-
-        Names that are there stay as they are. Raises TargetError if the container then lists
-        another number.
-        """
-        raise UsageError("this gateway takes no names without objects")
 
     def daemons(self) -> tuple[Daemon, ...]:
         """Its daemons, of which the memory can be read; empty where they are unknown."""
@@ -317,10 +307,6 @@ class Gateway(ABC):
         """What of S3 requests it is known not to do, each with what it answers."""
         return {}
 
-    def swift_lacks(self) -> Mapping[SwiftWay, str]:
-        """What of Swift requests it is known not to take, each with what it answers."""
-        return {}
-
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """Operations of suites that it is known not to do over an API, each with what it does."""
         return {}
@@ -328,11 +314,6 @@ class Gateway(ABC):
     def cannot_restart(self) -> str:
         """Why it cannot be started again after a power cut; empty if it can."""
         return f"a gateway of kind {self.kind} cannot be started again after a power cut"
-
-    @property
-    def takes_names(self) -> bool:
-        """Whether it can have names in its listings without objects: `RunningGateway.put_names`."""
-        return False
 
     @property
     def own_ca(self) -> bool:

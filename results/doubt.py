@@ -22,7 +22,6 @@ What = Literal[
     "machine busy",
     "machine not known",
     "reads uneven",
-    "names without objects",
     "set by the CPU limit",
     "not steady",
     "steadiness not known",

@@ -24,12 +24,11 @@ _PLAIN_ONLY: Final[frozenset[Operation]] = frozenset(
         "read-part",
         "rewrite-if-none-match",
         "update-metadata",
-        "write-form",
         "write-if-none-match",
     )
 )
 """A copy, such as one onto itself, needs two keys; an encrypted object's ETag need not be the MD5
-that is known; conditional writes, forms and reads by part number with a key were not tried.
+that is known; conditional writes and reads by part number with a key were not tried.
 """
 
 _WORDS: Final[dict[Encryption, str]] = {

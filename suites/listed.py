@@ -19,12 +19,8 @@ Share = Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=MOST_DELET
 
 
 class Listed(Record):
-    """Objects that are only listed: `{names_only: true, deleted: [0%, 25%]}`."""
+    """Objects that are only listed: `{deleted: [0%, 25%]}`."""
 
-    names_only: bool = False
-    """Whether stores that can list names without objects (Ceph and Swift) get only names, except
-    for the first object of each container; results say so. Others get objects.
-    """
     deleted: Share | Annotated[tuple[Share, ...], Field(min_length=1)] = 0.0
     """Share of the objects of each container, drawn by the seed, that is deleted before its steps.
     An ascending list makes a workload of each share, all on the same objects, one after the other.
@@ -53,7 +49,6 @@ class Listed(Record):
     def check(
         self,
         operations: Iterable[Operation],
-        sizes_bytes: tuple[int, int],
         per_container: int,
         listing: ListingOptions | None,
     ) -> None:
@@ -63,8 +58,6 @@ class Listed(Record):
                 f"listed: {', '.join(others)} would miss objects: only {' and '.join(LISTINGS)} "
                 "can be used on objects that are only listed"
             )
-        if self.names_only and sizes_bytes != (0, 0):
-            raise ValueError("listed: names without objects have no content: set `size: 0B`")
         if per_container - round(self.shares[-1] * per_container) < 1:
             raise ValueError("listed: no object of a container would be left")
         counts = [round(share * per_container) for share in self.shares]

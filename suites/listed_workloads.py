@@ -83,7 +83,7 @@ def check_order(workloads: Sequence[Workload]) -> None:
             earlier = last.get(of)
             if earlier is None or earlier.listed is None:
                 raise ValueError(f"{name}: no workload {of!r} before it that is only listed")
-            if (earlier.objects, earlier.listed.names_only) != (one.objects, one.listed.names_only):
+            if earlier.objects != one.objects:
                 raise ValueError(f"{name}: the objects of {of} are others")
             if one.listed.shares[0] <= earlier.listed.shares[0]:
                 raise ValueError(f"{name}: it deletes no more than a workload before it")

@@ -32,7 +32,6 @@ Operation = Literal[
     "update-metadata",
     "tag",
     "read-part",
-    "write-form",
     "overwrite",
     "read-version",
     "list-versions",
@@ -124,7 +123,7 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         "writes in parts",
         {
             "s3": "POST ?uploads, PUT ?partNumber of {part} {order}, POST ?uploadId",
-            "swift": "PUT of segments of {part} {order}, PUT {manifest}",
+            "swift": "PUT of segments of {part} {order}, PUT ?multipart-manifest=put",
         },
         moves_bodies=True,
         makes=True,
@@ -163,16 +162,6 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         {"s3": "GET ?partNumber of {part}", "swift": "GET ?part-number of {part}"},
         moves_bodies=True,
         picks=True,
-        one_signing=True,
-    ),
-    "write-form": OperationTraits(
-        "writes by form",
-        {
-            "s3": "POST of a form, with a signed policy",
-            "swift": "POST of a form, signed, max_file_count=1",
-        },
-        moves_bodies=True,
-        makes=True,
         one_signing=True,
     ),
     "overwrite": OperationTraits(
@@ -247,18 +236,12 @@ class RangeOptions(Record):
 
 
 class MultipartOptions(Record):
-    """The parts of `write-multipart`, and of what `read-part` reads: `{part: 8MiB, at_once: 4,
-    manifest: dynamic}`.
-    """
+    """The parts of `write-multipart`, and of what `read-part` reads: `{part: 8MiB, at_once: 4}`."""
 
     part: Annotated[Bytes, Field(ge=SMALLEST_PART_BYTES, le=LARGEST_PUT_BYTES)]
     """Length of a part, in bytes."""
     at_once: Annotated[int, Field(ge=1, le=64)] = 1
     """How many a worker sends at the same time, each over a connection of its own."""
-    manifest: Literal["static", "dynamic"] = "static"
-    """Over Swift, what names the segments: a checked list (SLO), or the beginning of their names
-    (DLO).
-    """
 
     @property
     def order(self) -> str:
@@ -299,9 +282,6 @@ def sent_words(
 ) -> str:
     """What an operation sends over an API, in the terms of HTTP; empty for other APIs."""
     at = {"random": "any part", "start": "the first part", "sequential": "one part after another"}
-    is_dynamic = multipart is not None and multipart.manifest == "dynamic"
-    if (operation, api) == ("delete", "swift") and is_dynamic:
-        return "POST ?bulk-delete of an object and its segments, DELETE of a prepared one"
     pages = listing or ListingOptions()
     limit = "max-keys" if api == "s3" else "limit"
     page = [f"{limit}={pages.page}"]
@@ -314,7 +294,6 @@ def sent_words(
             range=f"{show_bytes(part_range.bytes)}, {at[part_range.at]}" if part_range else "",
             part=show_bytes(multipart.part) if multipart else "",
             order=multipart.order if multipart else "",
-            manifest=("with X-Object-Manifest" if is_dynamic else "?multipart-manifest=put"),
             page="&".join(page),
             many=f"{delete_many} objects",
         )

@@ -40,8 +40,6 @@ def unfit_parts(
         return ""
     if multipart.at_once > 1 and "write-multipart" not in asked:
         return "at_once is for write-multipart, which this workload does not have: leave it out"
-    if multipart.manifest == "dynamic":
-        return "read-part: the segments of a dynamic large object have no part numbers"
     if sizes[0] <= multipart.part:
         return (
             f"read-part: an object of {show_bytes(sizes[0])} is one part, so a store that "

@@ -255,12 +255,6 @@ class Suite(Record):
             if unknown:
                 raise ValueError(f"control: no workload {unknown[0]!r}")
         check_order(self.workloads)
-        alone = [one.name for one in self.workloads if one.listed and one.listed.names_only]
-        if alone and self.cleanup != "with-deployment":
-            raise ValueError(
-                f"names_only of {', '.join(alone)}: names without objects are not deleted one "
-                "by one; set `cleanup: with-deployment`"
-            )
         only_listed = [one.name for one in self.workloads if one.listed is not None]
         if only_listed and self.users == "sdk":
             raise ValueError(

@@ -22,7 +22,7 @@ MOST_READ: Final = 100_000
 Versions = Annotated[int, Field(strict=True, ge=1, le=MOST_VERSIONS)]
 
 _NEED: Final[frozenset[Operation]] = frozenset({"read-version", "list-versions"})
-_NONE: Final[frozenset[Operation]] = frozenset({"write-multipart", "read-part", "write-form"})
+_NONE: Final[frozenset[Operation]] = frozenset({"write-multipart", "read-part"})
 
 
 class _Objects(Protocol):
@@ -52,8 +52,8 @@ def unfit_versions(
         return "versions: objects that are only listed have none: leave `listed` out"
     if parts := sorted(_NONE & asked):
         return (
-            "versions: uploads in parts leave segments that are not versions, and forms were not "
-            f"tried with them: leave {', '.join(parts)} out"
+            "versions: uploads in parts leave segments that are not versions: "
+            f"leave {', '.join(parts)} out"
         )
     least = LEAST_BYTES if objects.compressible is None else LEAST_COMPRESSIBLE_BYTES
     if objects.size_bounds[0] < least:

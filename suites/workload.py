@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from weighbridge.common.encryption import Encryption
 from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_bytes
 from weighbridge.common.record import Record
-from weighbridge.common.signing import PRESIGNED, SwiftWay
 from weighbridge.suites.cache_policy import CachePolicy, every
 from weighbridge.suites.connections import Connections
 from weighbridge.suites.encryption import PLAIN, SeveralEncryptions, unfit_encryption
@@ -261,7 +260,7 @@ class Workload(Record):
     listing: ListingOptions | None = None
     """Of `list-all` and `list-versions`: `{page: 1000, prefix: object-00}`; None: pages of 1000."""
     listed: Listed | None = None
-    """Its objects are only listed: `{names_only: true, deleted: [0%, 25%]}`."""
+    """Its objects are only listed: `{deleted: [0%, 25%]}`."""
     delete_many: Annotated[int, Field(ge=1, le=1000)] = 100
     """For `delete-many`, how many objects of a container one request deletes."""
 
@@ -311,7 +310,7 @@ class Workload(Record):
                 "workloads of them"
             )
         if self.listed is not None:
-            self.listed.check(asked, sizes, self.objects.per_container, self.listing)
+            self.listed.check(asked, self.objects.per_container, self.listing)
         if why := unfit_versions(self.versions, asked, self.listed, self.listing, self.objects):
             raise ValueError(why)
         known = {"read-if-none-match", "read-if-match"} & asked
@@ -371,13 +370,6 @@ class Workload(Record):
     def only_deletes(self) -> bool:
         """Whether nothing else is done: its steps end when no objects are left."""
         return all(TRAITS[one].deletes for one in self.operations)
-
-    @property
-    def swift_needs(self) -> tuple[SwiftWay, ...]:
-        """What of its requests over Swift not every pipeline takes."""
-        urls: tuple[SwiftWay, ...] = ("temporary URLs",) if self.signed == PRESIGNED else ()
-        is_dynamic = self.multipart is not None and self.multipart.manifest == "dynamic"
-        return (*urls, "dynamic large objects") if is_dynamic else urls
 
     def request_bytes(self, operation: Operation) -> float:
         """Bytes of an object that a request of the operation is about: their expected mean."""

@@ -37,7 +37,6 @@ class Verbs(click.Group):
     VERBS: ClassVar[dict[str, str]] = {
         "compare": "Compare layouts side by side with a suite: table, charts and report.",
         "resume": "Continue a run that was interrupted or killed, at the first missing step.",
-        "join": "Make load for a run that cannot reach this machine.",
         "runs": "List runs: date, suite, layouts, state and answer.",
         "open": "Open the report of a run in a browser, or print its path.",
         "compare-runs": "Compare two runs: releases, tunings or days; refused if not alike.",

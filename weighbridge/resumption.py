@@ -124,15 +124,6 @@ def _searching(store: RunStore, plan: Plan) -> frozenset[StepKey]:
     return frozenset(key for key in keys if searches.next_of(key) is not None)
 
 
-def refuse_other_clients(plan: Plan, joining: int) -> None:
-    """Raise UsageError unless as many clients join now as when the run began."""
-    if joining != plan.joined:
-        raise UsageError(
-            f"{plan.joined} clients joined this run when it began, now {joining} are to join",
-            advice="Resume it with as many: --clients-join [ADDRESS[:PORT]=]N --token-file FILE.",
-        )
-
-
 def refuse_changed(
     run: ResumableRun, place: StateFolders, despite: Collection[str] = ()
 ) -> tuple[ChangedFact, ...]:

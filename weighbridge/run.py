@@ -21,7 +21,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted, interruptible
-from weighbridge.conductor.opening import DriverSettings, for_run, joining, settings_of
+from weighbridge.conductor.opening import DriverSettings, settings_of
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.perf import able
 from weighbridge.conductor.plan import Plan
@@ -86,15 +86,6 @@ class Doing:
         made = settings_of([way.driver for way in ways], self.own, lab=hardware.of.contained)
         return replace(self, settings={**self.settings, **made})
 
-    @contextmanager
-    def with_clients(self, hardware: Hardware) -> Iterator[Doing]:
-        """The same, with the clients that join a run, which are there when it begins.
-
-        Raises UsageError; DriverError if they do not come.
-        """
-        with for_run(self.settings, hardware, self.say) as settings:
-            yield replace(self, settings=settings)
-
 
 @dataclass(frozen=True)
 class Ran:
@@ -145,20 +136,13 @@ def run(
     further = None if plan.suite.further is None else TimeAllowance(plan.suite.further.within)
     _refuse_endless(plan)
     doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
-    plan = plan.model_copy(update={"joined": joining(doing.settings)})
     require(plan.hardware, doing.where)
-    with (
-        interruptible(),
-        alone(plan.hardware, doing.where) as register,
-        ExitStack() as stack,
-    ):
+    with interruptible(), alone(plan.hardware, doing.where) as register:
         # Before the run's folder is made: otherwise faults of the last layout would be found only
         # after the first is measured.
         needed_s = TimeEstimate.of(plan).left_s()
         refuse_ending_keys(layouts, min(needed_s, plan.budget_s or needed_s))
         plan = _checked(plan, layouts, doing)
-        # And before that, clients that join: nothing is kept of a run that waited in vain.
-        doing = stack.enter_context(doing.with_clients(plan.hardware))
         store = RunStore.create(
             out,
             plan_yaml=text,
@@ -204,8 +188,6 @@ def resume(
         stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
         # For a run that was killed after its last step, only what it left running is removed.
         over = left.done and plan.suite.further is None
-        if not over:
-            resumption.refuse_other_clients(plan, joining(doing.settings))
         accepted = () if over else resumption.refuse_changed(left, doing.where, despite)
         if plan.hardware.of.by_ssh:
             resumption.remove_ssh_leftovers(holders, plan.hardware, doing.say)
@@ -214,7 +196,6 @@ def resume(
             needed_s = TimeEstimate.of(plan, left.complete).left_s()
             refuse_ending_keys(left.planned, min(needed_s, budget_s or needed_s))
             _checked(plan, left.planned, doing)
-            doing = stack.enter_context(doing.with_clients(plan.hardware))
         state, error = store.manifest.state, store.manifest.error
         was = "killed" if state == "running" else f"{state}: {error}" if error else state
         store.event(

@@ -9,11 +9,8 @@ class Engine:
     "ca_file": str|null, "base_path": str, "access_key": str, "secret_key": str, "region": str,
     "addressing": "path"|"virtual", "token": str, "bucket_prefix": str, "request_timeout_s": float,
     "threads": int, "verify": float, "seed": int, "workload": {...suites.Workload as JSON...},
-    "temp_url": {"key": str, "digest": "sha1"|"sha256"}|null,
     "ring": {...}|null, "endpoints": [...], "spread": "per-worker"|"round-robin", "drop_dead":
     bool}.
-    `temp_url` (optional) signs the temporary URLs that Swift's requests are with the workload's
-    `signing` {"auth": "query"}, and its forms (`write-form`); they then bring no token.
     `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift. `token` is
     Swift's, or the session token of S3's keys. `addressing` is optional ("path"). With "virtual"
     (S3 only) each request has its bucket before `host`; connections are made to the first bucket's

@@ -237,7 +237,7 @@ class Account:
         """Log in, and ask for something. Raises NotServing or another DriverError."""
         if self._target.api == "s3":
             self.renew()
-            answer = self.ask_alone("GET", "/", {})
+            answer = self._request(self._place, "GET", self.base_path + "/", {})
         elif self._target.keystone is not None:
             self.renew()
             answer = self._ask("HEAD", "")
@@ -308,12 +308,6 @@ class Account:
             if not more or not names:
                 return
             last = names[-1]
-
-    def ask_alone(self, method: str, path: str, headers: Mapping[str, str]) -> AccountAnswer:
-        """The answer to a request with no other headers, neither token nor signature, to the
-        account itself ("") or to `/bucket...`.
-        """
-        return self._request(self._place, method, self.base_path + path, {**headers})
 
     def delete_object(self, bucket: str, name: str) -> None:
         """Delete an object, if it exists."""

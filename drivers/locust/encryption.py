@@ -25,7 +25,7 @@ _PLAIN: Final = BaseSocket.__init__
 def encrypt_master() -> str:
     """Make all sockets that Locust opens from now on those of a master; returns its key."""
     public, secret = zmq.curve_keypair()
-    # Connections that say nothing are not kept: a port that clients join is open to anybody.
+    # Connections that say nothing are not kept: a port on the hosts' network is open to anybody.
     _encrypt(
         curve_secretkey=secret,
         curve_publickey=public,

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.drivers.client_programs import ClientHost, ClientPrograms
-from weighbridge.drivers.joining.settings import OPTIONS, JoinSettings, join_settings
-from weighbridge.drivers.joining.token import read_or_make_token
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
 from weighbridge.drivers.protocol import Joining, Listening, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.suites import TRAITS, VERSIONS, Api, Workload
-
-if TYPE_CHECKING:
-    from weighbridge.drivers.joining.listening import JoinPort
 
 WORKER: Final = "worker"
 """The argument that makes the driver's module a worker process."""
@@ -60,27 +52,9 @@ class RemoteWorkers(ClientPrograms):
 
 
 class LocustModule(Record):
-    """The driver's module with its arguments, as hosts run it (another one in tests), and how
-    clients join it.
-    """
+    """The driver's module with its arguments, as hosts run it; another one in tests."""
 
     module: tuple[str, ...] = ("weighbridge.drivers.locust",)
-    joining: JoinSettings | None = None
-
-
-@dataclass(frozen=True)
-class LocustRun:
-    """The driver's settings in a run that clients join, and the port where they do."""
-
-    settings: LocustModule
-    joining: JoinSettings
-    port: JoinPort
-
-    def listens(self, first: str) -> tuple[str, int]:
-        """Address and port of Locust's master, on the first client with this address."""
-        # A driver on this machine listens where clients have joined.
-        here = ipaddress.ip_address(first).is_loopback
-        return self.joining.address if here else first, self.joining.locusts_port
 
 
 class LocustKind(DriverKind):
@@ -99,39 +73,6 @@ class LocustKind(DriverKind):
     keeps_versions = True
     counts_stalls = True
     packages: ClassVar = ("locust", "boto3", "python-swiftclient", "gevent", "hdrhistogram")
-    options = OPTIONS
-
-    def settings(self, given: Mapping[str, object], hidden: Collection[str]) -> LocustModule | None:
-        """How clients join, if any do. Lab hosts, which hide folders, are out of their reach."""
-        found = join_settings(given)
-        if found is None:
-            return None
-        if hidden:
-            raise UsageError(
-                "clients that join cannot reach lab hosts, whose network only this machine has",
-                advice="Join runs on gateways that already run (--s3, --swift), or on real hosts.",
-            )
-        return LocustModule(joining=found)
-
-    def joining(self, settings: object | None) -> int:
-        asked = settings.joining if isinstance(settings, LocustModule) else None
-        return 0 if asked is None else asked.clients
-
-    @contextmanager
-    def for_run(
-        self, settings: object | None, clients: Collection[str], say: Callable[[str], None]
-    ) -> Iterator[object | None]:
-        """The port where clients join; they are all there when it begins."""
-        asked = settings.joining if isinstance(settings, LocustModule) else None
-        if asked is None or not isinstance(settings, LocustModule):
-            yield settings
-            return
-        from weighbridge.drivers.joining.listening import JoinPort  # noqa: PLC0415 - imports ZeroMQ
-
-        token = read_or_make_token(asked.token_file)
-        with JoinPort(asked, token, clients, say) as port:
-            port.gathered()
-            yield LocustRun(settings, asked, port)
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
         """Object servers have no listings, and Swift no tags."""
@@ -142,30 +83,21 @@ class LocustKind(DriverKind):
         asked = {*workload.operations, *((VERSIONS,) if workload.versions else ())}
         unsupported = sorted(asked - {*known, *((VERSIONS,) if api != "object-server" else ())})
         faults = [f"{name} no {', '.join(unsupported)}"] if unsupported else []
-        if api != "swift" and workload.multipart and workload.multipart.manifest == "dynamic":
-            faults.append(f"{name} no dynamic large objects: leave `manifest: dynamic` out")
         return tuple(faults)
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
-        run = site.settings_as(LocustRun)
-        settings = (
-            site.settings_as(LocustModule) if run is None else run.settings
-        ) or LocustModule()
-        joined = () if run is None or site.alone else run.port.gathered()
-        hosts: tuple[ClientHost, ...] = (*site.clients, *joined)
+        """The driver on the first client, and its worker processes on the others."""
+        settings = site.settings_as(LocustModule) or LocustModule()
+        hosts = site.clients
         names = tuple(client.name for client in hosts) if len(hosts) > 1 else ()
-        first, port = site.clients[0].address, 0
-        if joined and run is not None:
-            first, port = run.listens(first)
         setup = site.setup(
             Setup,
             # Only the engine can find objects on object servers.
             users="engine" if site.load_pass.api == "object-server" else site.suite.users,
             processes=site.suite.processes,
             clients=names,
-            listen=first if names else None,
-            listen_port=port,
+            listen=hosts[0].address if names else None,
         )
         # The driver is ended first, so that it does not miss its worker processes.
         with (
@@ -175,7 +107,6 @@ class LocustKind(DriverKind):
             versions = dict(driver.setup(setup, remote.start).versions)
             if names:
                 versions |= _spread(setup)
-            versions |= {f"client {one.name}": one.greeting.words for one in joined}
             yield OpenedDriver(driver, versions)
             driver.quit()
 

@@ -227,13 +227,10 @@ class DistributedLoadRunner(LoadRunner):
         address = bracketed(setup.listen or LOOPBACK)
         try:
             key = encrypt_master()
-            self._runner: MasterRunner = self.environment.create_master_runner(
-                address, setup.listen_port
-            )
+            self._runner: MasterRunner = self.environment.create_master_runner(address, 0)
         except ZMQError as error:
             raise DriverError(
-                f"Locust's master cannot listen on {address}, port {setup.listen_port or 'any'}: "
-                f"{error.strerror}"
+                f"Locust's master cannot listen on {address}: {error.strerror}"
             ) from error
         self._runner.register_message(ANSWER, self._answered)
         self._runner.register_message(ARRIVED, self._arrived)

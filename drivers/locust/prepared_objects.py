@@ -16,7 +16,6 @@ from weighbridge.common.encryption import Encryption
 from weighbridge.common.errors import DriverError
 from weighbridge.common.signing import Signing
 from weighbridge.drivers.engine._native import object_name, object_sizes
-from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.object_servers import account_at
@@ -113,13 +112,11 @@ class PreparedObjects:
                 self.make_buckets(all_of_it, send)
                 for bucket in self._buckets(workload) if workload.versions else ():
                     self._delete_left(all_of_it, bucket, frozenset(), send)
-                written = workload.objects.containers if command.first_alone else count
-                self.write(all_of_it, range(written), command.parallel, send)
+                self.write(all_of_it, range(count), command.parallel, send)
             self._prove_encryption(all_of_it, send, prepared=count > 0)
             if workload.versions and count:
                 self._versioned(workload).prove()
-            if not command.first_alone:
-                self.delete(all_of_it, gone[len(before) :], command.parallel, send)
+            self.delete(all_of_it, gone[len(before) :], command.parallel, send)
             self._complete[all_of_it.name] = workload
         size, each = workload.objects.size, workload.versions or 1
         if isinstance(size, int):
@@ -159,8 +156,6 @@ class PreparedObjects:
         self._account.make_bucket(name)
         if _is_anonymous(workload):
             self._account.let_all(name)
-        if temp_urls.needs_key(workload, self._setup.api):
-            temp_urls.give_container(self._account, name, temp_urls.key_of(self._setup))
         if workload.versions:
             self._versioned(workload).keep(name)
 
@@ -220,7 +215,7 @@ class PreparedObjects:
         workload = whole(workload)
         deleted = failed = 0
         if workload.needs_objects and not workload.versions:
-            group = self._group(temp_urls.with_token(workload, self._setup.api))
+            group = self._group(workload)
             group.delete_prepared(parallel)
             progress = self._follow(
                 group,
@@ -229,13 +224,9 @@ class PreparedObjects:
             deleted = progress.done // self._copies
             if self.lists_nothing:
                 return deleted, workload.objects.count - deleted
-        try:
-            for bucket in self._buckets(workload):
-                more, left = self._delete_bucket(workload, bucket, send)
-                deleted, failed = deleted + more, failed + left
-        finally:
-            if temp_urls.needs_key(workload, self._setup.api):
-                temp_urls.forget(self._account, temp_urls.key_of(self._setup))
+        for bucket in self._buckets(workload):
+            more, left = self._delete_bucket(workload, bucket, send)
+            deleted, failed = deleted + more, failed + left
         return deleted, failed
 
     def _delete_bucket(self, workload: Workload, bucket: str, send: Send) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from typing import Literal
 import gevent
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.endpoint_notes import endpoint_notes
 from weighbridge.drivers.locust.load_runner import ANSWER_S, LoadRunner
@@ -114,8 +113,7 @@ class StepRun:
             self._notes.append(
                 f"the driver{where} used {share}: it, not the gateway, may be the bottleneck"
             )
-        by_url = temp_urls.are_sent(self._workload, self._setup.api)
-        if ended.renewed or (not by_url and any("http-401" in tally.errors for tally in tallies)):
+        if ended.renewed or any("http-401" in tally.errors for tally in tallies):
             self._notes.append(self._token_note(ended.renewed))
         what = "keys" if self._setup.api == "s3" else "tokens"
         if ended.replaced:

@@ -13,7 +13,6 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.record import Record
 from weighbridge.drivers.engine._native import Engine
-from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.protocol import Setup
 from weighbridge.results.record.measurement import (
@@ -167,14 +166,8 @@ class NativeWorkerGroup:
 
 
 def engine_config(setup: Setup, account: Account, workload: Workload, *, threads: int) -> str:
-    """The engine's configuration (see drivers/engine/_native.pyi). Raises DriverError when the
-    workload's requests are temporary URLs and the store takes none.
-    """
+    """The engine's configuration (see drivers/engine/_native.pyi)."""
     s3 = setup.api == "s3"
-    temp_url = None
-    if temp_urls.needs_key(workload, setup.api):
-        bucket = f"{setup.bucket_prefix}-{workload.name}-0"
-        temp_url = asdict(temp_urls.ready(account, bucket, temp_urls.key_of(setup)))
     return json.dumps(
         {
             "api": setup.api,
@@ -188,7 +181,6 @@ def engine_config(setup: Setup, account: Account, workload: Workload, *, threads
             "region": setup.target.region,
             "addressing": setup.target.addressing,
             "token": account.token,
-            "temp_url": temp_url,
             "endpoints": [asdict(place) for place in account.places()],
             "spread": setup.target.spreading.spread,
             "drop_dead": setup.target.spreading.drop_dead,

@@ -14,7 +14,6 @@ from pydantic import Field, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
-from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.object_servers import account_at
@@ -125,9 +124,7 @@ class WorkerProcess:
 
             self.sdk = SdkWorkerGroup(self.setup, account, command.workload, command.count)
             self._group = self.sdk
-        # The refusal of a temporary URL says nothing about a token.
-        by_url = temp_urls.are_sent(command.workload, self.setup.api)
-        self._renewal = None if by_url else Renewal(account, self._group, fault)
+        self._renewal = Renewal(account, self._group, fault)
         return Empty()
 
     def release(self) -> Empty:

@@ -25,11 +25,6 @@ class CephRelease(KnownRelease):
     """Whether its OSDs can store objects as files: FileStore was removed in 18."""
     s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
     """What of S3 requests its radosgw refuses, and how."""
-    swift_lacks: Mapping[str, str] = Field(default_factory=dict)
-    """What it does with operations instead, where it differs from `SWIFT_LACKS`."""
-    counts_anew: bool = True
-    """Whether `radosgw-admin bucket check --fix` counts what is in a bucket's index: 14's does not.
-    """
     s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
     """Operations of suites that its radosgw does not do over S3, and what it does instead."""
     lacks: frozenset[str] = frozenset()
@@ -51,9 +46,6 @@ SWIFT_LACKS: Final[Mapping[str, str]] = {
     "write-if-none-match": _OVERWRITES,
     "rewrite-if-none-match": _OVERWRITES,
     "read-part": "radosgw ignores part-number over the Swift API, and sends the complete object",
-    "write-form": (
-        "radosgw takes a form over the Swift API, but then refuses its owner the object"
-    ),
     "versions": "radosgw answers 2xx to X-Versions-Enabled over the Swift API, and keeps none",
 }
 """Operations that its Swift API does not do, and what it does instead: see docs/capabilities.md."""
@@ -94,7 +86,6 @@ def _of_ubuntu(name: str, suite: str) -> RootImage:
 
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
-        counts_anew=False,
         image=RootImage(
             name="ceph-14",
             suite="bullseye",
@@ -145,7 +136,6 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast",),
         filestore=False,
-        swift_lacks={"write-form": "a form over the Swift API ends radosgw 18 (SIGSEGV)"},
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-19": CephRelease(

@@ -129,20 +129,12 @@ class Rgw(Gateway):
         return lacks if named or "sse-s3" in lacks else {**lacks, "sse-s3": _NO_VAULT}
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """As its release; over the Swift API almost the same in all releases so far."""
-        release = RELEASES[self.release]
-        if api == "swift":
-            return {**SWIFT_LACKS, **release.swift_lacks}
-        return release.s3_lacks_operations
+        """As its release; over the Swift API the same in all releases so far."""
+        return SWIFT_LACKS if api == "swift" else RELEASES[self.release].s3_lacks_operations
 
     @property
     def advice(self) -> tuple[str, ...]:
         return self.place.advice
-
-    @property
-    def takes_names(self) -> bool:
-        """If its release counts them: see `CephRelease.counts_anew`."""
-        return RELEASES[self.release].counts_anew
 
     @property
     def own_ca(self) -> bool:

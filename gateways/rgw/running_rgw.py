@@ -23,7 +23,6 @@ from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.kept import kept_bytes
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
-from weighbridge.gateways.rgw.names import put_names
 from weighbridge.gateways.rgw.standing import tolerance
 from weighbridge.gateways.rgw.start_again import mend_disk, revive, start_again
 from weighbridge.gateways.tls_handshake import negotiated
@@ -172,10 +171,6 @@ class RunningRgw(RunningGateway):
     def kept_bytes(self) -> KeptBytes | None:
         """What the OSDs say of themselves; None of other stores than BlueStore."""
         return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
-
-    def put_names(self, container: str, names: Sequence[str], gone: Sequence[str]) -> str:
-        """Entries in the bucket's index, copied from that of the first name."""
-        return put_names(self._gateways[0].host, container, names, gone)
 
     def tolerance(self) -> Tolerance:
         """See RunningGateway. Raises CommandFailed."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from weighbridge.common.signing import SwiftWay
 from weighbridge.gateways import ini
 from weighbridge.gateways.swift.settings import SwiftSettings
 
@@ -73,30 +72,11 @@ def filters(
     }
 
 
-def lacks(settings: SwiftSettings) -> dict[SwiftWay, str]:
-    """What of Swift requests the pipeline does not take, each with what it answers."""
-    known = words(settings)
-    found: dict[SwiftWay, str] = {}
-    if "tempurl" not in known:
-        found["temporary URLs"] = "tempurl is not in the pipeline: it needs a token (401)"
-    if not {"dlo", "bulk"} <= {*known}:
-        found["dynamic large objects"] = (
-            "dlo and bulk are not in the pipeline: the object would be empty, and its segments stay"
-        )
-    return found
-
-
 def operations_lacked(settings: SwiftSettings) -> dict[str, str]:
     """Operations of suites over Swift's API that the pipeline does not do, and what it does."""
-    found: dict[str, str] = {}
-    if not settings.formpost:
-        found["write-form"] = (
-            "formpost is not in the pipeline (401): in `settings` of the layout, set `formpost: "
-            "true`"
-        )
-    if "slo" not in words(settings):
-        found["read-part"] = "slo, which makes objects of segments, is not in its pipeline"
-    return found
+    if "slo" in words(settings):
+        return {}
+    return {"read-part": "slo, which makes objects of segments, is not in its pipeline"}
 
 
 def about(settings: SwiftSettings) -> str:

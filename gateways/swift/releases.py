@@ -45,7 +45,6 @@ _NO_CHUNKS: Final[Mapping[S3Way, str]] = {
 
 _NO_TAGS: Final = {
     "tag": "s3api does not support tags of objects (501)",
-    "write-form": "s3api does not support forms (412, or 400 by formpost)",
 }
 _NO_CONDITIONS: Final = {
     **_NO_TAGS,

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final
-
-from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from weighbridge.common.counters import CounterFigure, DaemonCounters
-from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon, program, xfs_disks
@@ -50,8 +45,6 @@ STORAGE = DaemonCounters(
         CounterFigure(words="{} TCP sockets in use", reckon="sum", counters=("tcp_inuse",)),
     ),
 )
-
-_LISTED: Final = TypeAdapter(list[NonNegativeInt])
 
 
 class RunningSwift(RunningGateway):
@@ -160,45 +153,6 @@ class RunningSwift(RunningGateway):
             return KeptBytes(objects, None, "XFS: used bytes of all disks, databases included")
         beside = sum(used for _, used, _ in self._file_systems(config.DATABASES))
         return KeptBytes(objects, beside, "XFS: used bytes of object disks; of database disks")
-
-    def put_names(self, container: str, names: Sequence[str], gone: Sequence[str]) -> str:
-        """Rows in all databases of the container, by Swift's own broker; no object server hears of
-        it.
-        """
-        order = {
-            "devices": config.DATABASES,
-            "account": RESELLER + config.ACCOUNT,
-            "container": container,
-            "names": list(names),
-            "gone": list(gone),
-            "now": time.time(),
-        }
-
-        def put(host: Host) -> list[int]:
-            command = program.ship(host, "weighbridge.gateways.swift.put_names")
-            own = json.dumps({**order, "address": host.address})
-            try:
-                listed: list[int] = _LISTED.validate_json(
-                    host.run(command, stdin=own, timeout_s=3600).stdout
-                )
-            except ValidationError as error:
-                raise TargetError(
-                    f"{host.name}: no counts of rows: {error.errors()[0]['msg']}"
-                ) from None
-            return listed
-
-        found = [
-            count
-            for each in together([partial(put, one) for one in self._stores])
-            for count in each
-        ]
-        wanted, copies = len(names) - len(gone), self._state.cluster.settings.replicas
-        if found != [wanted] * copies:
-            raise TargetError(
-                f"the databases of {container} list {', '.join(map(str, found)) or 'nothing'} "
-                f"objects, where {copies} should list {wanted}"
-            )
-        return "rows of container databases, without objects"
 
     def tolerance(self) -> Tolerance:
         """See RunningGateway: of its files. It knows nothing of itself as a whole."""

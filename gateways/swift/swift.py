@@ -13,7 +13,6 @@ from weighbridge.common.layers import StoreLayer
 from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.common.signing import SwiftWay
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import FRONTS, front_parts, refuse_shared_ports, refuse_unfit
@@ -141,9 +140,6 @@ class Swift(Gateway):
         """As its release's s3api."""
         return RELEASES[self.release].s3_lacks
 
-    def swift_lacks(self) -> Mapping[SwiftWay, str]:
-        return pipeline.lacks(self.settings)
-
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
         """As its release; over the Swift API also as its pipeline. Versions are a setting."""
         release = RELEASES[self.release]
@@ -159,10 +155,6 @@ class Swift(Gateway):
     def cannot_restart(self) -> str:
         """See Gateway: all it has is on disks, but tokens."""
         return ""
-
-    @property
-    def takes_names(self) -> bool:
-        return True
 
     def spreads(self) -> bool:
         return self.settings.endpoints is not None

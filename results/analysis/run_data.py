@@ -36,7 +36,6 @@ from weighbridge.results.doubt import Doubt, What
 from weighbridge.results.record import (
     BUSY,
     CONFIRMATION,
-    NAMES_ONLY,
     UNEVEN,
     Attested,
     ResolvedPlan,
@@ -57,11 +56,10 @@ from weighbridge.results.record.outage import read_outages
 _DOUBTED: Final[Mapping[str, What]] = {
     BUSY: "machine busy",
     UNEVEN: "reads uneven",
-    NAMES_ONLY: "names without objects",
 }
 """Doubts by the kind of a deployment's event."""
-_DoubtedAt = tuple[What, str, str | None, int]
-"""What is in doubt: layout, workload (None: all) and repeat."""
+_DoubtedAt = tuple[What, str, int]
+"""What is in doubt: layout and repeat."""
 
 
 class RunData:
@@ -275,13 +273,12 @@ class RunData:
 def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
     """The rows; provisional if most of their repeats had a deployment that started in doubt.
 
-    A busy machine affects all rows; storage hosts that do not share the reads, those of reads;
-    names without objects, those of their workload.
+    A busy machine affects all rows; storage hosts that do not share the reads, those of reads.
     """
     found: dict[_DoubtedAt, RunEvent] = {}
     for event in events:
         if event.kind in _DOUBTED and event.layout is not None and event.repeat is not None:
-            found[_DOUBTED[event.kind], event.layout, event.workload, event.repeat] = event
+            found[_DOUBTED[event.kind], event.layout, event.repeat] = event
     return tuple(_with_event_doubts(row, found) for row in rows)
 
 
@@ -291,8 +288,7 @@ def _with_event_doubts(row: Row, found: Mapping[_DoubtedAt, RunEvent]) -> Row:
         events = [
             event
             for one in row.used
-            for workload in (None, row.workload)
-            if (event := found.get((what, row.layout, workload, one.repeat))) is not None
+            if (event := found.get((what, row.layout, one.repeat))) is not None
         ]
         touched = what != "reads uneven" or row.operation == "read"
         if touched and 2 * len(events) > len(row.used) and all(one.what != what for one in doubts):

@@ -10,7 +10,6 @@ from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, 
 from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.manifest import (
     BUSY,
-    NAMES_ONLY,
     UNEVEN,
     ConfigFile,
     Manifest,
@@ -65,7 +64,6 @@ __all__ = [
     "DIGITS",
     "EDGE_S",
     "HIGHEST_US",
-    "NAMES_ONLY",
     "UNEVEN",
     "Attested",
     "Bins",

@@ -56,8 +56,6 @@ BUSY: Final = "busy"
 """Kind of event: a deployment was started on a busy machine."""
 UNEVEN: Final = "uneven"
 """Kind of event: the storage hosts of a deployment do not share the reads evenly."""
-NAMES_ONLY: Final = "names only"
-"""Kind of event: a workload's objects are names in listings, without objects."""
 
 
 class RunEvent(Record):
@@ -69,7 +67,5 @@ class RunEvent(Record):
     layout: str | None = None
     repeat: int | None = None
     """Which deployment of the layout, from 0, where it matters."""
-    workload: str | None = None
-    """The only workload that it is about; None: all."""
     share: float | None = None
     """For `busy` events: the share, 0 to 1, of this machine's CPUs that others used."""

@@ -195,7 +195,6 @@ class RunStore:
         *,
         layout: str | None = None,
         repeat: int | None = None,
-        workload: str | None = None,
         share: float | None = None,
     ) -> None:
         """Log an event in `events.jsonl`. Raises StoreError."""
@@ -205,7 +204,6 @@ class RunStore:
             text=text,
             layout=layout,
             repeat=repeat,
-            workload=workload,
             share=share,
         )
         append_line(self.folder / "events.jsonl", event.model_dump_json(exclude_none=True))

@@ -36,7 +36,6 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "update-metadata": {},
     "tag": {},
     "read-part": {"multipart": {"part": PART}},
-    "write-form": {},
     "overwrite": {},
     "read-version": {"versions": 2},
     "list-versions": {
@@ -220,11 +219,6 @@ GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
     ),
     "tag": lambda _api, _head: answer("200 OK"),
     "read-part": _read_part,
-    "write-form": lambda api, _head: (
-        answer("201 Created", b"201 Created")
-        if api == "swift"
-        else answer("204 No Content", b"", f'ETag: "{MD5}"')
-    ),
     "overwrite": lambda _api, _head: answer("201 Created", b"", f"ETag: {MD5}"),
     "read-version": _read_version,
     "list-versions": _list_versions,
@@ -240,6 +234,5 @@ SENT: Final = [
 
 def of_api(api: str) -> dict[str, Any]:
     """What an engine is given for an API."""
-    key = {"key": "k", "digest": "sha256"}
-    own = {"api": api, "base_path": "/v1/AUTH_test", "token": "t", "temp_url": key}
+    own = {"api": api, "base_path": "/v1/AUTH_test", "token": "t"}
     return own if api == "swift" else {}

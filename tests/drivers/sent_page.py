@@ -59,9 +59,7 @@ Writes a new object in parts: key `multipart: {part: 8MiB, at_once: 4}`.
   `write-part` each part. An error in the 200 of the last request is `error-body`.
 - **A failed upload** ends with its outstanding parts. Its parts stay until its container is
   deleted.
-- **Over Swift** it is a static large object, deleted with its segments. With `manifest: dynamic` it
-  is a dynamic one: the last request has no body but `X-Object-Manifest: CONTAINER/NAME/`. One
-  `POST ?bulk-delete` deletes the object with its segments, and must say that each was deleted.""",
+- **Over Swift** it is a static large object, deleted with its segments.""",
     "list-all": """\
 Lists a complete container, page by page: key `listing: {page: 1000, prefix: …, delimiter: …}`.
 
@@ -95,17 +93,6 @@ Reads one part, by its number, of an object that was uploaded in parts: key
   `wrong-range`.
 - **Refused before the start**: what is known to ignore the number (radosgw 14 to 19, and any over
   its Swift API; Swift before 2.34).""",
-    "write-form": """\
-Writes a new object in a form, as browsers post it.
-
-- **Access**: there is no token and no `Authorization`. S3 lets it in by a signed policy, Swift by a
-  signature over path, size, count and time (SHA-1, which all releases take). Both are valid for an
-  hour.
-- **Checks**: S3’s answer must be 204, and its `ETag`, if it is an MD5, that of the object. Swift’s
-  is about the form and has none.
-- Swift needs `formpost: true` in the layout’s settings.
-- **Refused before the start**: radosgw’s Swift API, which refuses the owner such an object, or ends
-  (18), and s3api, which takes no forms.""",
     "overwrite": """\
 Writes a prepared object again, and checks it like a write.
 

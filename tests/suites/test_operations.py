@@ -53,10 +53,7 @@ MULTIPART = {"multipart": {"part": "8MiB"}}
         (["write-multipart", "write"], MULTIPART, "how an object is deleted"),
         (["write-multipart", "copy"], MULTIPART, "how an object is deleted"),
         (["write-multipart", "write-if-none-match"], MULTIPART, "beside write-if-none-match"),
-        (["write-multipart"], {"multipart": {"part": "8MiB", "manifest": "none"}}, "dynamic"),
         (["tag"], {"signing": {"payload": "signed"}}, "tag is signed in a header"),
-        (["write-form"], {"signing": {"auth": "query"}}, "write-form is signed in a header"),
-        (["write-multipart", "write-form"], MULTIPART, "beside write-form"),
         (["delete-many", "read"], {}, "delete-many deletes the objects that read would need"),
         (["delete-many", "delete"], {}, "delete-many deletes"),
         (["delete-many"], {"delete_many": 1001}, "1000"),
@@ -90,10 +87,7 @@ def test_each_operation_has_words_for_both_apis() -> None:
     assert "PUT ?partNumber of 8 MiB 4 at once," in at_once.sent("write-multipart", "s3")
     one_part = workload(["read-part"], **MULTIPART)
     assert one_part.sent("read-part", "s3") == "GET ?partNumber of 8 MiB"
-    dynamic = {"part": "8MiB", "manifest": "dynamic"}
-    several = workload(["write-multipart", "delete"], multipart=dynamic)
-    assert several.sent("write-multipart", "swift").endswith("PUT with X-Object-Manifest")
-    assert several.sent("delete", "swift").startswith("POST ?bulk-delete of an object and its seg")
+    assert at_once.sent("write-multipart", "swift").endswith("PUT ?multipart-manifest=put")
     assert {one for one in TRAITS if set(TRAITS[one].sent) != {"s3", "swift"}} == {"tag"}
     paged = {"page": 5, "prefix": "object-1", "delimiter": "-"}
     assert workload(["list-all"], listing=paged).sent("list-page", "s3") == (

@@ -15,7 +15,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from weighbridge.drivers.engine._native import content, object_name, written_name
-from weighbridge.drivers.locust import temp_urls
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup
@@ -37,11 +36,6 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     "update-metadata": {"pick": "sequential"},
     "tag": {"pick": "sequential"},
     "read-part": {"multipart": {"part": PART}},
-    "write-form": {},
-    "dynamic": {
-        "operations": {"write-multipart": 1},
-        "multipart": {"part": 5 << 20, "at_once": 2, "manifest": "dynamic"},
-    },
     "presigned": {
         "operations": {"write": 2, "read": 1, "read-range": 1, "head": 1, "delete": 1},
         "range": {"bytes": 10_000, "at": "random"},
@@ -49,7 +43,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     },
     "overwrite": {"pick": "sequential"},
 }
-MAKING = ("copy", "write-multipart", "dynamic", "write-if-none-match", "write-form")
+MAKING = ("copy", "write-multipart", "write-if-none-match")
 OBJECTS = 20
 
 
@@ -69,8 +63,6 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
     )
     bucket = f"{setup.bucket_prefix}-{operation}-0"
     account.make_bucket(bucket)
-    if temp_urls.needs_key(workload, setup.api):
-        temp_urls.give_container(account, bucket, temp_urls.key_of(setup))
     group = NativeWorkerGroup(setup, account, workload, 1)
     if workload.needs_objects:
         group.prepare(0, objects, 4)
@@ -106,13 +98,6 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
         seen["same"] = len(left) > 0 and set(bodies) == {content(SEED, size, 0, size)}
     if operation in MAKING and not progress.failed:
         seen["same"] = reads_back(sdk, bucket, size)
-    if operation == "dynamic" and isinstance(sdk, SwiftClient):
-        head = sdk._connection.head_object(bucket, written_name(1, 0, 0, 0))
-        seen["manifest"] = head.get("x-object-manifest")
-    if operation == "presigned" and isinstance(sdk, SwiftClient):
-        temp_urls.forget(account, temp_urls.key_of(setup))
-        found = sdk._connection.head_account()
-        seen["keys"] = [name for name in found if "temp-url-key" in name and found[name]]
     if operation == "overwrite":
         bodies = [b"".join(sdk.read(bucket, object_name(at))) for at in range(2)]
         seen["same"] = bodies == [content(SEED, size, 0, size)] * 2
@@ -188,7 +173,7 @@ def main() -> None:
     sdk: Client
     sdk = S3Client(setup, account, 1) if setup.target.api == "s3" else SwiftClient(setup, account)
     served = {str(name) for name, traits in TRAITS.items() if setup.target.api in traits.sent}
-    served |= {"presigned"} if setup.target.api == "s3" else {"presigned", "dynamic"}
+    served |= {"presigned"} if setup.target.api == "s3" else set()
     names = [name for name in WORKLOADS if name in served]
     json.dump({name: one(setup, account, sdk, name) for name in names}, sys.stdout)
 

@@ -58,7 +58,7 @@ def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip() -> None:
         "swift-haproxy",
         "swift-s3api",
         "rgw-beast@ceph-18",
-        "swift@swift-2.35:formpost=true",
+        "swift@swift-2.35",
     )
     found = [layout_named(name, hardware) for name in names]
     found.append(control_of(layout_named("rgw-beast:radosgw.tcp_nodelay=0", hardware)))

@@ -23,7 +23,6 @@ from weighbridge.conductor import further, pass_runner
 from weighbridge.conductor.conductor import RESUMED
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
-from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
@@ -216,21 +215,6 @@ def test_changed_facts_are_refused_by_name_until_accepted(
     changed = [event.text for event in RunStore.open(folder).events() if event.kind == "unlike"]
     assert len(changed) == 2
     assert "another now" in changed[1]
-
-
-@pytest.mark.usefixtures("kinds")
-def test_a_run_is_resumed_with_as_many_clients_that_join_as_it_began_with(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    RunStore.create(
-        run.folder / "runs",
-        plan_yaml="",
-        plan=run.plan().model_copy(update={"joined": 2}),
-        suite="trial",
-        sheets=[Sheet(title="machine", facts=facts_of_machine(run.hardware))],
-    )
-    with pytest.raises(UsageError, match="2 clients joined this run when it began, now 0 are to"):
-        resume(only(run), doing(run)[0])
-    assert not run.gateways["rgw-a"].did
 
 
 @pytest.mark.usefixtures("kinds")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -13,11 +13,9 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, OpenedDriver, PoolSite
 from weighbridge.drivers.protocol import Ring, RingDisk
-from weighbridge.gateways.gateway import Say
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.hardware import Hardware
 
 LAYER_MARKS: Final[Mapping[str, str]] = {"gateway": "g", "object-server": "o"}
 """Ends a bucket's prefix for layers that must not find each other's objects."""
@@ -58,24 +56,6 @@ def settings_of(
     return {name: settings for name, settings in made.items() if settings is not None}
 
 
-def joining(settings: DriverSettings) -> int:
-    """How many clients join a run with these settings."""
-    return sum(KINDS.get_or_refuse(name).joining(one) for name, one in settings.items())
-
-
-@contextmanager
-def for_run(settings: DriverSettings, hardware: Hardware, say: Say) -> Iterator[DriverSettings]:
-    """Drivers' settings with what they need for as long as a run.
-
-    Raises as `DriverKind.for_run`.
-    """
-    with ExitStack() as stack:
-        yield {
-            name: stack.enter_context(KINDS.get_or_refuse(name).for_run(one, hardware.clients, say))
-            for name, one in settings.items()
-        }
-
-
 @contextmanager
 def opened(
     deployment: Deployment,
@@ -107,7 +87,6 @@ def opened(
         ring=ring,
         cluster=_cluster(deployment) if one.api in ("rados", "rbd", "cephfs") else None,
         pool=_pool(deployment) if one.api == "rados" else None,
-        alone=alone,
     )
     with KINDS.get_or_refuse(one.driver).opened(site) as ready:
         yield ready

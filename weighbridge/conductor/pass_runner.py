@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
-from weighbridge.conductor.clearing import buckets_of_workload
 from weighbridge.conductor.opening import DriverSettings, opened
 from weighbridge.conductor.plan import Plan, StepTurn, Visit
 from weighbridge.conductor.step_runner import Display, StepRunner, gateway_fault
@@ -194,8 +193,7 @@ class PassRunner:
             with self.estimate.doing("prepare", self.visit, work_of(turn.way, turn.workload)):
                 first = (self.visit.repeat, turn.way)
                 driver = drivers[turn.way.driver]
-                buckets = buckets_of_workload(self.prefix, turn.way, turn.workload)
-                self.runner.prepare(self.deployment, driver, turn.workload, first, buckets)
+                self.runner.prepare(self.deployment, driver, turn.workload, first)
 
     def _measure_turn(self, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
         self.at = turn

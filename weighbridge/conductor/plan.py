@@ -17,7 +17,6 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging, durability
 from weighbridge.conductor.balance import blocks
-from weighbridge.conductor.names_only import with_objects
 from weighbridge.conductor.outage import faults_left_out
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.conductor.refusals import refuse_what_layouts_lack
@@ -86,8 +85,6 @@ class Plan(Record):
     """The step that is profiled once on every layout."""
     capabilities: bool = False
     """Whether each layout is asked what it is capable of, after its last step."""
-    joined: Annotated[int, Field(ge=0)] = 0
-    """How many clients join the hardware's for the run."""
     budget_s: Annotated[float, Field(gt=0)] | None = None
     """Time for the whole run, in seconds; None: as long as it takes."""
     order_seed: Annotated[int, Field(ge=0)]
@@ -340,9 +337,6 @@ def make_plan(
     passes = {
         one.layout.name: passes_of(own[one.layout.name], one.gateway.layers()) for one in planned
     }
-    for one in planned:
-        if not one.gateway.takes_names:
-            passes[one.layout.name] = with_objects(passes[one.layout.name])
     passes |= {name: _control(suite, passes[name]) for name in controls}
     idle = {name: one for name, one in controls.items() if passes[one] and not passes[name]}
     planned = [one for one in planned if one.layout.name not in idle]

@@ -64,19 +64,11 @@ def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
         )
         if way in lacked
     ]
-    faults += [
-        f"{workload.name}: {one.layout.name} ({one.layout.release}): {missing[swift_way]}"
-        for one in planned
-        if "swift" in suite.api and (missing := one.gateway.swift_lacks())
-        for workload in suite.workloads
-        for swift_way in workload.swift_needs
-        if swift_way in missing
-    ]
     if faults:
         raise UsageError(
             "\n".join(faults),
-            advice="Leave that `signing`, `encryption` or `manifest` out, or choose another "
-            "release; see docs/signing.md and docs/keeping.md.",
+            advice="Leave that `signing` or `encryption` out, or choose another release; see "
+            "docs/signing.md and docs/keeping.md.",
         )
 
 

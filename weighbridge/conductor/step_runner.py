@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -14,7 +13,6 @@ from weighbridge.common.errors import DriverError, ServiceFailed, TargetError, W
 from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.conductor.keeping import kept_objects, memory_of
-from weighbridge.conductor.names_only import put_names
 from weighbridge.conductor.outage import maker_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
@@ -24,7 +22,7 @@ from weighbridge.gateways.disk_space import KeptBytes
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.kept import record_kept
-from weighbridge.results.record.manifest import NAMES_ONLY, ConfigFile, Sheet
+from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import HostLimits
@@ -122,18 +120,12 @@ class StepRunner:
         driver: Driver,
         workload: Workload,
         first: tuple[int, Pass] | None = None,
-        buckets: Sequence[str] = (),
     ) -> None:
-        """Write the objects of a workload. Raises DriverError, or TargetError of names without
-        objects.
+        """Write the objects of a workload. Raises DriverError.
 
         `first`: none of them exists yet, in this repeat and pass: record what they take on disks.
-        `buckets` are the workload's.
         """
         self._display.say(f"preparing {workload.name}")
-        if first is not None and workload.listed is not None and workload.listed.names_only:
-            self._put_names(deployment, driver, workload, first[0], buckets)
-            return
         counted = first is not None and workload.needs_objects and workload.listed is None
         before = self._kept_bytes(deployment) if counted else None
         prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
@@ -147,23 +139,6 @@ class StepRunner:
         size, time = show_bytes(prepared.bytes), f"{prepared.seconds:.1f} s"
         text = f"{workload.name}: {prepared.objects} objects, {size}, in {time}"
         self.note("prepared", deployment, [text])
-
-    def _put_names(
-        self,
-        deployment: Deployment,
-        driver: Driver,
-        workload: Workload,
-        repeat: int,
-        buckets: Sequence[str],
-    ) -> None:
-        """Have the store list a workload's names; the driver writes the first of each bucket."""
-        order = Prepare(workload=workload, first_alone=True)
-        prepared = driver.prepare(order, self._display.progress)
-        layout, began_s = deployment.layout.name, time.monotonic()
-        how = put_names(deployment.running_gateway, workload, buckets, self._suite.seed)
-        took = f"{prepared.seconds + time.monotonic() - began_s:.1f} s"
-        self.note("prepared", deployment, [f"{workload.name}: {prepared.objects} names in {took}"])
-        self._store.event(NAMES_ONLY, how, layout=layout, repeat=repeat, workload=workload.name)
 
     def read_memory(self, deployment: Deployment, workload: Workload, repeat: int) -> None:
         """Record the memory of the gateway's daemons; a failure ends no run."""

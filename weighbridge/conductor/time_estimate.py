@@ -36,8 +36,6 @@ DRIVER_S: Final = 1.5
 """Starting a driver, with what a pass does around it."""
 PREPARED_PER_S: Final = 200
 """Objects written, or deleted, per second, besides the time for their bytes."""
-NAMES_PER_S: Final = 10_000
-"""Names put into listings without objects per second."""
 PREPARED_BYTES_PER_S: Final = 100e6
 STEP_S: Final = 1.5
 """Caches, settling, cleaning and checking around a step that writes nothing."""
@@ -295,9 +293,6 @@ def _objects(workload: Workload) -> int:
 
 
 def _writing_s(workload: Workload) -> float:
-    if workload.listed is not None and workload.listed.names_only:
-        # The store is given all names, also to delete some.
-        return workload.objects.count / NAMES_PER_S
     objects = _objects(workload)
     return objects / PREPARED_PER_S + objects * workload.objects.mean_bytes / PREPARED_BYTES_PER_S
 

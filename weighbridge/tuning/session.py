@@ -17,7 +17,6 @@ from weighbridge.common.errors import UsageError
 from weighbridge.conductor.conductor import BUDGET, RESUMED
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted, interruptible
-from weighbridge.conductor.opening import joining
 from weighbridge.conductor.passes import passes_of
 from weighbridge.conductor.plan import make_plan
 from weighbridge.conductor.step_runner import StepRunner
@@ -70,7 +69,6 @@ def tune(prepared: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> 
     WeighbridgeError if the baseline could not be started or measured, after all is torn down.
     """
     doing = doing.with_settings(passes_of(prepared.suite, ()), prepared.hardware)
-    _refuse_joining(doing)
     require(prepared.hardware, doing.where)
     allowance = None if prepared.tuning.budget is None else TimeAllowance(prepared.tuning.budget)
     for sentence in sentences(prepared, Course(prepared, attest=attest, allowance=allowance)):
@@ -95,14 +93,6 @@ def tune(prepared: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> 
                 store.event(LEFT_OUT, remark)
             table = _conduct(prepared, store, doing, allowance, attest=attest)
     return TuningOutcome(derive(store.folder, pictures=False), table)
-
-
-def _refuse_joining(doing: Doing) -> None:
-    if joining(doing.settings):
-        raise UsageError(
-            "clients cannot join a tuning",
-            advice="Tune without, and compare the settings that help with --clients-join.",
-        )
 
 
 def resume(
@@ -131,7 +121,6 @@ def resume(
         prepared = preparation.prepare_again(store, begun, left.plan, doing.say)
         hardware = prepared.hardware
         doing = doing.with_settings(passes_of(prepared.suite, ()), hardware)
-        _refuse_joining(doing)
         require(hardware, doing.where)
         stack.enter_context(alone(hardware, doing.where))(str(folder))
         accepted = resumption.refuse_changed(left, doing.where, despite)

@@ -184,7 +184,7 @@ impl Answer {
                 }
             }
             Operation::Head | Operation::ReadIfNoneMatch | Operation::Tag => EXCERPT_BYTES,
-            _ if operation.sends_object() => EXCERPT_BYTES,
+            _ if operation.puts() => EXCERPT_BYTES,
             _ => RESULT_BYTES,
         };
         let before = self.received;

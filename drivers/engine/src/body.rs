@@ -215,11 +215,6 @@ impl Body {
         }
     }
 
-    /// Sends more after the last content.
-    pub fn end_with(&mut self, tail: &[u8]) {
-        self.tail.extend_from_slice(tail);
-    }
-
     /// What is sent next, in three pieces; `before` is what `begin` or `go_on` has written. All
     /// empty: a chunk ended.
     #[must_use]

@@ -1,10 +1,9 @@
 //! The configuration of an engine.
 
 use crate::encryption::Encryption;
-use crate::options::{Manifest, Multipart};
 use crate::picker::Object;
 use crate::ring::Ring;
-use crate::temp_url::TempUrl;
+use crate::signing::Signing;
 use crate::workload::{Operation, Workload, share};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -99,8 +98,6 @@ pub struct Config {
     #[serde(default)]
     pub addressing: Addressing,
     pub token: String,
-    #[serde(default)]
-    pub temp_url: Option<TempUrl>,
     #[serde(default)]
     pub ring: Option<Ring>,
     #[serde(default)]
@@ -211,10 +208,8 @@ impl Config {
         if config.api != Api::S3 && config.workload.has(Operation::Tag) {
             return Err("tag: only S3 has tags of objects".into());
         }
-        config.check_signing()?;
-        let dynamic = |one: &Multipart| one.manifest == Manifest::Dynamic;
-        if config.api != Api::Swift && config.workload.multipart.as_ref().is_some_and(dynamic) {
-            return Err("manifest: only Swift has dynamic large objects".into());
+        if config.api != Api::S3 && config.workload.signing != Signing::default() {
+            return Err("signing: only S3 requests are signed".into());
         }
         if config.api != Api::S3 && config.workload.encryption != Encryption::None {
             return Err("encryption: only S3 requests ask for it".into());
@@ -231,13 +226,6 @@ impl Config {
     pub fn segmented(&self) -> Segmented {
         let has = |operation| self.api == Api::Swift && self.workload.has(operation);
         Segmented { prepared: has(Operation::ReadPart), written: has(Operation::WriteMultipart) }
-    }
-
-    /// Whether those objects have a dynamic manifest, and are deleted one by one with them.
-    #[must_use]
-    pub fn has_dynamic_manifests(&self) -> bool {
-        self.segmented().written
-            && self.workload.multipart.is_some_and(|one| one.manifest == Manifest::Dynamic)
     }
 
     /// Whether buckets are named in the host name.

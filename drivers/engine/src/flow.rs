@@ -5,8 +5,7 @@ use crate::config::{Api, Config};
 use crate::digests::Sum;
 use crate::list::Page;
 use crate::operation::Operation;
-use crate::options::parts;
-use crate::picker::{Object, Part, Request};
+use crate::picker::{Part, Request};
 use crate::recorder::Failure;
 
 /// Pages in a row without a name before a listing is given up.
@@ -53,21 +52,10 @@ impl Flow {
         }
     }
 
-    /// The first request of an operation: Swift's uploads begin with their first part, and its
-    /// dynamic large objects are deleted with their segments as several objects.
+    /// The first request of an operation: Swift's uploads begin with their first part.
     #[must_use]
     pub fn first(request: Request, config: &Config) -> Request {
-        let is_written = matches!(request.object, Object::Written(_));
         match request.part {
-            // There is no request that deletes an object with what its name begins the names of.
-            Part::Whole
-                if request.operation == Operation::Delete
-                    && is_written
-                    && config.has_dynamic_manifests() =>
-            {
-                let bytes = config.workload.multipart.map_or(request.size, |one| one.part);
-                Request { part: Part::Several(parts(request.size, bytes) + 1), ..request }
-            }
             Part::Begin if config.api != Api::S3 => {
                 Request { part: piece(&request, config, 1), ..request }
             }

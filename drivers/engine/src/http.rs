@@ -100,7 +100,7 @@ fn understand(
     let (mut length, mut chunked, mut coded, mut close) = (None, false, false, old);
     let (mut md5, mut json, mut encrypted) = (None, false, false);
     let (mut etag, mut range, mut version) = (None, None, None);
-    let sums = to.sends_object() || to == Operation::Copy;
+    let sums = to.puts() || to == Operation::Copy;
     for header in headers {
         let name = header.name;
         if name.eq_ignore_ascii_case("content-length") {

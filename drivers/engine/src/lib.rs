@@ -4,7 +4,7 @@
 //! python                       what _native.pyi declares; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, ring, sign, signing, temp_url, encryption, dates, body, checksum,
+//!       request, ring, sign, signing, encryption, dates, body, checksum,
 //!       answer, list, list_versions, versions, http, link, content, digests, picker, job, source,
 //!       endpoints, recorder -> records, histograms
 //!   null                       a small S3 and Swift server that stores no bodies
@@ -46,7 +46,6 @@ pub mod sign;
 pub mod signing;
 pub mod source;
 pub mod sys;
-pub mod temp_url;
 pub mod versions;
 pub mod worker;
 pub mod workload;

@@ -40,8 +40,6 @@ pub enum Operation {
     Tag,
     /// GET of one part, by its number, of a prepared object that was uploaded in parts.
     ReadPart,
-    /// POST of a form with a new object, as browsers send it.
-    WriteForm,
     /// PUT of a prepared object, which exists: in a versioned container another version of it.
     Overwrite,
     /// GET of one of the versions of a prepared object.
@@ -57,7 +55,7 @@ pub enum Operation {
 }
 
 /// The operations that a workload can have, in the order their weights are drawn.
-pub const OPERATIONS: [Operation; 21] = [
+pub const OPERATIONS: [Operation; 20] = [
     Operation::Read,
     Operation::Write,
     Operation::Delete,
@@ -75,7 +73,6 @@ pub const OPERATIONS: [Operation; 21] = [
     Operation::UpdateMetadata,
     Operation::Tag,
     Operation::ReadPart,
-    Operation::WriteForm,
     Operation::Overwrite,
     Operation::ReadVersion,
     Operation::ListVersions,
@@ -101,13 +98,6 @@ impl Operation {
     #[must_use]
     pub fn writes(self) -> bool {
         matches!(self, Self::Write | Self::WriteIfNoneMatch | Self::Copy | Self::WriteMultipart)
-            || self == Self::WriteForm
-    }
-
-    /// Whether its request has the content of a complete object.
-    #[must_use]
-    pub fn sends_object(self) -> bool {
-        self.puts() || self == Self::WriteForm
     }
 
     /// Whether it is a PUT of a complete object.
@@ -216,7 +206,6 @@ impl Operation {
             Self::UpdateMetadata => "update-metadata",
             Self::Tag => "tag",
             Self::ReadPart => "read-part",
-            Self::WriteForm => "write-form",
             Self::Overwrite => "overwrite",
             Self::ReadVersion => "read-version",
             Self::ListVersions => "list-versions",

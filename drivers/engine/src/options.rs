@@ -45,20 +45,6 @@ pub struct Multipart {
     /// How many are sent at the same time, each over a connection of its own.
     #[serde(default = "one")]
     pub at_once: u64,
-    /// How the parts become an object over Swift.
-    #[serde(default)]
-    pub manifest: Manifest,
-}
-
-/// What names the segments of a large object of Swift's.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "lowercase")]
-pub enum Manifest {
-    /// A list of them, which is checked.
-    #[default]
-    Static,
-    /// What their names begin with: whatever there is when the object is read.
-    Dynamic,
 }
 
 fn one() -> u64 {
@@ -151,7 +137,7 @@ impl Workload {
         let is_fixed = |one: &Operation| {
             matches!(one, Operation::Copy | Operation::DeleteMany | Operation::WriteMultipart)
                 || one.notes()
-                || matches!(one, Operation::ReadPart | Operation::WriteForm)
+                || *one == Operation::ReadPart
         };
         let fixed = self.operations.keys().find(|&one| is_fixed(one));
         if let Some(one) = fixed.filter(|_| self.signing != Signing::default()) {
@@ -160,13 +146,8 @@ impl Workload {
         if self.encryption != Encryption::None {
             // A copy needs two keys, and an encrypted object's ETag need not be its MD5.
             let is_plain = |one: &Operation| {
-                matches!(
-                    one,
-                    Operation::Copy
-                        | Operation::UpdateMetadata
-                        | Operation::ReadPart
-                        | Operation::WriteForm
-                ) || one.names_content()
+                matches!(one, Operation::Copy | Operation::UpdateMetadata | Operation::ReadPart)
+                    || one.names_content()
                     || one.creates_only()
             };
             if let Some(one) = self.operations.keys().find(|&one| is_plain(one)) {
@@ -211,7 +192,7 @@ impl Workload {
             return Ok(());
         }
         let (smallest, largest) = self.objects.size.bounds();
-        let Some(Multipart { part, at_once, .. }) = self.multipart else {
+        let Some(Multipart { part, at_once }) = self.multipart else {
             return Err("write-multipart and read-part need a `multipart`".into());
         };
         if part == 0 || smallest == 0 || parts(largest, part) > MOST_PARTS {

@@ -1,7 +1,7 @@
 //! The request sequence of one worker. It depends on seed, workload, worker count, repeat and
 //! worker number alone, so that every gateway gets the same requests.
 
-use crate::options::{At, Manifest, Multipart, parts};
+use crate::options::{At, Multipart, parts};
 use crate::random::{Random, Zipf, hash, hash_text};
 use crate::workload::{OPERATIONS, Operation, Order, Pick, WorkerId, Workload};
 use std::collections::VecDeque;
@@ -115,7 +115,7 @@ impl Request {
     #[must_use]
     pub fn body_bytes(&self) -> u64 {
         match (self.operation, self.part) {
-            (operation, _) if operation.sends_object() => self.size,
+            (operation, _) if operation.puts() => self.size,
             (_, Part::Piece { length, .. }) => length,
             _ => 0,
         }
@@ -300,7 +300,7 @@ impl Picker {
     fn numbered(&mut self) -> Request {
         let (container, index) = self.pick();
         let request = self.prepared(Operation::ReadPart, container, index);
-        let whole = Multipart { part: u64::MAX, at_once: 1, manifest: Manifest::Static };
+        let whole = Multipart { part: u64::MAX, at_once: 1 };
         let multipart = self.workload.multipart.unwrap_or(whole);
         let number = 1 + self.random.below(parts(request.size, multipart.part));
         let (offset, length) = multipart.span(request.size, number);
@@ -368,7 +368,6 @@ impl Iterator for Picker {
                 }
                 Operation::Write
                 | Operation::WriteIfNoneMatch
-                | Operation::WriteForm
                 | Operation::Copy
                 | Operation::WriteMultipart
                 | Operation::WritePart => return Some(self.new_object(operation)),

@@ -11,15 +11,12 @@ use crate::ring::Ring;
 use crate::sign::keys::Keys;
 use crate::sign::{Signer, Told};
 use crate::signing::{Auth, Signing};
-use crate::temp_url::TempUrlSigner;
 use crate::workload::{Operation, WorkerId, put_number, put_object_name, put_written_name};
 use std::{sync::Arc, time::Duration};
 
 mod bodies;
-mod forms;
 mod queries;
 
-pub use forms::tail_of;
 use queries::metadata;
 
 /// Writes the heads of one engine's requests.
@@ -32,9 +29,6 @@ pub struct HeadWriter {
     content: Arc<Content>,
     /// The query of a presigned URL.
     presigned: Vec<u8>,
-    /// Signs temporary URLs and forms of Swift's.
-    temp_urls: Option<TempUrlSigner>,
-    sends_temp_urls: bool,
     /// Buckets are named in the host name, not in the path.
     is_virtual: bool,
     /// `/base`.
@@ -46,8 +40,6 @@ pub struct HeadWriter {
     hosts: Vec<Vec<u8>>,
     /// What follows `Host` in every head: `User-Agent`, Swift's token.
     common: Vec<u8>,
-    /// The same without a token.
-    bare: Vec<u8>,
     path: Vec<u8>,
     authority: Vec<u8>,
     query: Vec<u8>,
@@ -60,8 +52,6 @@ pub struct HeadWriter {
     segments: Segmented,
     /// Length of a part of an upload.
     part_bytes: u64,
-    /// Whether large objects have a dynamic manifest.
-    is_dynamic: bool,
     ring: Option<Routes>,
 }
 
@@ -93,14 +83,11 @@ impl HeadWriter {
             encryption: Asked::of(config.workload.encryption, config.seed),
             content: Content::of(config.seed, config.workload.objects.compressible),
             presigned: Vec::new(),
-            temp_urls: TempUrlSigner::of(config),
-            sends_temp_urls: config.sends_temp_urls(),
             is_virtual: config.is_virtual(),
             base: config.base_path.clone().into_bytes(),
             stem: format!("{}-{}-", config.bucket_prefix, config.workload.name).into_bytes(),
             hosts: hosts.iter().map(|host| host.as_bytes().to_vec()).collect(),
-            common: common(config.api, config.sent_token()),
-            bare: common(config.api, ""),
+            common: common(config.api, &config.token),
             path: Vec::with_capacity(256),
             authority: Vec::with_capacity(256),
             query: Vec::with_capacity(256),
@@ -109,7 +96,6 @@ impl HeadWriter {
             versions: config.workload.versions(),
             segments: config.segmented(),
             part_bytes: config.workload.multipart.map_or(u64::MAX, |multipart| multipart.part),
-            is_dynamic: config.has_dynamic_manifests(),
             ring: config.ring.as_ref().map(|ring| Routes {
                 ring: ring.clone(),
                 devices: ring
@@ -127,8 +113,8 @@ impl HeadWriter {
     pub fn renew(&mut self, keys: &Keys) {
         match self.api {
             Api::S3 => self.signer.renew(keys),
-            Api::Swift if !self.sends_temp_urls => self.common = common(self.api, &keys.token),
-            _ => {}
+            Api::Swift => self.common = common(self.api, &keys.token),
+            Api::ObjectServer => {}
         }
     }
 
@@ -165,21 +151,13 @@ impl HeadWriter {
             self.put_body(request, id, flow);
         }
         self.put_query(request, flow);
-        let is_form = request.operation == Operation::WriteForm;
-        if is_form {
-            self.put_form(request, id, now.as_secs());
-        }
-        let is_signed = self.api == Api::S3 && !is_form;
-        let auth = if is_signed { self.signing.auth } else { Auth::None };
+        let auth = if self.api == Api::S3 { self.signing.auth } else { Auth::None };
         if auth == Auth::Query {
             self.presigned.clear();
             let (into, authority) = (&mut self.presigned, &self.authority);
             let (path, query) = (&self.path, &self.query);
             self.signer.put_query(into, method, authority, path, query, now.as_secs());
             std::mem::swap(&mut self.query, &mut self.presigned);
-        }
-        if let Some(signer) = self.temp_urls.as_ref().filter(|_| self.sends_temp_urls) {
-            signer.put_query(&mut self.query, method, &self.path, now.as_secs());
         }
         out.clear();
         out.extend_from_slice(method.as_bytes());
@@ -200,7 +178,7 @@ impl HeadWriter {
         }
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(&self.authority);
-        out.extend_from_slice(if is_form { &self.bare } else { &self.common });
+        out.extend_from_slice(&self.common);
         if auth == Auth::Header {
             let (copy_source, metadata) = (&self.copy_source(request, id), &metadata(request));
             if matches!(self.query.as_slice(), b"uploads" | b"delete" | b"tagging") {
@@ -237,8 +215,7 @@ impl HeadWriter {
 
     /// Writes the path of a request, and the value of its `Host` header.
     fn put_path(&mut self, request: &Request, id: &WorkerId, server: usize) {
-        let is_form = request.operation == Operation::WriteForm;
-        let of_bucket = request.operation.names_container() || (is_form && self.api == Api::S3);
+        let of_bucket = request.operation.names_container();
         let (path, authority) = (&mut self.path, &mut self.authority);
         path.clear();
         path.extend_from_slice(&self.base);
@@ -261,9 +238,7 @@ impl HeadWriter {
         if !of_bucket || self.is_virtual {
             path.push(b'/');
         }
-        if is_form && !of_bucket {
-            path.extend_from_slice(forms::PREFIX);
-        } else if !of_bucket {
+        if !of_bucket {
             put_name(path, request.object, id);
             if let (Part::Piece { number, .. }, true) = (request.part, self.api != Api::S3) {
                 path.push(b'/');
@@ -275,7 +250,7 @@ impl HeadWriter {
 
 fn method(request: &Request) -> &'static str {
     match (request.operation, request.part) {
-        (_, Part::Begin | Part::Several(_)) | (Operation::WriteForm, _) => "POST",
+        (_, Part::Begin | Part::Several(_)) => "POST",
         (Operation::Copy | Operation::WritePart, _) | (_, Part::Piece { .. } | Part::Note(_)) => {
             "PUT"
         }

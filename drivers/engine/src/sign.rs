@@ -11,7 +11,6 @@ use crate::encryption::Field;
 use crate::signing::Checksum;
 use ring::{digest, hmac};
 pub mod keys;
-mod policy;
 
 /// Value in place of the payload's hash.
 pub const UNSIGNED: &[u8] = b"UNSIGNED-PAYLOAD";

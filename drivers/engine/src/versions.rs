@@ -43,11 +43,9 @@ pub fn check(workload: &Workload) -> Result<(), String> {
     if workload.objects.size.bounds().0 < least {
         return Err(format!("versions: objects need {least} bytes to differ"));
     }
-    let none = [Operation::WriteMultipart, Operation::ReadPart, Operation::WriteForm];
+    let none = [Operation::WriteMultipart, Operation::ReadPart];
     if none.iter().any(|&one| workload.has(one)) || workload.listed.is_some() {
-        return Err("versions: not of uploads in parts or by forms, nor of objects that are only \
-                    listed"
-            .into());
+        return Err("versions: not of uploads in parts, nor of objects that are only listed".into());
     }
     let of_page = workload.listing.as_ref();
     if workload.has(Operation::ListVersions) && of_page.is_some_and(|one| !one.delimiter.is_empty())

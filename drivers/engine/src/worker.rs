@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::picker::{Part, Request};
 use crate::reactor::Context;
 use crate::recorder::Failure;
-use crate::request::{put_close, tail_of};
+use crate::request::put_close;
 use crate::source::{Source, Step};
 use crate::sys::{Ready, now_ns};
 use crate::workload::Operation;
@@ -319,8 +319,6 @@ impl Worker {
         }
         let bytes = context.shared.content_of(&request);
         self.body.begin(&mut self.out, request.size, span, framing, bytes);
-        self.body.end_with(tail_of(&request));
-        self.to_send += tail_of(&request).len() as u64;
         self.sent = 0;
         self.answer.reset();
         let start = hashing_ns.unwrap_or_else(now_ns);

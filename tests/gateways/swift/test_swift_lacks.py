@@ -10,30 +10,8 @@ from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 
 
-def test_only_a_pipeline_with_their_middleware_takes_temporary_urls_and_dynamic_manifests() -> None:
-    taken = [
-        Swift("swift-2.30", PLACE, SwiftSettings(pipeline=one)).swift_lacks()
-        for one in ("standard", "study-2014")
-    ]
-    assert taken == [
-        {},
-        {
-            "temporary URLs": "tempurl is not in the pipeline: it needs a token (401)",
-            "dynamic large objects": "dlo and bulk are not in the pipeline: the object would be "
-            "empty, and its segments stay",
-        },
-    ]
-
-
-def test_forms_are_taken_only_where_the_layout_says_so_by_formpost_after_tempurl() -> None:
-    plain, forms = SwiftSettings(), SwiftSettings(formpost=True)
-    assert piped(forms) == STANDARD.replace("tempurl", "tempurl formpost")
-    lacked = Swift("swift-2.30", PLACE, plain).operations_lacked("swift")
-    assert lacked.keys() == {"read-part", "versions", "write-form"}
-    assert "set `formpost: true`" in lacked["write-form"]
-    with_forms = Swift("swift-2.30", PLACE, forms)
-    assert with_forms.operations_lacked("swift").keys() == {"read-part", "versions"}
-    assert "write-form" in with_forms.operations_lacked("s3")
+def test_formpost_comes_after_tempurl_where_the_layout_says_so() -> None:
+    assert piped(SwiftSettings(formpost=True)) == STANDARD.replace("tempurl", "tempurl formpost")
     with pytest.raises(ValueError, match="formpost needs the standard pipeline"):
         Swift("swift-2.30", PLACE, SwiftSettings(formpost=True, pipeline="study-2014"))
 

@@ -184,7 +184,7 @@ def test_marks_are_on_all_that_writes_and_on_nothing_that_reads() -> None:
     writing = {one for one in OPERATIONS if TRAITS[one].writes}
     assert writing == {
         *("write", "delete", "copy", "delete-many", "write-multipart", "write-if-none-match"),
-        *("update-metadata", "tag", "write-form", "overwrite"),
+        *("update-metadata", "tag", "overwrite"),
     }
     assert TRAITS["write-part"].writes
 

@@ -193,34 +193,6 @@ def test_ways_to_sign_that_a_layout_is_known_to_refuse_are_refused(
         make_plan(as_shipped, run.hardware, run.planned)
 
 
-def test_temporary_urls_that_a_layout_is_known_to_refuse_are_refused(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gateway = type(run.planned[1].gateway)
-    presigned = signed(run, {"auth": "query"}, api=["swift"])
-    make_plan(presigned, run.hardware, run.planned)
-    monkeypatch.setattr(gateway, "swift_lacks", lambda _: {"temporary URLs": "no tempurl here"})
-    make_plan(signed(run, UNSIGNED, api=["swift"]), run.hardware, run.planned)
-    with pytest.raises(UsageError, match=r"swift-b \(.*\): no tempurl here"):
-        make_plan(presigned, run.hardware, run.planned)
-
-
-def test_dynamic_large_objects_are_refused_over_s3_and_where_a_layout_lacks_them(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gateway = type(run.planned[1].gateway)
-    monkeypatch.setattr(gateway, "apis", lambda _: ("swift", "s3"))
-    parts = {"multipart": {"part": "5MiB", "manifest": "dynamic"}}
-    workload = {**run.suite.workloads[0].model_dump(), "operations": {"write-multipart": 1}}
-    record = {**run.suite.model_dump(), "workloads": [workload | parts], "api": ["swift"]}
-    make_plan(Suite.model_validate(record), run.hardware, run.planned)
-    with pytest.raises(UsageError, match="the s3 API has no dynamic large objects"):
-        make_plan(Suite.model_validate(record | {"api": ["s3"]}), run.hardware, run.planned)
-    monkeypatch.setattr(gateway, "swift_lacks", lambda _: {"dynamic large objects": "no dlo here"})
-    with pytest.raises(UsageError, match=r"swift-b \(.*\): no dlo here"):
-        make_plan(Suite.model_validate(record), run.hardware, run.planned)
-
-
 def test_encryption_that_a_layout_or_driver_is_known_not_to_do_is_refused(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +231,6 @@ def test_what_releases_are_said_to_lack_are_operations() -> None:
     said = [
         SWIFT_LACKS,
         pipeline.operations_lacked(SwiftSettings(pipeline="study-2014")),
-        *(one.swift_lacks for one in RGW_RELEASES.values()),
         *(one.s3_lacks_operations for one in RGW_RELEASES.values()),
         *(one.s3_lacks_operations for one in SWIFT_RELEASES.values()),
         *(one.lacks_operations for one in SWIFT_RELEASES.values()),

@@ -31,9 +31,6 @@ impl Answer {
             Operation::ReadPart => matches!(status, 200 | 206),
             Operation::ReadIfNoneMatch => status == 304,
             Operation::RewriteIfNoneMatch => status == 412,
-            // Any other success was for another kind of POST.
-            Operation::WriteForm if required.xml => status == 204,
-            Operation::WriteForm => matches!(status, 200 | 201),
             _ => good || (gone_is_fine && status == 404),
         };
         let excerpt =
@@ -69,10 +66,7 @@ impl Answer {
                     head.length.map_or("no length".into(), |length| format!("{length} bytes"));
                 Err((Failure::WrongLength, format!("{length} of an object of {}", request.size)))
             }
-            Operation::Write
-            | Operation::WriteIfNoneMatch
-            | Operation::WriteForm
-            | Operation::Overwrite => {
+            Operation::Write | Operation::WriteIfNoneMatch | Operation::Overwrite => {
                 if required.versioned && head.version.as_ref().is_none_or(|id| id.is_empty()) {
                     let why = "no version was made: the answer has no ID of one";
                     return Err((Failure::BadResult, why.into()));
@@ -91,8 +85,7 @@ impl Answer {
             Operation::DeleteMany => self.check_deleted(request, required),
             Operation::Delete if required.segments && good => {
                 let found = results::bulk_deleted(&self.excerpt).map_err(bad_result)?;
-                let all = if let Part::Several(count) = request.part { count } else { 1 };
-                let least = if gone_is_fine { 0 } else { all };
+                let least = u64::from(!gone_is_fine);
                 judge_deleted(&found, least).map(|()| Outcome::Done)
             }
             _ => Ok(Outcome::Done),

@@ -28,10 +28,6 @@ pub struct RequestHead {
     pub if_match: String,
     /// `If-None-Match`.
     pub if_none_match: String,
-    /// Container and prefix of the segments of a dynamic large object, not decoded.
-    pub manifest: String,
-    /// Whether the body is a form.
-    pub is_form: bool,
     /// `X-Versions-Enabled`.
     pub keep_versions: String,
 }
@@ -132,8 +128,7 @@ impl Api {
         if !is_swift(&head.path) {
             return self.s3(head, size, first);
         }
-        // Signatures are not verified, here as of S3.
-        if head.token != self.token && !has(head, "temp_url_sig") && !head.is_form {
+        if head.token != self.token {
             return Answer::error(head, 401, "Unauthorized");
         }
         match head.path.strip_prefix(ACCOUNT) {

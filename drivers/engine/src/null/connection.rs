@@ -356,12 +356,8 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
             8 if is("if-match") => head.if_match = text(),
             11 if is("x-copy-from") => head.copy_source = text(),
             12 if is("x-auth-token") => head.token = text(),
-            12 if is("content-type") => {
-                head.is_form = header.value.starts_with(b"multipart/form-data");
-            }
             13 if is("if-none-match") => head.if_none_match = text(),
             14 if is("content-length") => body = decimal(header.value).ok_or(())?,
-            17 if is("x-object-manifest") => head.manifest = text(),
             17 if is("transfer-encoding") => chunked = has_word(header.value, "chunked"),
             17 if is("x-amz-copy-source") => head.copy_source = text(),
             18 if is("x-versions-enabled") => head.keep_versions = text(),

@@ -4,7 +4,6 @@
 
 mod api;
 mod connection;
-mod forms;
 mod requests;
 mod s3;
 mod server;

@@ -1,12 +1,10 @@
 //! The answers of the null target to requests that are more than one for a complete object: parts
 //! of objects, conditions, copies, uploads in parts, deletions of several objects, and metadata and
-//! tags, of which it keeps nothing, and forms.
+//! tags, of which it keeps nothing.
 
 use super::api::{Answer, Api, RequestHead, decode, has, number, parameter, split};
-use super::forms::form;
 use super::s3::{escape, xml};
 use super::store::{Container, Object, read, write};
-use crate::content::SINGLE_PIECE_BYTES;
 use crate::http::decimal;
 use crate::xml::{local, unescape, walk};
 use serde_json::Value;
@@ -26,9 +24,6 @@ impl Api {
             return Some(answer);
         }
         let asks = |method: &str, key: &str| head.method == method && has(head, key);
-        if head.is_form && head.method == "POST" {
-            return Some(self.take_form(head, container, object, size, first));
-        }
         let Some(object) = object else {
             let is_cut = size > first.len() as u64;
             return asks("POST", "delete").then(|| match deleted(container, first) {
@@ -100,9 +95,6 @@ impl Api {
     ) -> Option<Answer> {
         let manifest = parameter(head, "multipart-manifest");
         match head.method.as_str() {
-            "POST" if head.is_form => {
-                Some(self.take_form(head, container, Some(object), size, first))
-            }
             "POST" => Some(noted(head, container, object, 202)),
             "PUT" if !head.copy_source.is_empty() => {
                 Some(match self.copy(head, container, object) {
@@ -111,11 +103,6 @@ impl Api {
                     }
                     None => Answer::error(head, 404, "Not Found"),
                 })
-            }
-            "PUT" if !head.manifest.is_empty() => {
-                let made = self.dynamic_large_object(&decode(&head.manifest));
-                write(container).insert(object.into(), made);
-                Some(Answer::of(201))
             }
             "PUT" if manifest == "put" => {
                 let is_cut = size > first.len() as u64;
@@ -143,30 +130,6 @@ impl Api {
             }
             _ => refused_write(head, container, object),
         }
-    }
-
-    /// Answers a form: over S3 it names its object, over Swift the path and the file's name do.
-    fn take_form(
-        &self,
-        head: &RequestHead,
-        container: &Container,
-        prefix: Option<&str>,
-        size: u64,
-        first: &[u8],
-    ) -> Answer {
-        let is_swift = super::api::is_swift(&head.path);
-        let Some(form) = form(first, size) else {
-            let code = if is_swift { "Bad Request" } else { "MalformedPOSTRequest" };
-            return Answer::error(head, 400, code);
-        };
-        let name = if is_swift { prefix.unwrap_or("").to_owned() + &form.file } else { form.key };
-        let most = form.size.min(SINGLE_PIECE_BYTES as u64) as usize;
-        let content = &first[form.begin..first.len().min(form.begin + most)];
-        let made = self.store.object(form.size, content);
-        let headers = format!("ETag: \"{}\"\r\n", made.etag);
-        write(container).insert(name.into(), made);
-        // Swift's answer is about the form, not about the object.
-        if is_swift { Answer::of(201) } else { Answer { headers, ..Answer::of(204) } }
     }
 
     /// Answers Swift's request to delete the objects that are named by the lines of its body.
@@ -239,18 +202,6 @@ impl Api {
             paths.iter().map(|path| self.at_path(path)).collect::<Option<_>>()?;
         let made = self.store.joined(&parts)?;
         Some(Object { segments: Some(paths.into()), ..made })
-    }
-
-    /// The object of all those whose path begins so; what is added later is not in it.
-    fn dynamic_large_object(&self, begin: &str) -> Object {
-        let (name, prefix) = split(begin);
-        let parts: Vec<Object> = self.store.container(name).map_or_else(Vec::new, |container| {
-            let prefix = prefix.unwrap_or_default();
-            let objects = read(&container);
-            let of = objects.iter().filter(|(name, _)| name.starts_with(prefix));
-            of.map(|(_, object)| object.clone()).collect()
-        });
-        self.store.joined(&parts).unwrap_or_else(|| self.store.object(0, b""))
     }
 
     fn at_path(&self, path: &str) -> Option<Object> {

@@ -4,7 +4,7 @@ use super::{HeadWriter, put_name};
 use crate::config::Api;
 use crate::flow::Flow;
 use crate::picker::{Object, Part, Request};
-use crate::workload::{Operation, WorkerId, put_number};
+use crate::workload::{WorkerId, put_number};
 use crate::xml::put_escaped;
 
 const NAMESPACE: &str = "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
@@ -30,9 +30,6 @@ impl HeadWriter {
                 }
                 body.extend_from_slice(b"</Delete>");
             }
-            (Part::Several(count), _) if request.operation == Operation::Delete => {
-                self.put_large(request, id, count);
-            }
             (Part::Several(count), _) => {
                 for object in following(request.object, count) {
                     self.body.push(b'/');
@@ -44,7 +41,6 @@ impl HeadWriter {
                 }
             }
             (_, Api::S3) => self.put_parts(flow),
-            _ if self.is_dynamic => {}
             _ => self.put_manifest(request, id, flow),
         }
     }
@@ -61,23 +57,6 @@ impl HeadWriter {
             body.extend_from_slice(b"</ETag></Part>");
         }
         body.extend_from_slice(b"</CompleteMultipartUpload>");
-    }
-
-    /// The names of a dynamic large object and of its segments, of which there is one less than
-    /// `count`.
-    fn put_large(&mut self, request: &Request, id: &WorkerId, count: u64) {
-        for number in 0..count {
-            self.body.push(b'/');
-            self.body.extend_from_slice(&self.stem);
-            put_number(&mut self.body, request.container, 1);
-            self.body.push(b'/');
-            put_name(&mut self.body, request.object, id);
-            if number > 0 {
-                self.body.push(b'/');
-                put_number(&mut self.body, number, 8);
-            }
-            self.body.push(b'\n');
-        }
     }
 
     /// The manifest of a static large object: segments by path, with their `ETag`s and sizes.

@@ -46,7 +46,6 @@ impl HeadWriter {
                 query.extend_from_slice(b"uploadId=");
                 put_encoded(query, &flow.upload);
             }
-            (_, Part::Finish) if self.is_dynamic => {}
             (_, Part::Finish) => query.extend_from_slice(b"multipart-manifest=put"),
             _ => {}
         }
@@ -140,9 +139,6 @@ impl HeadWriter {
                 }
                 self.put_length(out, sent_length(&self.signing, request.size));
             }
-            Part::Whole if request.operation == Operation::WriteForm => {
-                self.put_form_headers(out, request);
-            }
             Part::Whole if request.operation.names_content() => {
                 let name: &[u8] = match request.operation {
                     Operation::ReadIfMatch => b"If-Match",
@@ -181,15 +177,6 @@ impl HeadWriter {
                     out.extend_from_slice(b"\r\n");
                 }
                 out.extend_from_slice(b"Content-Length: 0\r\n");
-            }
-            Part::Finish if self.is_dynamic => {
-                out.extend_from_slice(b"X-Object-Manifest: ");
-                out.extend_from_slice(&self.stem);
-                put_number(out, request.container, 1);
-                out.push(b'/');
-                put_name(out, request.object, id);
-                out.extend_from_slice(b"/\r\n");
-                self.put_length(out, 0);
             }
             Part::Several(_) | Part::Finish | Part::Note(_) => self.put_body_fields(out, request),
             Part::Whole | Part::Numbered { .. } | Part::Page(_) | Part::Version(_) => {}

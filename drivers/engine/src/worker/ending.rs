@@ -90,7 +90,6 @@ impl Worker {
             operation if operation.reads() => self.answer.received(),
             Operation::Write
             | Operation::WriteIfNoneMatch
-            | Operation::WriteForm
             | Operation::WriteMultipart
             | Operation::Overwrite => request.size,
             _ => 0,

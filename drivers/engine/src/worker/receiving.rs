@@ -99,7 +99,6 @@ impl Worker {
         match request.operation {
             Operation::Write
             | Operation::WriteIfNoneMatch
-            | Operation::WriteForm
             | Operation::Overwrite
             | Operation::Copy
             | Operation::UpdateMetadata => {

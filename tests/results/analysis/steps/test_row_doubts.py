@@ -291,27 +291,6 @@ def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
     assert with_event_doubts([measured], events[:2]) == (measured,)
 
 
-def test_names_without_objects_are_a_doubt_of_their_workload_only() -> None:
-    measured = row([steady(seed) for seed in range(REPEATS)])
-    events = [
-        RunEvent(
-            at="",
-            kind="names only",
-            text="its names are rows",
-            layout="swift",
-            repeat=repeat,
-            workload=measured.workload,
-        )
-        for repeat in range(REPEATS)
-    ]
-    (doubted,) = with_event_doubts([measured], events)
-    assert [(one.what, one.grade, one.words) for one in doubted.doubts] == [
-        ("names without objects", "mild", "its names are rows")
-    ]
-    other = measured.model_copy(update={"workload": "other"})
-    assert with_event_doubts([other], events) == (other,)
-
-
 def test_a_repeat_in_which_a_dead_endpoint_was_left_out_is_a_mild_doubt() -> None:
     dead = EndpointTally(name="10.0.0.1:8001", count=0, errors={"connect": 3}, left_out=True)
     alive = dead.model_copy(update={"name": "10.0.0.1:8000", "errors": {}, "left_out": False})
