@@ -114,15 +114,16 @@ def test_a_killed_command_resumes_the_trial_it_was_making(run_cli: RunCli, tmp_p
     assert "began with another tuning of this name: trials differs" in said
     assert str(run) in said
     file.write_text(NULL)
-    with command(tmp_path, str(file), "--no-charts", "--resume") as again:
-        said, _ = again.communicate()
-    assert again.returncode == 0, said
+    done = command_line.weighbridge(
+        *("tune", file, "--no-charts", "--resume", "--out", tmp_path / "runs"), folder=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
     after = trials(tmp_path)
     assert after[:2] == before
     assert len(after) == 9  # two rounds of four, and one of the baseline on the new deployment
     assert json.loads((run / "manifest.json").read_text())["state"] == "done"
     assert (run / "derived" / "report.html").is_file()
-    assert "delay_ms" in said
+    assert "delay_ms" in done.stdout
     code, said, _ = run_cli("resume", run, "--no-charts")
     assert code == 0
     assert "nothing is left to do" in said
