@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.weighbridge import command_line
 from weighbridge.cli import status
 from weighbridge.common.errors import TargetError
 from weighbridge.documents import StatusDocument
@@ -32,14 +31,8 @@ hosts:
 
 
 def weighbridge(*words: str, home: Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "weighbridge", *words]
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(home),
-        "WEIGHBRIDGE_HOME": str(home / "wb"),
-        "COLUMNS": "200",
-    }
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "WEIGHBRIDGE_HOME": f"{home}/wb"}
+    done = command_line.run(*words, env={**env, "COLUMNS": "200"})
     return done.returncode, done.stdout + done.stderr
 
 
