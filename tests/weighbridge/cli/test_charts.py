@@ -74,12 +74,14 @@ def test_failed_charts_keep_table_report_and_exit_code(
 ) -> None:
     code_without_charts, *_ = run_cli("report", "--no-charts", folder)
 
+    early = RenderingError("a process that draws charts ended early")
+    errors = [early, MemoryError(), OSError(12, "no memory")]
+
     def fails(*_: object) -> None:
-        raise error
+        raise errors.pop()
 
     monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
-    early = RenderingError("a process that draws charts ended early")
-    for error in (early, MemoryError(), OSError(12, "no memory")):
+    while errors:
         (folder / "derived" / "report.html").unlink()
         code, output, _ = run_cli("report", folder)
         assert code == code_without_charts
