@@ -76,8 +76,9 @@ def _forked(
         )
         if cwd is not None:
             os.chdir(cwd)
+        variables = dict(env)
         os.environ.clear()
-        os.environ.update(env)
+        os.environ.update(variables)
         sys.argv = ["weighbridge", *map(str, words)]
         main()
     except SystemExit as ended:

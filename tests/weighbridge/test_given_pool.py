@@ -166,6 +166,7 @@ def test_rados_is_a_layer_below_the_gateway_and_the_pool_keeps_what_it_had(
     assert cluster.server.all_ended()
 
 
+@pytest.mark.test_all
 def test_a_pool_unlike_the_gateways_has_no_shares_and_the_report_says_why(
     cluster: Cluster,
 ) -> None:
@@ -197,7 +198,13 @@ def test_what_is_wrong_is_refused_before_anything_is_measured(
     assert cluster.left == []
 
 
-@pytest.mark.parametrize(("number", "denied"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
+@pytest.mark.parametrize(
+    ("number", "denied"),
+    [
+        pytest.param(signal.SIGINT, False, marks=pytest.mark.test_all),
+        (signal.SIGTERM, True),
+    ],
+)
 def test_a_run_that_is_asked_to_end_ends_its_bench_and_names_what_it_cannot_delete(
     cluster: Cluster, number: signal.Signals, denied: bool
 ) -> None:

@@ -320,7 +320,9 @@ def page(folder: Path, *arguments: str) -> Iterator[Page]:
             raise
 
 
-@pytest.mark.parametrize("processes", [(), ("--processes", "2")])
+@pytest.mark.parametrize(
+    "processes", [(), pytest.param(("--processes", "2"), marks=pytest.mark.test_all)]
+)
 def test_the_page_starts_tests_shows_live_percentiles_and_no_key(
     processes: tuple[str, ...], null: Callable[..., Null], tmp_path: Path
 ) -> None:

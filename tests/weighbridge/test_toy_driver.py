@@ -28,7 +28,7 @@ workloads:
     objects: {size: 4kB, containers: 1, per_container: 4}
     operations: {head: 1}
     workers: [1]
-    runtime: 1s
+    runtime: 2s
     warmup: 0s
 """
 LAYOUT = """
@@ -64,7 +64,7 @@ def with_toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
         "PYTHONPATH": str(TOY),
     }
     keys = command_line.keys()
-    with null_target("--delay-ms", "10") as url:
+    with null_target("--delay-ms", "60") as url:
         (folder / "trial.yaml").write_text(SUITE)
         (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
 

@@ -122,7 +122,7 @@ def names(deployment: Deployment) -> list[str]:
     return [one["Key"] for page in pages for one in page.get("Contents", [])]
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
+@pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     users: str, two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
