@@ -211,9 +211,7 @@ def clean(folder: Path, place: tuple[str, int], *words: str) -> subprocess.Compl
     )
 
 
-def test_clean_lists_what_killed_runs_left_and_deletes_only_that(
-    tmp_path: Path,
-) -> None:
+def test_clean_lists_what_killed_runs_left_and_deletes_only_that(tmp_path: Path) -> None:
     ours, mixed, theirs = "wb-0123abcd-small-0", "wb-0123abcd-small-1", "wb-precious"
     with null_target() as place:
         left_by(place, bucket=ours)

@@ -167,9 +167,7 @@ def test_rados_is_a_layer_below_the_gateway_and_the_pool_keeps_what_it_had(
 
 
 @pytest.mark.test_all
-def test_a_pool_unlike_the_gateways_has_no_shares_and_the_report_says_why(
-    cluster: Cluster,
-) -> None:
+def test_a_pool_unlike_the_gateways_has_no_shares_and_the_report_says_why(cluster: Cluster) -> None:
     cluster.ceph.say("pools", [detail(size=2), detail("default.rgw.buckets.data")])
     done = cluster.run()
     assert "not below (pool bench has 2 replicas, and default.rgw.buckets.data" in " ".join(
@@ -200,10 +198,7 @@ def test_what_is_wrong_is_refused_before_anything_is_measured(
 
 @pytest.mark.parametrize(
     ("number", "denied"),
-    [
-        pytest.param(signal.SIGINT, False, marks=pytest.mark.test_all),
-        (signal.SIGTERM, True),
-    ],
+    [pytest.param(signal.SIGINT, False, marks=pytest.mark.test_all), (signal.SIGTERM, True)],
 )
 def test_a_run_that_is_asked_to_end_ends_its_bench_and_names_what_it_cannot_delete(
     cluster: Cluster, number: signal.Signals, denied: bool

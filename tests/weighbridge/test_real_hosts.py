@@ -45,9 +45,7 @@ def test_layouts_that_doctor_checks_fit_the_hosts_and_have_one_release_per_gatew
     assert len(releases) == len({gateway for gateway, _ in releases})
 
 
-def test_options_for_real_hosts_are_refused_for_others_and_vice_versa(
-    tmp_path: Path,
-) -> None:
+def test_options_for_real_hosts_are_refused_for_others_and_vice_versa(tmp_path: Path) -> None:
     code, said = weighbridge("doctor", "--hardware", "lab-cpu", "--install", home=tmp_path)
     assert (code, "are for real hosts" in said) == (USAGE, True)
     words = ("--hardware", "ssh-example", "--perf", "small-read", "--layouts", "rgw-beast,swift")
@@ -167,9 +165,7 @@ def test_no_death_is_reported_if_all_daemons_are_running(asked: Asked) -> None:
     ) == ([], None)
 
 
-def test_a_dead_daemon_on_a_real_host_is_named_with_its_log(
-    asked: Asked,
-) -> None:
+def test_a_dead_daemon_on_a_real_host_is_named_with_its_log(asked: Asked) -> None:
     found = asked(
         daemon("gateway-1", "radosgw", alive=False),
         daemon("store-1", "osd.0"),
@@ -208,9 +204,7 @@ def test_a_host_that_does_not_answer_may_be_one_of_a_deployment_that_this_machin
     assert error is not None
 
 
-def test_a_silent_host_outside_a_deployment_casts_no_doubt_on_it(
-    asked: Asked,
-) -> None:
+def test_a_silent_host_outside_a_deployment_casts_no_doubt_on_it(asked: Asked) -> None:
     lines, error = asked(
         daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",), known=record(*HOSTS[:3])
     )
@@ -218,9 +212,7 @@ def test_a_silent_host_outside_a_deployment_casts_no_doubt_on_it(
     assert error is not None
 
 
-def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(
-    asked: Asked,
-) -> None:
+def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(asked: Asked) -> None:
     lines, error = asked(
         daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=record(*HOSTS, "store-9")
     )

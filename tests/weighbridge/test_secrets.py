@@ -214,11 +214,4 @@ def test_the_search_finds_compressed_secrets(tmp_path: Path) -> None:
     (tmp_path / "harmless").write_text("planted secret")
     assert {
         one.split(":")[0].split(" ")[0].split("/")[0] for one in find_secrets(tmp_path, secret)
-    } == {
-        "a.gz",
-        "b.pptx",
-        "c.hlog",
-        "d.parquet",
-        "e.url",
-        "f.pdf",
-    }
+    } == {"a.gz", "b.pptx", "c.hlog", "d.parquet", "e.url", "f.pdf"}

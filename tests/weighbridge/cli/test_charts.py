@@ -68,9 +68,7 @@ def test_an_unknown_chart_is_refused_with_the_closest_name(folder: Path) -> None
 
 
 def test_failed_charts_keep_table_report_and_exit_code(
-    folder: Path,
-    run_cli: Callable[..., tuple[int, str, str]],
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, run_cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code_without_charts, *_ = run_cli("report", "--no-charts", folder)
 

@@ -305,9 +305,7 @@ def test_what_another_version_kept_is_left_out_unless_its_folder_is_there(
 
 
 @pytest.mark.usefixtures("judged")
-def test_what_cannot_be_read_of_a_kept_run_is_judged_again_from_its_folder(
-    run_cli: RunCli,
-) -> None:
+def test_what_cannot_be_read_of_a_kept_run_is_judged_again_from_its_folder(run_cli: RunCli) -> None:
     before = run_cli("history", "--no-charts", "--json")[1]
     with duckdb.connect("history/history.duckdb") as database:
         database.execute("update kept set document = '{}' where run = 'day-000'")

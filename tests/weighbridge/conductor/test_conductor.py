@@ -43,9 +43,7 @@ def test_a_deployment_with_uneven_reads_is_recorded(
     assert any("osd.0 answers all: reads are provisional" in words for words in seen.said)
 
 
-def test_every_step_of_every_layout_and_repeat_is_measured_once_in_order(
-    tmp_path: Path,
-) -> None:
+def test_every_step_of_every_layout_and_repeat_is_measured_once_in_order(tmp_path: Path) -> None:
     run = Run(tmp_path, repeats=2)
     store, seen = conduct(run)
     steps = store.steps()
