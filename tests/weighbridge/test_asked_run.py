@@ -21,6 +21,7 @@ workloads:
     operations: {read: 100}
     workers: [2]
     runtime: 1s
+    warmup: 0s
 """
 
 

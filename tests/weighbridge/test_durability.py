@@ -30,6 +30,7 @@ workloads:
     operations: {write: 1}
     workers: [2]
     runtime: 1s
+    warmup: 0s
 durability: {cuts: 2, load: 1s, sizes: [4KiB], multipart: false}
 """
 

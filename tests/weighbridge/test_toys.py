@@ -24,6 +24,7 @@ workloads:
     operations: {read: 50, write: 50}
     workers: [2]
     runtime: 2s
+    warmup: 0s
 """
 BARE = (
     "name: bare\nabout: The toy by itself\ngateway: toy\nrelease: toy-1\nplace: {server: "
