@@ -158,8 +158,12 @@ def test_a_profile_without_s3_is_refused_with_the_option_for_flame_graphs(nobody
     "environment",
     [
         {"HOME": ""},
-        {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"},
-        {"HOME": "/proc/1/root", "PYTHONIOENCODING": "latin-1"},
+        pytest.param(
+            {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"}, marks=pytest.mark.test_all
+        ),
+        pytest.param(
+            {"HOME": "/proc/1/root", "PYTHONIOENCODING": "latin-1"}, marks=pytest.mark.test_all
+        ),
         {"HOME": "/nonexistent", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
     ],
 )
