@@ -48,7 +48,7 @@ WRONG = {
 """Names of workloads, which the target does wrong by, and the classes that their failures may have.
 """
 UNDER = (("engine", "swift"), ("sdk", "swift"), ("sdk", "s3"))
-RUNTIME_S, RATE_PER_S = 3.0, 40
+RUNTIME_S, RATE_PER_S = 3.0, 100
 """A clock, so that a target without a delay does not take all CPUs of this machine."""
 COMMAND = """
 import sys

@@ -23,8 +23,7 @@ workloads:
     objects: {size: 4KiB, containers: 1, per_container: 8}
     operations: {read: 50, write: 50}
     workers: [2]
-    runtime: 2s
-    warmup: 0s
+    runtime: 5s
 """
 BARE = (
     "name: bare\nabout: The toy by itself\ngateway: toy\nrelease: toy-1\nplace: {server: "

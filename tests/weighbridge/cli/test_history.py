@@ -201,9 +201,10 @@ def test_what_runs_may_differ_in_is_said_on_terminal_and_page_and_in_json(
 
 
 def test_a_tuning_is_left_out(runs: Path, run_cli: RunCli, tmp_path: Path) -> None:
-    from fake_tuning import fake_tuning  # noqa: PLC0415 - of this test alone
+    from fake_tuning import FakeCourse, fake_tuning  # noqa: PLC0415 - of this test alone
 
-    tuning = fake_tuning(tmp_path / "tunings").folder
+    short = FakeCourse(rounds=1, confirmed=None, choose=False)
+    tuning = fake_tuning(tmp_path / "tunings", course=short).folder
     code, out, _ = run_cli("history", runs / "day-000", tuning, "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
     assert (code, len(document.history.runs)) == (0, 1)
