@@ -1,9 +1,30 @@
-"""For tests: the command as its own process."""
+"""For tests: the command as its own process, and a null target."""
 
+from __future__ import annotations
+
+import json
 import os
+import signal
 import subprocess
 import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from weighbridge import run as _run  # noqa: F401 - most verbs need it: imported once, not in each fork
+from weighbridge.cli import clean, compare, durability, resume, study  # noqa: F401
+from weighbridge.command import main
+from weighbridge.results import derivation  # noqa: F401
+
+KEY = "a-planted-secret"
+"""Of the user `weigh:er` of null targets."""
+DELAY_MS = 40
+"""What a null target may take, so that a client's own time is little beside it, on a busy machine
+too: a step is judged invalid where it is not.
+"""
 
 
 def command(*words: str | Path) -> list[str]:
@@ -16,12 +37,98 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {**os.environ, "WEIGHBRIDGE_HOME": home, "WEIGHBRIDGE_STATE": state, **more}
 
 
+def keys(key: str = KEY) -> dict[str, str]:
+    """An environment's keys of a null target."""
+    return {
+        "AWS_ACCESS_KEY_ID": "weigh:er",
+        "AWS_SECRET_ACCESS_KEY": key,
+        "ST_USER": "weigh:er",
+        "ST_KEY": key,
+    }
+
+
+def encoding_of(env: Mapping[str, str]) -> str:
+    return env.get("PYTHONIOENCODING", "utf-8")
+
+
+def _forked(
+    words: tuple[str | Path, ...],
+    env: Mapping[str, str],
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+    cwd: Path | None,
+) -> int:
+    """The pid of the command in a fork of this process: it has imported everything already."""
+    if child := os.fork():
+        return child
+    code = 70
+    try:
+        signal.alarm(600)
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(
+                one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL
+            )
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for number, file in enumerate((nothing, stdout.fileno(), stderr.fileno())):
+            os.dup2(file, number)
+        sys.stdout, sys.stderr = (
+            os.fdopen(number, "w", encoding=encoding_of(env), closefd=False) for number in (1, 2)
+        )
+        if cwd is not None:
+            os.chdir(cwd)
+        variables = dict(env)
+        os.environ.clear()
+        os.environ.update(variables)
+        sys.argv = ["weighbridge", *map(str, words)]
+        main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 70
+    except BaseException:  # noqa: BLE001 - nothing of the test may run in the fork
+        traceback.print_exc()
+    finally:
+        for printed in (sys.stdout, sys.stderr):
+            if printed is not None:
+                printed.flush()
+        os._exit(code)
+
+
+def run(
+    *words: str | Path, env: Mapping[str, str], cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, with this process's modules and patches."""
+    with TemporaryFile() as out, TemporaryFile() as err:
+        status = os.waitpid(_forked(words, env, out, err, cwd), 0)[1]
+        printed = []
+        for file in (out, err):
+            file.seek(0)
+            printed.append(file.read().decode(encoding_of(env)))
+    return subprocess.CompletedProcess(words, os.waitstatus_to_exitcode(status), *printed)
+
+
 def weighbridge(*words: str | Path, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*words),
-        capture_output=True,
-        encoding=more.get("PYTHONIOENCODING", "utf-8"),
-        check=False,
-        timeout=600,
-        env=environment(folder, **more),
-    )
+    return run(*words, env=environment(folder, **more))
+
+
+@contextmanager
+def null_target(*words: str, key: str = KEY) -> Iterator[str]:
+    """The URL of a null target of the user `weigh:er`."""
+    own = ("null-target", "--port", "0", "--user", "weigh:er", *words)
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as said, os.fdopen(writing, "wb") as out, TemporaryFile() as err:
+        child = _forked(own, {**os.environ, "WEIGHBRIDGE_NULL_KEY": key}, out, err, None)
+        out.close()
+        try:
+            yield json.loads(said.readline())["listening"]
+        finally:
+            os.kill(child, signal.SIGTERM)
+            os.waitpid(child, 0)
+
+
+def read_until(stdout: IO[str] | None, words: str) -> str:
+    """What a command printed until it printed `words`."""
+    assert stdout is not None
+    said = ""
+    while words not in said:
+        said += (line := stdout.readline())
+        assert line, said
+    return said

@@ -51,9 +51,7 @@ def test_as_many_repeats_are_planned_as_fit_whatever_the_suite_says(tmp_path: Pa
         assert not found.shortened
 
 
-def test_windows_are_shortened_if_too_few_repeats_for_a_claim_would_fit(
-    tmp_path: Path,
-) -> None:
+def test_windows_are_shortened_if_too_few_repeats_for_a_claim_would_fit(tmp_path: Path) -> None:
     run = Run(tmp_path, workloads=LONG)
     found = fitted(run, REPORTING_S + 3 * repeat_s(run))
     assert found.plan.suite.repeats == 5
@@ -74,9 +72,7 @@ def test_windows_are_shortened_if_too_few_repeats_for_a_claim_would_fit(
     )
 
 
-def test_windows_keep_their_length_if_shortening_them_allows_no_claim(
-    tmp_path: Path,
-) -> None:
+def test_windows_keep_their_length_if_shortening_them_allows_no_claim(tmp_path: Path) -> None:
     run = Run(tmp_path)
     found = fitted(run, REPORTING_S + 3.5 * repeat_s(run))
     assert found.plan.suite.repeats == 3
@@ -88,9 +84,7 @@ def test_windows_keep_their_length_if_shortening_them_allows_no_claim(
     )
 
 
-def test_one_repeat_gets_the_longest_windows_that_fit(
-    tmp_path: Path,
-) -> None:
+def test_one_repeat_gets_the_longest_windows_that_fit(tmp_path: Path) -> None:
     run = Run(tmp_path, workloads=LONG)
     found = fitted(run, REPORTING_S + 0.5 * repeat_s(run))
     assert found.plan.suite.repeats == 1
@@ -121,9 +115,7 @@ def overloaded(plan: Plan) -> dict[str, tuple[Pass, ...]]:
     }
 
 
-def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(
-    tmp_path: Path,
-) -> None:
+def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(tmp_path: Path) -> None:
     plan = Run(tmp_path, repeats=7).plan()
     tests = comparisons_of(plan)
     # For each metric 2 and 1 cells of reads, and 1 of writes; goodput is of overload alone, and
@@ -148,9 +140,7 @@ def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(
 
 
 @pytest.mark.long
-def test_the_scatter_is_that_of_the_newest_run_that_has_one(
-    tmp_path: Path,
-) -> None:
+def test_the_scatter_is_that_of_the_newest_run_that_has_one(tmp_path: Path) -> None:
     here, run = tmp_path / "runs", Run(tmp_path, repeats=3)
     assert spread_here(here, run.hardware) == ASSUME
     (here / "9-no-run").mkdir(parents=True)

@@ -95,10 +95,7 @@ def test_the_faults_of_all_files_are_reported_at_once_and_nothing_is_started(
         ),
         (["compare", "--repeats", "0"], "repeats"),
         (["compare", "--hardware", "loopback", "--layouts", ""], "'--layouts' is empty"),
-        (
-            ["compare", "--hardware", "loopback", "--layouts", " , "],
-            "'--layouts': it is empty",
-        ),
+        (["compare", "--hardware", "loopback", "--layouts", " , "], "'--layouts': it is empty"),
         (["compare", "--suite", ""], "'--suite' is empty"),
         (["compare", "--workers", ","], "'--workers': it is empty"),
         (["compare", "--layers", " , "], "'--layers': it is empty"),
@@ -148,9 +145,7 @@ def test_unknown_names_are_refused_at_once_with_the_faults_of_existing_files(
         assert words in blind.stderr
 
 
-def test_a_run_of_more_than_a_year_is_refused_before_anything_starts(
-    tmp_path: Path,
-) -> None:
+def test_a_run_of_more_than_a_year_is_refused_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         "name: s\nabout: x\nworkloads:\n  - name: w\n    objects: {size: 10MB, containers: 1000, "
         "per_container: 100000}\n"
@@ -254,8 +249,7 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
             home = tmp_path / "elsewhere"
         monkeypatch.setenv("COSBENCH_HOME", str(home))
         with pytest.raises(
-            UsageError,
-            match=r"client hosts of the lab do not see it: they have their own /tmp",
+            UsageError, match=r"client hosts of the lab do not see it: they have their own /tmp"
         ) as refused:
             settings_of(["cosbench"], {}, lab=True)
         assert str(home) in str(refused.value)

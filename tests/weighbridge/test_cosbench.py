@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from swiftclient.client import Connection
 
+from tests.weighbridge import command_line
+from tests.weighbridge.command_line import KEY, null_target
 from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-KEY = "a-planted-secret"
 
 
 def _recorded() -> Any:
@@ -76,22 +75,7 @@ settings:
 
 
 def weighbridge(*arguments: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "weighbridge", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT)
-
-
-@contextmanager
-def null_target() -> Iterator[str]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
-    environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["listening"]
-        finally:
-            process.terminate()
+    return command_line.run(*arguments, env=os.environ, cwd=ROOT)
 
 
 @pytest.fixture

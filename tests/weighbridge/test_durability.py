@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.weighbridge import command_line
+from weighbridge.common.registry import Registry
 from weighbridge.results.record.durability import read_cuts
+from weighbridge.topologies import loader
 
 pytestmark = pytest.mark.long  # runs complete passes as programs
 
@@ -28,27 +30,41 @@ workloads:
     operations: {write: 1}
     workers: [2]
     runtime: 1s
+    warmup: 0s
 durability: {cuts: 2, load: 1s, sizes: [4KiB], multipart: false}
 """
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """With the toy on the path, as if installed, for programs and for this process."""
+    monkeypatch.syspath_prepend(str(TOY))
+    own = {"null": "weighbridge.gateways.null.null:Null"}
+    monkeypatch.setattr(loader, "STORES", Registry("weighbridge.stores", "gateway", own=own))
     places = [TOY, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return command_line.environment(tmp_path, PYTHONPATH=os.pathsep.join(map(str, places)))
+    path = os.pathsep.join(map(str, places))
+    # So long that a client's own time is little beside it, or a step is judged invalid.
+    return command_line.environment(tmp_path, PYTHONPATH=path, TOY_DELAY_S="0.04")
 
 
 def ran(environment: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
-    argv = command_line.command(*words)
-    return subprocess.run(
-        argv, capture_output=True, text=True, env=environment, timeout=600, check=False
+    return command_line.run(*words, env=environment)
+
+
+def measured(tmp_path: Path) -> tuple[str | Path, ...]:
+    """The words of a comparison with power cuts."""
+    (tmp_path / "trial.yaml").write_text(SUITE)
+    (tmp_path / "bare.yaml").write_text(LAYOUT)
+    return (
+        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", tmp_path / "bare.yaml"),
+        *("--hardware", "loopback", "--no-charts", "--out", tmp_path / "runs"),
     )
 
 
 def tried(tmp_path: Path, *more: str) -> list[str | Path]:
     layout = tmp_path / "bare.yaml"
     layout.write_text(LAYOUT)
-    words = ("--hardware", "loopback", "--load", "1s", "--workers", "2", "--cuts", "3", *more)
+    words = ("--hardware", "loopback", "--load", "1s", "--workers", "2", "--cuts", "2", *more)
     return ["durability", layout, *words, "--out", tmp_path / "out"]
 
 
@@ -63,18 +79,17 @@ def test_a_store_that_keeps_objects_in_memory_loses_all_of_them_and_the_exit_cod
         (True, 2),
         (False, 1),
         (False, 2),
-        (False, 3),
     ]
     # One of which a deletion was in flight may be gone.
     kinds = [kind for cut in cuts for kind in cut.objects]
     assert all(kind.acknowledged - kind.in_flight <= kind.lost for kind in kinds)
     assert all(cut.count("lost") for cut in cuts)
-    assert "bare lost acknowledged writes in 3 of 3 power cuts under load" in " ".join(
+    assert "bare lost acknowledged writes in 2 of 2 power cuts under load" in " ".join(
         done.stdout.split()
     )
 
 
-def test_a_pass_that_was_ended_by_a_signal_is_made_again_and_one_that_is_whole_is_not(
+def test_a_pass_that_a_signal_ended_is_made_again_and_a_whole_one_only_with_its_settings(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     words = tried(tmp_path, "--no-control")
@@ -91,54 +106,39 @@ def test_a_pass_that_was_ended_by_a_signal_is_made_again_and_one_that_is_whole_i
     lines = file.read_text().splitlines()
     made = [(cut.load, cut.number) for cut in read_cuts(tmp_path / "out")]
     # What the first load had lost stays beside all cuts of the second.
-    assert made[-3:] == [(2, 1), (2, 2), (2, 3)]
-    assert {load for load, _ in made[:-3]} == {1}
+    assert made[-2:] == [(2, 1), (2, 2)]
+    assert {load for load, _ in made[:-2]} == {1}
     assert ran(environment, *words).returncode == 1
     assert file.read_text().splitlines() == lines
-
-
-def test_cuts_that_were_made_with_other_settings_are_not_completed_nor_shown_as_these(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    assert ran(environment, *tried(tmp_path, "--no-control")).returncode == 1
-    file = tmp_path / "out" / "durability.jsonl"
-    before = file.read_text()
-    done = ran(environment, *tried(tmp_path, "--no-control", "--seed", "7", "--workers", "3"))
+    # Cuts that were made with other settings are not completed, nor shown as these.
+    done = ran(environment, *words, "--seed", "7", "--workers", "3")
     assert done.returncode == 2, done.stdout + done.stderr
-    said = " ".join(done.stderr.split())
-    assert "its cuts were made with other settings: workers, seed" in said
-    words = tried(tmp_path, "--no-control")
+    assert "made with other settings: workers, seed" in " ".join(done.stderr.split())
     (tmp_path / "bare.yaml").write_text(LAYOUT + "settings: {port: 8081}\n")
     done = ran(environment, *words)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "the layout bare" in " ".join(done.stderr.split())
+    tried(tmp_path)
     (tmp_path / "out" / "durability.json").unlink()
-    done = ran(environment, *tried(tmp_path, "--no-control"))
+    done = ran(environment, *words)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "no durability.json that says how they were made" in " ".join(done.stderr.split())
-    assert file.read_text() == before
+    assert file.read_text().splitlines() == lines
 
 
 def test_a_suite_with_power_cuts_marks_what_a_layout_that_lost_has_written(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    (tmp_path / "trial.yaml").write_text(SUITE)
-    (tmp_path / "bare.yaml").write_text(LAYOUT)
-    done = ran(
-        environment,
-        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", tmp_path / "bare.yaml"),
-        *("--hardware", "loopback", "--no-charts", "--out", tmp_path / "runs"),
-    )
-    # On a busy machine a step may be too short to be valid.
-    assert done.returncode in (0, 4), done.stdout + done.stderr
+    done = ran(environment, *measured(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     assert [cut.control for cut in read_cuts(run)] == [True, True, False, False]
     assert "lost acknowledged writes in 2 of 2 power cuts" in done.stdout.replace("\n", " ")
-    again = ran(environment, "resume", run)
+    again = ran(environment, "resume", "--no-charts", run)
     assert "nothing is left to do" in " ".join(again.stdout.split())
     file = run / "durability.jsonl"
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:3]))
-    assert ran(environment, "resume", run).returncode in (0, 4)
+    assert ran(environment, "resume", "--no-charts", run).returncode == 0
     made = [(cut.load, cut.number) for cut in read_cuts(run) if not cut.control]
     assert made == [(1, 1), (2, 1), (2, 2)]
 
@@ -146,14 +146,8 @@ def test_a_suite_with_power_cuts_marks_what_a_layout_that_lost_has_written(
 def test_a_run_whose_store_does_not_start_for_its_cuts_says_so_and_is_no_success(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    (tmp_path / "trial.yaml").write_text(SUITE)
-    (tmp_path / "bare.yaml").write_text(LAYOUT)
     environment = {**environment, "TOY_STARTS": "1", "TOY_COUNT": str(tmp_path / "starts")}
-    done = ran(
-        environment,
-        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", tmp_path / "bare.yaml"),
-        *("--hardware", "loopback", "--no-charts", "--out", tmp_path / "runs"),
-    )
+    done = ran(environment, *measured(tmp_path))
     assert done.returncode == 3, done.stdout + done.stderr
     assert "not all power cuts of bare were made" in " ".join(done.stdout.split())
 

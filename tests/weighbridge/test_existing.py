@@ -1,11 +1,8 @@
 """The command on gateways that already run: null targets of this machine, without root."""
 
-import json
-import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +13,7 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from tests.weighbridge import command_line
+from tests.weighbridge.command_line import KEY, read_until
 from tls_proxy import authority, terminated
 from weighbridge.cli import clean as clean_verb
 from weighbridge.common.endpoint import Endpoint
@@ -25,7 +23,7 @@ from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long
 
-KEY = "a-planted-secret"
+DELAYED = ("--delay-ms", str(command_line.DELAY_MS))
 SUITE = """
 name: trial
 about: As short as it can be
@@ -53,17 +51,9 @@ settings:
 
 
 @contextmanager
-def null_target() -> Iterator[tuple[str, int]]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
-    ) as process:
-        assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["listening"]
-        try:
-            yield "127.0.0.1", int(url.rsplit(":", 1)[1])
-        finally:
-            process.terminate()
+def null_target(*words: str) -> Iterator[tuple[str, int]]:
+    with command_line.null_target(*words) as url:
+        yield "127.0.0.1", int(url.rsplit(":", 1)[1])
 
 
 def containers(place: tuple[str, int], make: str | None = None) -> list[str]:
@@ -79,39 +69,34 @@ def containers(place: tuple[str, int], make: str | None = None) -> list[str]:
 def write(
     folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: str = "1s"
 ) -> list[str]:
-    """The command that compares layouts and a suite from files."""
+    """The words that compare layouts and a suite from files."""
     (folder / "trial.yaml").write_text(SUITE.format(runtime=runtime))
     for name, url in urls.items():
         ca_file = f', ca_file: "{ca}"' if ca is not None and url.startswith("https") else ""
         (folder / f"{name}.yaml").write_text(LAYOUT.format(name=name, url=url, ca=ca_file))
     layouts = ",".join(str(folder / f"{name}.yaml") for name in urls)
-    files = ("--suite", folder / "trial.yaml", "--layouts", layouts, "--out", folder / "runs")
-    return command_line.command("compare", *files, "--hardware", "this-machine", "--no-charts")
+    files = ("--suite", f"{folder}/trial.yaml", "--layouts", layouts, "--out", f"{folder}/runs")
+    return ["compare", *files, "--hardware", "this-machine", "--no-charts"]
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY}
-    return command_line.environment(tmp_path, **keys, ST_USER="weigh:er", ST_KEY=KEY)
+    return command_line.environment(tmp_path, **command_line.keys())
 
 
 def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     ca, certificate = authority(tmp_path / "tls", ["localhost", "127.0.0.1"])
-    with null_target() as place, terminated(certificate, place) as port:
+    with null_target(*DELAYED) as place, terminated(certificate, place) as port:
         before = containers(place, make="theirs")
         command = write(
             tmp_path,
             {"plain": f"http://127.0.0.1:{place[1]}", "secure": f"https://localhost:{port}"},
             ca=ca,
         )
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=600, check=False
-        )
-        assert done.returncode in (0, 4), (
-            done.stdout + done.stderr
-        )  # on a busy machine a step may be too short to be valid
+        done = command_line.run(*command, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
         assert containers(place) == before == ["theirs"]
     (run,) = (tmp_path / "runs").iterdir()
     steps = RunStore.open(run).steps()
@@ -142,14 +127,14 @@ def test_a_run_that_is_interrupted_in_a_step_leaves_nothing_in_the_gateway(
         before = containers(place, make="theirs")
         command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"}, runtime="60s")
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+            command_line.command(*command),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
         )
         try:
-            assert process.stdout is not None
-            said = ""
-            while "step 1/2" not in said:
-                said += (line := process.stdout.readline())
-                assert line, said
+            said = read_until(process.stdout, "step 1/2")
             assert len(containers(place)) == 3
             process.send_signal(signal.SIGTERM)
             said += process.communicate(timeout=600)[0]
@@ -169,35 +154,29 @@ def test_a_run_that_is_killed_in_a_step_can_be_resumed_and_leaves_nothing_in_the
         before = containers(place, make="theirs")
         command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+            command_line.command(*command),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
         )
         try:
-            assert process.stdout is not None
-            said = ""
-            while "step 2/2" not in said:
-                said += (line := process.stdout.readline())
-                assert line, said
+            read_until(process.stdout, "step 2/2")
             process.kill()
-            said += process.communicate(timeout=600)[0]
+            process.communicate(timeout=600)
         finally:
             process.kill()
             process.wait()
         (run,) = (tmp_path / "runs").iterdir()
         (first,) = RunStore.open(run).steps()
         assert containers(place) != before
-        go_on = [sys.executable, "-m", "weighbridge", "resume", "--no-charts", str(run)]
-        done = subprocess.run(
-            go_on, capture_output=True, text=True, env=environment, timeout=600, check=False
-        )
-        assert done.returncode in (0, 4), (
-            done.stdout + done.stderr
-        )  # on a busy machine a step may be too short to be valid
+        go_on = ("resume", "--no-charts", run)
+        done = command_line.run(*go_on, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
         assert "step 2/2" in done.stdout
         assert "step 1/2" not in done.stdout
         assert containers(place) == before
-        again = subprocess.run(
-            go_on, capture_output=True, text=True, env=environment, timeout=600, check=False
-        )
+        again = command_line.run(*go_on, env=environment)
         assert again.returncode == 0
         assert "every step is measured" in again.stdout
     steps = RunStore.open(run).steps()
@@ -211,9 +190,7 @@ def test_what_is_missing_is_reported_before_a_run_starts(
 ) -> None:
     command = write(tmp_path, {"plain": "http://127.0.0.1:9"})
     lacking = {**environment, "ST_KEY": "", "AWS_SECRET_ACCESS_KEY": ""}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=600, check=False, env=lacking
-    )
+    done = command_line.run(*command, env=lacking)
     assert done.returncode == 2
     assert "swift: not set: $ST_KEY" in done.stderr
     assert "AWS_SECRET_ACCESS_KEY" in done.stderr
@@ -229,21 +206,12 @@ def left_by(place: tuple[str, int], *, bucket: str, name: str = "object-00000000
 
 def clean(folder: Path, place: tuple[str, int], *words: str) -> subprocess.CompletedProcess[str]:
     write(folder, {"here": f"http://{place[0]}:{place[1]}"})
-    keys = {
-        "AWS_ACCESS_KEY_ID": "weigh:er",
-        "AWS_SECRET_ACCESS_KEY": KEY,
-        "ST_USER": "weigh:er",
-        "ST_KEY": KEY,
-    }
-    argv = [sys.executable, "-m", "weighbridge", "clean", str(folder / "here.yaml"), *words]
-    return subprocess.run(
-        argv, capture_output=True, text=True, check=False, env={**os.environ, **keys}
+    return command_line.weighbridge(
+        "clean", folder / "here.yaml", *words, folder=folder, **command_line.keys()
     )
 
 
-def test_clean_lists_what_killed_runs_left_and_deletes_only_that(
-    tmp_path: Path,
-) -> None:
+def test_clean_lists_what_killed_runs_left_and_deletes_only_that(tmp_path: Path) -> None:
     ours, mixed, theirs = "wb-0123abcd-small-0", "wb-0123abcd-small-1", "wb-precious"
     with null_target() as place:
         left_by(place, bucket=ours)
@@ -289,10 +257,9 @@ def test_clean_asks_several_endpoints_and_goes_on_where_one_does_not_answer(
     with null_target() as place:
         left_by(place, bucket="wb-0123abcd-small-0")
         here = f"http://{place[0]}:{place[1]}"
-        argv = [sys.executable, "-m", "weighbridge", "clean", "--older-than", "1ms"]
-        argv += ["--s3", "dead=http://127.0.0.1:9", "--s3", f"a={here}"]
-        argv += ["--swift", f"a={here}/auth/v1.0"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+        words = ("--s3", "dead=http://127.0.0.1:9", "--s3", f"a={here}")
+        words += ("--swift", f"a={here}/auth/v1.0")
+        done = command_line.run("clean", "--older-than", "1ms", *words, env=environment)
     assert done.returncode == 3, done.stderr
     assert "127.0.0.1:9" in done.stderr
     found = [line for line in done.stdout.splitlines() if "can be deleted" in line]
@@ -313,9 +280,7 @@ def test_clean_goes_on_with_the_next_endpoint_of_a_service_whose_first_is_dead(
             "name: two\nabout: Two endpoints\ngateway: existing\nrelease: any\nplace: {}\n"
             f"settings:\n  s3: {{url: {url}, credentials: environment}}\n"
         )
-        argv = [sys.executable, "-m", "weighbridge", "clean", str(file)]
-        argv += ["--delete", "--older-than", "1ms"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+        done = command_line.run("clean", file, "--delete", "--older-than", "1ms", env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "http://127.0.0.1:9: no answer" in done.stdout
         assert f"going on with s3 http://127.0.0.1:{place[1]}" in done.stdout
@@ -345,15 +310,10 @@ def test_clean_names_what_it_could_not_sweep_and_sweeps_the_rest(
     assert "1 buckets with 1 objects deleted, 0 kept" in said[-1]
 
 
-def test_clean_needs_a_gateway_to_ask() -> None:
-    argv = [sys.executable, "-m", "weighbridge", "clean"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "name a layout" in done.stderr
-
-
-def test_clean_refuses_a_layout_that_the_suite_deploys(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "weighbridge", "clean", "swift"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "down --all" in done.stderr
+@pytest.mark.parametrize(("words", "said"), [((), "name a layout"), (("swift",), "down --all")])
+def test_clean_needs_a_gateway_that_the_suite_does_not_deploy(
+    run_cli: Callable[..., tuple[int, str, str]], words: tuple[str, ...], said: str
+) -> None:
+    code, _, printed = run_cli("clean", *words)
+    assert code == 2
+    assert said in printed

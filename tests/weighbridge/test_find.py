@@ -158,7 +158,7 @@ def test_a_killed_search_is_resumed_by_the_command_and_nothing_is_measured_twice
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     folder = only(tmp_path)
     before = (folder / "steps.jsonl").read_bytes()
-    assert run_cli("report", "--no-charts", folder)[0] in (0, 4)
+    assert run_cli("report", "--no-charts", folder)[0] == 0
     found = RunData(folder).found
     assert found is not None
     assert "the search is not finished" in found.sentences[0]

@@ -4,25 +4,23 @@ particular, from any folder.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from secret_search import find_secrets, secrets_in
+from tests.weighbridge.command_line import DELAY_MS, KEY, null_target
 from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-KEY = "a-planted-secret"
 NOBODY = 65534
 # As in tests/system/test_unprivileged.py: only root may be able to read the interpreter's folder.
 AS_NOBODY = (
@@ -31,20 +29,6 @@ AS_NOBODY = (
     "--bounding-set=-all,+dac_read_search",
 )  # fmt: skip
 SHORT = ("--workers", "2", "--duration", "1s", "--no-charts")
-
-
-@contextmanager
-def null_target(*words: str) -> Iterator[str]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
-    environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
-    with subprocess.Popen(
-        [*argv, *words], stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["listening"]
-        finally:
-            process.terminate()
 
 
 class Nobody:
@@ -78,8 +62,8 @@ class Nobody:
 def targets() -> Iterator[tuple[str, str]]:
     with ExitStack() as stack:
         yield (
-            stack.enter_context(null_target()),
-            stack.enter_context(null_target("--delay-ms", "3")),
+            stack.enter_context(null_target("--delay-ms", str(DELAY_MS))),
+            stack.enter_context(null_target("--delay-ms", str(DELAY_MS * 2))),
         )
 
 
@@ -95,10 +79,8 @@ def test_two_s3_endpoints_are_compared_by_one_line_without_root_and_without_file
 ) -> None:
     keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY}
     line = ("compare", "--s3", f"fast={targets[0]}", "--s3", f"slow={targets[1]}")
-    began = time.monotonic()
     done = nobody(*line, *SHORT, **keys)
-    assert done.returncode in (0, 4), done.stdout + done.stderr  # a busy machine spoils steps
-    assert time.monotonic() - began < 60
+    assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (nobody.folder / "runs").iterdir()
     steps = RunStore.open(run).steps()
     assert {(step.key.layout, step.key.workload, step.key.workers) for step in steps} == {
@@ -123,7 +105,7 @@ def test_two_s3_endpoints_are_compared_by_one_line_without_root_and_without_file
     assert keyless.returncode == 2
     assert "not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY" in keyless.stderr
     resumed = nobody("resume", "--no-charts", place, **keys)
-    assert resumed.returncode in (0, 4), resumed.stdout + resumed.stderr
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert len(RunStore.open(run).steps()) == len(steps)
 
 
@@ -142,7 +124,7 @@ def test_an_endpoint_of_swift_is_measured_over_both_apis_with_keys_from_files_an
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "TMPDIR": "/nonexistent"}
     keys = {"ST_USER": "weigh:er", "ST_KEY": KEY}
     done = nobody("compare", *ends, *size, *SHORT, "--out", "there", **keys, **plain)
-    assert done.returncode in (0, 4), done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (nobody.folder / "there").iterdir()
     found = {(one.key.api, one.key.workload) for one in RunStore.open(run).steps()}
     assert found == {("s3", "read-4kb"), ("swift", "read-4kb")}
@@ -176,8 +158,12 @@ def test_a_profile_without_s3_is_refused_with_the_option_for_stacks(nobody: Nobo
     "environment",
     [
         {"HOME": ""},
-        {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"},
-        {"HOME": "/proc/1/root", "PYTHONIOENCODING": "latin-1"},
+        pytest.param(
+            {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"}, marks=pytest.mark.test_all
+        ),
+        pytest.param(
+            {"HOME": "/proc/1/root", "PYTHONIOENCODING": "latin-1"}, marks=pytest.mark.test_all
+        ),
         {"HOME": "/nonexistent", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
     ],
 )

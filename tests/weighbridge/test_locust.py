@@ -31,6 +31,8 @@ pytestmark = pytest.mark.long  # starts Locust in every test
 ROOT = Path(__file__).parents[2]
 SHIPPED = Path(weighbridge.__file__).parent / "locust" / "locustfile.py"
 KEY = "planted/secret+key-of-this-run"
+HERE = "127.{}.{}.{}".format(*os.getpid().to_bytes(3, "big"))
+"""An address of loopback that only this process uses: no other program takes its ports."""
 OWN = """
 from locust import LoadTestShape, events
 from weighbridge.locust import S3User, make_workload
@@ -204,7 +206,7 @@ SPY = """
 import sys, gevent
 from locust import __version__
 from locust.rpc import Message, zmqrpc
-spy = zmqrpc.Client("127.0.0.1", int(sys.argv[1]), "spy_1")
+spy = zmqrpc.Client(sys.argv[1], 5557, "spy_1")
 spy.send(Message("client_ready", __version__, "spy_1"))
 with gevent.Timeout(40):
     while (message := spy.recv()).type != "spawn":
@@ -217,15 +219,15 @@ with gevent.Timeout(40):
 def test_no_key_is_sent_to_whoever_says_that_it_is_a_worker(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
-    target, port = null(key=KEY), str(free_port())
+    target = null(key=KEY)
     (tmp_path / "locustfile.py").write_text(OWN)
     spy = subprocess.Popen(
-        [sys.executable, "-c", SPY, port], stdout=subprocess.PIPE, env=environment(), text=True
+        [sys.executable, "-c", SPY, HERE], stdout=subprocess.PIPE, env=environment(), text=True
     )
     try:
         master = locust(
             tmp_path,
-            *("--master", "--master-bind-port", port, "--expect-workers", "1", "--headless"),
+            *("--master", "--master-bind-host", HERE, "--expect-workers", "1", "--headless"),
             *("-H", target.url, "-u", "1", "-t", "3s", "--bucket-prefix", "wb-spied"),
         )
         said, _ = spy.communicate(timeout=40)
@@ -283,20 +285,13 @@ class Page:
         raise AssertionError(shown)
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @contextmanager
 def page(folder: Path, *arguments: str) -> Iterator[Page]:
-    port = free_port()
     with (folder / "page.log").open("wb") as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "locust", "--web-host", "127.0.0.1"),
-                *("--web-port", str(port), "--loglevel", "DEBUG", *arguments),
+                *(sys.executable, "-m", "locust", "--web-host", HERE),
+                *("--loglevel", "DEBUG", *arguments),
             ],
             cwd=folder,
             env=environment(),
@@ -304,7 +299,7 @@ def page(folder: Path, *arguments: str) -> Iterator[Page]:
             stderr=log,
         )
     try:
-        found = Page(f"http://127.0.0.1:{port}")
+        found = Page(f"http://{HERE}:8089")
         deadline_s = time.monotonic() + 30
         while True:
             try:
@@ -325,7 +320,9 @@ def page(folder: Path, *arguments: str) -> Iterator[Page]:
             raise
 
 
-@pytest.mark.parametrize("processes", [(), ("--processes", "2")])
+@pytest.mark.parametrize(
+    "processes", [(), pytest.param(("--processes", "2"), marks=pytest.mark.test_all)]
+)
 def test_the_page_starts_tests_shows_live_percentiles_and_no_key(
     processes: tuple[str, ...], null: Callable[..., Null], tmp_path: Path
 ) -> None:

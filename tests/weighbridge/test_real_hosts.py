@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.weighbridge import command_line
 from weighbridge.cli import status
 from weighbridge.common.errors import TargetError
 from weighbridge.documents import StatusDocument
@@ -32,14 +31,8 @@ hosts:
 
 
 def weighbridge(*words: str, home: Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "weighbridge", *words]
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(home),
-        "WEIGHBRIDGE_HOME": str(home / "wb"),
-        "COLUMNS": "200",
-    }
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "WEIGHBRIDGE_HOME": f"{home}/wb"}
+    done = command_line.run(*words, env={**env, "COLUMNS": "200"})
     return done.returncode, done.stdout + done.stderr
 
 
@@ -174,9 +167,7 @@ def test_no_death_is_reported_if_all_daemons_are_running(asked: Asked) -> None:
     ) == ([], None)
 
 
-def test_a_dead_daemon_on_a_real_host_is_named_with_its_log(
-    asked: Asked,
-) -> None:
+def test_a_dead_daemon_on_a_real_host_is_named_with_its_log(asked: Asked) -> None:
     found = asked(
         daemon("gateway-1", "radosgw", alive=False),
         daemon("store-1", "osd.0"),
@@ -215,9 +206,7 @@ def test_a_host_that_does_not_answer_may_be_one_of_a_deployment_that_this_machin
     assert error is not None
 
 
-def test_a_silent_host_outside_a_deployment_casts_no_doubt_on_it(
-    asked: Asked,
-) -> None:
+def test_a_silent_host_outside_a_deployment_casts_no_doubt_on_it(asked: Asked) -> None:
     lines, error = asked(
         daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",), known=record(*HOSTS[:3])
     )
@@ -225,9 +214,7 @@ def test_a_silent_host_outside_a_deployment_casts_no_doubt_on_it(
     assert error is not None
 
 
-def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(
-    asked: Asked,
-) -> None:
+def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(asked: Asked) -> None:
     lines, error = asked(
         daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=record(*HOSTS, "store-9")
     )

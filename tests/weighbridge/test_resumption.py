@@ -260,9 +260,7 @@ def test_a_broken_line_in_the_steps_is_reported_with_its_place_and_nothing_is_st
 
 
 @pytest.mark.usefixtures("kinds")
-def test_time_spent_before_counts_unless_a_resumed_run_gets_a_new_budget(
-    tmp_path: Path,
-) -> None:
+def test_time_spent_before_counts_unless_a_resumed_run_gets_a_new_budget(tmp_path: Path) -> None:
     run = Run(tmp_path, repeats=2)
 
     def go_wrong(_store: RunStore) -> None:

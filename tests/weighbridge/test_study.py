@@ -136,8 +136,7 @@ def test_rados_is_measured_below_gateways_that_use_it() -> None:
 
 def test_the_full_scale_of_2014_needs_large_hardware() -> None:
     with pytest.raises(
-        UsageError,
-        match="is large enough for study swift-vs-rgw-read-2014 at scale full",
+        UsageError, match="is large enough for study swift-vs-rgw-read-2014 at scale full"
     ):
         prepare("swift-vs-rgw-read-2014", "full")
     with pytest.raises(UsageError) as error:

@@ -54,6 +54,7 @@ class FakeRunner(LoadRunner):
     def __init__(
         self, progress: Callable[[int], WorkerProgress], *, cut: int = 0, cpu_s: float = 0.01
     ) -> None:
+        self._setup = SETUP
         self.environment = Environment()
         self.asked: list[str] = []
         self.clients = ("", "")
@@ -215,3 +216,19 @@ def test_a_busy_driver_is_noted() -> None:
     assert not any("may be the bottleneck" in note for note in measure(FakeRunner(working)).notes)
     busy = measure(FakeRunner(working, cpu_s=0.1))
     assert any("may be the bottleneck" in note for note in busy.notes)
+
+
+def test_each_worker_process_begins_after_the_workers_of_those_before_it() -> None:
+    class Three(FakeRunner):
+        begin = LoadRunner.begin
+
+        def _users(self) -> dict[int, int]:
+            return {2: 1, 0: 3, 1: 2}
+
+        def _ask_each(self, question: Any, each: Any, timeout_s: float) -> list[Any]:
+            began.update({number: (one.first, one.count) for number, one in each.items()})
+            return []
+
+    began: dict[int, tuple[int, int]] = {}
+    Three(lambda _: WorkerProgress()).begin(Begin(workload=READS, workers=6, repeat=0, count=6))
+    assert began == {0: (0, 3), 1: (3, 2), 2: (5, 1)}

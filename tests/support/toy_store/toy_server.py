@@ -1,6 +1,6 @@
 """The toy store's daemon: objects in memory, with the part of Swift's API that a comparison needs.
 
-`toy_server.py ADDRESS PORT`, with the user's key in $TOY_KEY.
+`toy_server.py ADDRESS PORT`, with the user's key in $TOY_KEY. It answers after $TOY_DELAY_S.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import hashlib
 import json
 import os
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 ACCOUNT = "/v1/AUTH_toy"
+DELAY_S = float(os.environ.get("TOY_DELAY_S", "0"))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -84,6 +86,7 @@ class Handler(BaseHTTPRequestHandler):
         return container, name
 
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        time.sleep(DELAY_S)
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name.replace("_", "-"), value)

@@ -33,9 +33,8 @@ def test_a_run_without_a_step_or_a_power_cut_does_not_exit_with_0() -> None:
     assert code(GOOD, comparable=False) == 4
 
 
-@pytest.mark.parametrize("verb", ["compare", "resume"])
 def test_charts_that_cannot_be_drawn_keep_table_and_exit_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = fake_run(tmp_path, workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4)})])
     ran = Ran(derive(store.folder, pictures=False), store.steps())
@@ -46,14 +45,11 @@ def test_charts_that_cannot_be_drawn_keep_table_and_exit_code(
     monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: ran)
     monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: ran)
     monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
-    arguments = (
-        [verb, str(store.folder)] if verb == "resume" else [verb, "--out", str(tmp_path / "runs")]
-    )
-    done = CliRunner().invoke(weighbridge, arguments, standalone_mode=False)
-    assert (done.exception, done.return_value) == (None, 0)
-    assert (
-        0 < done.output.index("small-read") < done.output.index("the charts could not be drawn (")
-    )
+    for arguments in (["resume", str(store.folder)], ["compare", "--out", str(tmp_path / "runs")]):
+        done = CliRunner().invoke(weighbridge, arguments, standalone_mode=False)
+        assert (done.exception, done.return_value) == (None, 0)
+        table, sorry = map(done.output.index, ("small-read", "the charts could not be drawn ("))
+        assert 0 < table < sorry
 
 
 @pytest.mark.parametrize(("apart", "repeats", "code"), [(False, 5, 0), (False, 1, 0), (True, 5, 4)])
@@ -72,23 +68,11 @@ def test_a_comparison_without_comparable_cells_exits_with_4_and_a_provisional_on
             ]
         )
 
-    def run(*_: object, **__: object) -> Ran:
-        return Ran(derive(store.folder, pictures=False), store.steps())
-
-    monkeypatch.setattr("weighbridge.run.run", run)
-    monkeypatch.setattr("weighbridge.run.resume", run)
-    again = CliRunner().invoke(
-        weighbridge, ["resume", "--no-charts", str(store.folder)], standalone_mode=False
-    )
-    assert (again.exception, again.return_value) == (
-        None,
-        code,
-    )  # for a complete run, too
-    done = CliRunner().invoke(
-        weighbridge,
-        ["compare", "--no-charts", "--out", str(tmp_path / "runs")],
-        standalone_mode=False,
-    )
-    assert done.exception is None
-    assert done.return_value == code
-    assert ("rovisional: " in done.output) == (repeats == 1)
+    ran = Ran(derive(store.folder, pictures=False), store.steps())
+    monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: ran)
+    monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: ran)
+    # Resuming a complete run, too.
+    for words in (["resume", str(store.folder)], ["compare", "--out", str(tmp_path / "runs")]):
+        done = CliRunner().invoke(weighbridge, [*words, "--no-charts"], standalone_mode=False)
+        assert (done.exception, done.return_value) == (None, code)
+        assert ("rovisional: " in done.output) == (repeats == 1)

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 from past_runs import past_run, past_runs
+from tests.weighbridge import command_line
 from weighbridge.documents import HistoryDocument
 from weighbridge.results.export.history_database import LARGEST_RECORD_BYTES
 
@@ -33,6 +34,24 @@ def runs(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """A copy to change, below the working folder."""
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copytree(folders, tmp_path / "runs"))
+
+
+@pytest.fixture(scope="module")
+def kept(folders: Path) -> Path:
+    """What the command keeps of all runs, made beside them."""
+    out = folders.parent / "history"
+    done = command_line.weighbridge(
+        "history", folders, "--no-charts", "--out", out, folder=folders.parent
+    )
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture
+def judged(runs: Path, kept: Path) -> Path:
+    """A copy to change of runs, beside what the command has kept of them."""
+    shutil.copytree(kept, "history")
+    return runs
 
 
 def lines_of(path: Path) -> list[dict[str, str]]:
@@ -99,9 +118,9 @@ def test_ci_is_told_by_the_exit_code_that_the_latest_run_is_worse(
     assert "3 comparable runs of the 7 that are needed" in said
 
 
-def test_a_run_whose_folder_is_deleted_is_kept(runs: Path, run_cli: RunCli) -> None:
+def test_a_run_whose_folder_is_deleted_is_kept(judged: Path, run_cli: RunCli) -> None:
     before = run_cli("history", "--no-charts", "--json")[1]
-    for folder in sorted(runs.iterdir())[:10]:
+    for folder in sorted(judged.iterdir())[:10]:
         shutil.rmtree(folder)
     code, after, said = run_cli("history", "--no-charts", "--json")
     assert code == 0
@@ -182,9 +201,10 @@ def test_what_runs_may_differ_in_is_said_on_terminal_and_page_and_in_json(
 
 
 def test_a_tuning_is_left_out(runs: Path, run_cli: RunCli, tmp_path: Path) -> None:
-    from fake_tuning import fake_tuning  # noqa: PLC0415 - of this test alone
+    from fake_tuning import FakeCourse, fake_tuning  # noqa: PLC0415 - of this test alone
 
-    tuning = fake_tuning(tmp_path / "tunings").folder
+    short = FakeCourse(rounds=1, confirmed=None, choose=False)
+    tuning = fake_tuning(tmp_path / "tunings", course=short).folder
     code, out, _ = run_cli("history", runs / "day-000", tuning, "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
     assert (code, len(document.history.runs)) == (0, 1)
@@ -272,13 +292,12 @@ def test_a_database_that_is_none_is_left_alone(
 
 
 def test_what_another_version_kept_is_left_out_unless_its_folder_is_there(
-    runs: Path, run_cli: RunCli
+    judged: Path, run_cli: RunCli
 ) -> None:
-    run_cli("history", "--no-charts")
     with duckdb.connect("history/history.duckdb") as database:
         database.execute("update kept set document = '{}' where run in ('day-000', 'day-001')")
         database.execute("update kept set state = '' where run = 'day-001'")
-    shutil.rmtree(runs / "day-000")
+    shutil.rmtree(judged / "day-000")
     code, out, _ = run_cli("history", "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
     assert (code, len(document.history.runs)) == (0, 17)
@@ -286,9 +305,8 @@ def test_what_another_version_kept_is_left_out_unless_its_folder_is_there(
     assert text.startswith("left out: day-000: is kept in a form that cannot be read")
 
 
-def test_what_cannot_be_read_of_a_kept_run_is_judged_again_from_its_folder(
-    runs: Path, run_cli: RunCli
-) -> None:
+@pytest.mark.usefixtures("judged")
+def test_what_cannot_be_read_of_a_kept_run_is_judged_again_from_its_folder(run_cli: RunCli) -> None:
     before = run_cli("history", "--no-charts", "--json")[1]
     with duckdb.connect("history/history.duckdb") as database:
         database.execute("update kept set document = '{}' where run = 'day-000'")
@@ -296,8 +314,8 @@ def test_what_cannot_be_read_of_a_kept_run_is_judged_again_from_its_folder(
     assert run_cli("history", "--no-charts", "--json")[1] == before
 
 
-def test_a_document_under_the_name_of_another_run_is_no_run(runs: Path, run_cli: RunCli) -> None:
-    run_cli("history", "--no-charts")
+@pytest.mark.usefixtures("judged")
+def test_a_document_under_the_name_of_another_run_is_no_run(run_cli: RunCli) -> None:
     with duckdb.connect("history/history.duckdb") as database:
         database.execute("insert into kept select 'x' || run, state, document from kept limit 3")
     _, out, _ = run_cli("history", "--no-charts", "--json")
@@ -324,10 +342,10 @@ def test_a_table_of_runs_that_others_made_is_refused(
     assert (code, "another program made its table of kept runs" in err) == (2, True)
 
 
+@pytest.mark.usefixtures("judged")
 def test_a_log_of_the_database_that_is_a_link_is_left_alone(
-    runs: Path, run_cli: RunCli, tmp_path: Path
+    run_cli: RunCli, tmp_path: Path
 ) -> None:
-    run_cli("history", "--no-charts")
     target = tmp_path / "target"
     target.write_text("precious")
     Path("history", "history.duckdb.wal").symlink_to(target)
@@ -336,10 +354,9 @@ def test_a_log_of_the_database_that_is_a_link_is_left_alone(
     assert target.read_text() == "precious"
 
 
-def test_a_late_run_is_one_more_in_the_same_history(runs: Path, run_cli: RunCli) -> None:
-    run_cli("history", "--no-charts")
-    past_run(runs, 18, slower=1.5)
-    _, out, _ = run_cli("history", runs / "day-018", "--no-charts", "--json")
+def test_a_late_run_is_one_more_in_the_same_history(judged: Path, run_cli: RunCli) -> None:
+    past_run(judged, 18, slower=1.5)
+    _, out, _ = run_cli("history", judged / "day-018", "--no-charts", "--json")
     found = HistoryDocument.model_validate_json(out).history
     assert len(found.runs) == 19
     assert found.changes[0].changes[0].runs_after == 7

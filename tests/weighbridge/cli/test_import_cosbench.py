@@ -1,10 +1,9 @@
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.weighbridge import command_line
 from weighbridge.suites import loader
 
 FILE = """<workload name="demo">
@@ -18,13 +17,7 @@ FILE = """<workload name="demo">
   </workflow>
 </workload>
 """
-
-
-def weighbridge(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "weighbridge", *map(str, words)]
-    return subprocess.run(
-        argv, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"}
-    )
+weighbridge = partial(command_line.weighbridge, folder=Path("/nonexistent"), COLUMNS="200")
 
 
 @pytest.fixture

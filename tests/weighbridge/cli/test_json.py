@@ -28,12 +28,7 @@ from weighbridge.documents import (
     TopologiesDocument,
 )
 from weighbridge.file_lists import HardwareDocument, SuitesDocument
-from weighbridge.plan_outline import (
-    OutlinedLayout,
-    OutlinedSetting,
-    OutlinedWorkload,
-    PlanOutline,
-)
+from weighbridge.plan_outline import OutlinedLayout, OutlinedSetting, OutlinedWorkload, PlanOutline
 from weighbridge.results.analysis.history.history import History
 from weighbridge.run_document import RunDocument
 from weighbridge.run_list import ListedRun, RunsDocument

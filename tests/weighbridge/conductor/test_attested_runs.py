@@ -85,10 +85,7 @@ def test_hosts_are_measured_once_for_each_layout_and_recorded_with_the_tools(
 
 @pytest.mark.parametrize("lasting", [False, True])
 def test_hosts_that_seem_to_differ_are_attested_at_later_visits_until_the_median_decides(
-    lasting: bool,
-    tmp_path: Path,
-    asked: list[AttestOptions],
-    values: dict[tuple[str, int], float],
+    lasting: bool, tmp_path: Path, asked: list[AttestOptions], values: dict[tuple[str, int], float]
 ) -> None:
     odd = range(3 if lasting else 1)
     values.update({("rgw-a", time): 100.0 for time in odd})

@@ -59,9 +59,7 @@ def test_buckets_are_deleted_after_success() -> None:
 
 
 @pytest.mark.parametrize("error", [Interrupted(15), DriverError("it broke"), KeyError("a defect")])
-def test_buckets_are_deleted_after_any_error_which_stays_the_error(
-    error: BaseException,
-) -> None:
+def test_buckets_are_deleted_after_any_error_which_stays_the_error(error: BaseException) -> None:
     kept = Kept()
     with pytest.raises(type(error)) as raised:
         kept.through(error)

@@ -19,9 +19,7 @@ LINE = {
 
 
 @cases
-def test_any_probe_output_is_finite_numbers_by_name_or_refused(
-    dice: Dice,
-) -> None:
+def test_any_probe_output_is_finite_numbers_by_name_or_refused(dice: Dice) -> None:
     line = wrong_json(dice, LINE)
     found = tried(lambda: _values(line))
     assert all(

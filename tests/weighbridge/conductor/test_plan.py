@@ -93,9 +93,7 @@ def test_a_plan_counts_its_steps_and_seconds(tmp_path: Path) -> None:
     assert plan.seconds == 2 * 2 * 3 * 10
 
 
-def test_a_plan_with_too_many_steps_is_refused_with_the_limit(
-    tmp_path: Path,
-) -> None:
+def test_a_plan_with_too_many_steps_is_refused_with_the_limit(tmp_path: Path) -> None:
     workload = {**SUITE["workloads"][0], "workers": list(range(1, 101))}
     with pytest.raises(UsageError, match=r"the plan has 200,000 steps; the limit is 100,000"):
         Run(tmp_path, repeats=1000, workloads=[workload]).plan()
@@ -135,9 +133,7 @@ def test_a_plan_goes_through_json_and_comes_back_the_same(run: Run) -> None:
     assert Plan.model_validate_json(run.plan().model_dump_json()) == run.plan()
 
 
-def test_layers_that_are_left_out_are_reported(
-    run: Run,
-) -> None:
+def test_layers_that_are_left_out_are_reported(run: Run) -> None:
     suite = run.suite.changed(layers=["rados", "object-server", "disk"])
     assert left_out(suite, ["rados"], run.planned[0].gateway.no_layer) == (
         "layer rados: mixed: rados is either read or written in a workload, not read and write",

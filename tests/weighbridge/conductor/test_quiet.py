@@ -51,10 +51,7 @@ def test_a_run_waits_until_a_busy_machine_is_quiet() -> None:
     clock = Clock(lambda at: BUSY if at < 10 else IDLE)
     assert clock.quiet().wait(said.append) is None
     assert clock.now_s == 10.0
-    assert said == [
-        f"{BUSY.words}; waiting up to 60 s for a quiet machine",
-        "the machine is quiet",
-    ]
+    assert said == [f"{BUSY.words}; waiting up to 60 s for a quiet machine", "the machine is quiet"]
 
 
 def test_a_machine_that_stays_busy_is_reported_after_a_minute() -> None:
@@ -94,9 +91,7 @@ def test_time_that_a_hypervisor_took_is_named() -> None:
     )
 
 
-def test_a_deployment_on_a_busy_machine_is_recorded_with_share_and_names(
-    tmp_path: Path,
-) -> None:
+def test_a_deployment_on_a_busy_machine_is_recorded_with_share_and_names(tmp_path: Path) -> None:
     run = Run(tmp_path)
     store = run.store()
     said: list[str] = []

@@ -54,9 +54,7 @@ def test_a_run_that_is_killed_anywhere_resumes_without_losing_or_repeating_a_ste
     assert [number for _, number in seen.begun] == list(range(complete + 1, 13))
 
 
-def test_a_resumed_run_makes_the_same_load_as_an_uninterrupted_one(
-    tmp_path: Path,
-) -> None:
+def test_a_resumed_run_makes_the_same_load_as_an_uninterrupted_one(tmp_path: Path) -> None:
     complete, cut = Run(tmp_path / "complete"), Run(tmp_path / "cut")
     store, again = complete.store(), killed(cut, "begins", 3)
     conduct(complete, store, Watched())

@@ -185,9 +185,7 @@ def test_a_search_whose_driver_fails_is_given_up_and_goes_on_when_the_run_is_res
     assert len([step for step in store.steps() if step.key.rate_per_s is None]) == len(closed)
 
 
-def test_a_step_in_which_a_daemon_died_is_no_evidence_and_is_measured_again(
-    tmp_path: Path,
-) -> None:
+def test_a_step_in_which_a_daemon_died_is_no_evidence_and_is_measured_again(tmp_path: Path) -> None:
     run = searching(tmp_path)
     run.gateways["rgw-a"].dies_at = 6  # two checks a step: after the second step at a rate
     store = run.store()

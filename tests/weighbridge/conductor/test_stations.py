@@ -122,7 +122,7 @@ def names(deployment: Deployment) -> list[str]:
     return [one["Key"] for page in pages for one in page.get("Contents", [])]
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
+@pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     users: str, two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
@@ -240,7 +240,8 @@ def test_any_process_of_a_distributed_driver_that_dies_costs_only_its_step_and_i
         in steps["remote-killed"].notes[0]
     )
     assert "client-1: worker process 2 of 4 was ended by SIGKILL" in steps["local-killed"].notes[0]
-    assert max(display.took_s["remote-killed"], display.took_s["local-killed"]) < 5
+    # Not by waiting for an answer, nor for the end of the window.
+    assert max(display.took_s["remote-killed"], display.took_s["local-killed"]) < ANSWER_S
     silent = "client-2: worker process 3 of 4"
     given_up = f"gave up after waiting {ANSWER_S:g} s for an answer to 'progress' from {silent}"
     assert given_up in steps["remote-stopped"].notes[0]

@@ -37,6 +37,15 @@ while not ended.is_set():
 """
 
 
+PERIOD = "weighbridge.conductor.telemetry.PERIOD_S"
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts are asked ten times a second: only a few tests are about seconds."""
+    monkeypatch.setattr(PERIOD, 0.1)
+
+
 class Meter(FakeHost):
     """A host that has used half a CPU and 1 MB/s of network since it was made."""
 
@@ -119,6 +128,7 @@ def notes(store: RunStore) -> list[str]:
 def test_telemetry_is_by_second_of_the_window_and_negative_before_it(
     store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(PERIOD, 1.0)
     # A busy machine may take a sample half a second late.
     for where in ("conductor.telemetry", "results.record.telemetry"):
         monkeypatch.setattr(f"weighbridge.{where}.EDGE_S", 0.5)
@@ -197,6 +207,8 @@ def test_lines_of_probes_between_steps_are_dropped(store: RunStore, meter: Meter
         assert watch.inbox.taken() == []
         with watch.step(KEY, 5.0) as recording:
             heard(recording, 0.0, 5.0)
+            for _ in range(2):
+                wait_for_a_line(watch)
             sampled(meter, 3)
         until(lambda: reader.last_at > began + 0.2)
         assert len(watch.inbox.taken()) <= 1, "one may have been on its way"
@@ -227,6 +239,7 @@ def test_a_probe_that_dies_is_an_event_and_a_gap_and_hosts_are_still_sampled(
 def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
     store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(PERIOD, 1.0)
     monkeypatch.setattr("weighbridge.conductor.probe_reader.SILENCE_S", 0.2)
     monkeypatch.setattr("weighbridge.conductor.probe_reader.QUIT_S", 0.2)
     stalls = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"

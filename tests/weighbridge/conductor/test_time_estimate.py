@@ -30,9 +30,7 @@ def do(one: TimeEstimate, clock: Clock, unit: WorkUnit, took_s: float) -> None:
         clock.now += took_s
 
 
-def test_a_unit_is_estimated_from_the_same_unit_of_the_last_repeat(
-    clock: Clock,
-) -> None:
+def test_a_unit_is_estimated_from_the_same_unit_of_the_last_repeat(clock: Clock) -> None:
     todo = [WorkUnit("start", visit, guess_s=10) for visit in (FIRST, SECOND, AGAIN)]
     one = TimeEstimate(todo)
     assert one.left_s() == 30
@@ -63,9 +61,7 @@ def test_only_what_a_step_takes_beyond_its_window_is_learned(clock: Clock) -> No
     assert one.left_s() == 103
 
 
-def test_the_current_unit_counts_with_its_time_left_but_not_below_0(
-    clock: Clock,
-) -> None:
+def test_the_current_unit_counts_with_its_time_left_but_not_below_0(clock: Clock) -> None:
     one = TimeEstimate(
         [WorkUnit("step", FIRST, "small", 1, planned_s=10), WorkUnit("stop", FIRST, guess_s=3)]
     )
@@ -76,9 +72,7 @@ def test_the_current_unit_counts_with_its_time_left_but_not_below_0(
         assert one.left_s() == 3
 
 
-def test_skipped_and_failed_units_are_dropped_and_not_learned_from(
-    clock: Clock,
-) -> None:
+def test_skipped_and_failed_units_are_dropped_and_not_learned_from(clock: Clock) -> None:
     todo = [WorkUnit("step", FIRST, "small", workers, planned_s=10) for workers in (1, 2, 3)]
     one = TimeEstimate([*todo, WorkUnit("stop", FIRST, guess_s=3)])
 

@@ -123,9 +123,7 @@ def test_two_drivers_and_intervals_fit_a_narrow_terminal(
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
 
 
-def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(
-    derived: Derived,
-) -> None:
+def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived: Derived) -> None:
     notes = (
         "not valid",
         "the driver used 87% of its CPU limit",
@@ -178,9 +176,7 @@ def test_doubts_are_said_once_and_named_by_their_letters_after_that(tmp_path: Pa
     assert finding.endswith("; n = 2 (see a, b).")
 
 
-def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(
-    tmp_path: Path,
-) -> None:
+def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(tmp_path: Path) -> None:
     store = fake_run(tmp_path, layouts=["swift", "swift-again"], workloads=[SMALL], telemetry=False)
     plan = json.loads((store.folder / "plan.resolved.json").read_text())
     (store.folder / "plan.resolved.json").write_text(

@@ -41,9 +41,7 @@ def test_the_table_of_trials_fits_a_terminal_of_100_columns(derived: Derived) ->
         assert entry.verdict in text
 
 
-def test_winner_confirmation_and_settings_without_effect_are_sentences(
-    derived: Derived,
-) -> None:
+def test_winner_confirmation_and_settings_without_effect_are_sentences(derived: Derived) -> None:
     text = printed(derived)
     assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
     assert "▲ Confirmed on fresh deployments: " in text

@@ -168,8 +168,7 @@ def test_a_grid_has_every_combination_that_is_not_the_layout_itself(tmp_path: Pa
 def test_a_grid_with_too_many_combinations_is_refused_with_their_number(tmp_path: Path) -> None:
     many = {"range": {"low": 1, "high": 100, "steps": 30}}
     with pytest.raises(
-        UsageError,
-        match="960 combinations, each tried 5 times at least: 4800 trials, 13:20:00",
+        UsageError, match="960 combinations, each tried 5 times at least: 4800 trials, 13:20:00"
     ):
         TuningFixture(
             tmp_path,
@@ -206,9 +205,7 @@ def test_candidates_have_unique_names(tmp_path: Path) -> None:
     assert [one.variant.name for one in again.candidates] == names
 
 
-def test_a_value_of_two_levels_is_the_parameters_own_or_the_larger_number(
-    tmp_path: Path,
-) -> None:
+def test_a_value_of_two_levels_is_the_parameters_own_or_the_larger_number(tmp_path: Path) -> None:
     wanted = [
         {"key": "speed", "values": [{"value": 2.0, "also": {"threads": 9, "dummy": 5}}]},
         {"key": "live", "values": [{"value": 1, "also": {"threads": 7, "dummy": 6}}]},
@@ -255,9 +252,7 @@ def test_a_tuning_of_a_run_folder_has_the_candidates_it_began_with(tmp_path: Pat
         preparation.prepare_again(store, other, plan)
 
 
-def test_a_gateway_that_already_runs_is_refused_at_its_place_in_the_file(
-    tmp_path: Path,
-) -> None:
+def test_a_gateway_that_already_runs_is_refused_at_its_place_in_the_file(tmp_path: Path) -> None:
     text = yaml.safe_dump(
         {
             **yaml.safe_load(TuningFixture(tmp_path).text),
@@ -307,9 +302,7 @@ def test_a_missing_layout_is_reported_at_its_place_in_the_file(tmp_path: Path) -
     assert refused.value.faults[0].text.strip() == "layout: rgw-beats"
 
 
-def test_an_unknown_objective_is_reported_at_its_place_in_the_file(
-    tmp_path: Path,
-) -> None:
+def test_an_unknown_objective_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
     text = TuningFixture(
         tmp_path, objectives=[{"of": "p9", "workload": "read"}, {"of": "p50", "workload": "read"}]
     ).text
@@ -328,9 +321,7 @@ def test_an_unknown_objective_is_reported_at_its_place_in_the_file(
     assert "did you mean 'p99'" in str(refused.value) or "did you mean 'p90'" in str(refused.value)
 
 
-def test_the_course_knows_the_least_and_the_most_trials(
-    tmp_path: Path,
-) -> None:
+def test_the_course_knows_the_least_and_the_most_trials(tmp_path: Path) -> None:
     ready = TuningFixture(
         tmp_path, parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[1])
     ).ready()

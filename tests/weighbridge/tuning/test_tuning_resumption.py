@@ -93,9 +93,7 @@ def test_a_killed_search_resumes_with_the_same_proposals(tmp_path: Path, at: int
     assert again == asked
 
 
-def test_a_resumed_tuning_tries_the_baseline_on_the_new_deployment_first(
-    tmp_path: Path,
-) -> None:
+def test_a_resumed_tuning_tries_the_baseline_on_the_new_deployment_first(tmp_path: Path) -> None:
     bed = TuningFixture(tmp_path)
     killed(bed, "step", 3)  # with one setting of the first round tried
     session.resume(bed.run_folder(), bed.doing())

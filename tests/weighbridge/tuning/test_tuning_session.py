@@ -57,9 +57,7 @@ def test_every_step_of_a_trial_is_on_the_disk_before_the_trial(tmp_path: Path) -
     }
 
 
-def test_all_trials_use_one_deployment_and_restart_only_what_a_change_needs(
-    tmp_path: Path,
-) -> None:
+def test_all_trials_use_one_deployment_and_restart_only_what_a_change_needs(tmp_path: Path) -> None:
     bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], live=[1], shards=[2]))
     done(bed)
     found = trials(bed)
@@ -72,9 +70,7 @@ def test_all_trials_use_one_deployment_and_restart_only_what_a_change_needs(
         assert trial.scope == wanted
 
 
-def test_new_buckets_are_made_only_for_settings_that_need_them(
-    tmp_path: Path,
-) -> None:
+def test_new_buckets_are_made_only_for_settings_that_need_them(tmp_path: Path) -> None:
     bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], shards=[2]))
     done(bed)
     events = [
@@ -176,9 +172,7 @@ def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path
 # ---- failures
 
 
-def test_a_setting_with_which_the_gateway_does_not_start_is_tried_once(
-    tmp_path: Path,
-) -> None:
+def test_a_setting_with_which_the_gateway_does_not_start_is_tried_once(tmp_path: Path) -> None:
     bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], starts=[False]))
     table = done(bed)
     broken = entry(table, "starts", value=False)
