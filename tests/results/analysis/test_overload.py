@@ -16,6 +16,7 @@ from weighbridge.results.charts.by_workers import latency_by_workers, throughput
 from weighbridge.results.charts.rates.goodput import goodput_chart
 from weighbridge.results.derivation import derive
 from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
@@ -58,6 +59,14 @@ def test_goodput_counts_what_succeeded_within_the_bound_and_shares_are_of_what_w
     shares = [all_good.value(key) for key in ("refused", "timed-out", "failed-otherwise", "late")]
     assert shares == pytest.approx([4.0, 2.0, 1.0, 0.0])
     assert all_good.value("not-sent") == pytest.approx(10.0)
+
+
+def test_a_request_that_takes_exactly_the_bound_is_good() -> None:
+    measured = fake_measurement(window_s=20.0)
+    latency = Histogram.counted([(999, 100), (1000, 20), (1001, 3)]).encode()
+    tally = measured.tallies[0].model_copy(update={"count": 123, "latency": latency})
+    found = point_of(measured.model_copy(update={"tallies": (tally,)}), read_at(500, within=0.001))
+    assert found.value("goodput") == pytest.approx(120 / 20)
 
 
 def test_without_overload_nothing_is_said_of_goodput() -> None:

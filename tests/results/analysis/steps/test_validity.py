@@ -17,11 +17,11 @@ def test_a_quiet_step_is_valid_without_notes() -> None:
 
 def test_errors_within_the_bound_are_noted_and_beyond_it_refused() -> None:
     measurement = fake_measurement(errors={"http-503": 60, "timeout": 20})
-    within, beyond = (
-        judge(measurement, Bounds(error_share=0.02)),
-        judge(measurement, Bounds(error_share=0.005)),
+    exactly = 80 / (measurement.tallies[0].count + 80)
+    within, at_bound, beyond = (
+        judge(measurement, Bounds(error_share=bound)) for bound in (0.02, exactly, 0.005)
     )
-    assert (within.valid, beyond.valid) == (True, False)
+    assert (within.valid, at_bound.valid, beyond.valid) == (True, True, False)
     assert "0.99% of operations failed (http-503: 60, timeout: 20)" in within.notes[0]
     assert "beyond the bound of 0.50%" in beyond.notes[0]
 

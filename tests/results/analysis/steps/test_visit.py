@@ -59,6 +59,17 @@ def test_a_step_whose_driver_filled_its_nic_is_not_valid(use: StepUse | None, va
     )
 
 
+@pytest.mark.parametrize(
+    ("cpu_share", "use", "full"),
+    [(0.79, None, False), (0.8, None, True), (0.2, nic(0.79), False), (0.2, nic(0.8), True)],
+)
+def test_a_load_generator_at_the_bound_of_its_cpu_or_nic_is_marked(
+    cpu_share: float, use: StepUse | None, full: bool
+) -> None:
+    found = visit(step_of(fake_measurement(driver_share=cpu_share)), use)
+    assert found.points["read"].driver_full is full
+
+
 def test_the_nic_of_every_client_is_judged() -> None:
     second = nic(0.9).resources[0].model_copy(update={"host": "client-2"})
     found = visit(step_of(fake_measurement()), StepUse(resources=(*nic(0.1).resources, second)))
@@ -184,6 +195,11 @@ def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(
         plan, [step_of(steady), step_of(fake_measurement(window_s=3.0), repeat=1)]
     )
     assert (unknown.repeats, unknown.steady, unknown.ranked) == (2, None, True)
+    refused = step_of(fake_measurement(mean_ms=40), repeat=1).model_copy(update={"valid": False})
+    (one,) = summarize(plan, [step_of(unsteady), refused])
+    assert (one.repeats, one.ranked, one.value("throughput")) == (1, False, 200), (
+        "an invalid repeat is never averaged with valid ones, steady or not"
+    )
 
 
 def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(
