@@ -247,7 +247,8 @@ def test_a_drift_not_ruled_out_raises_the_bar_for_a_claim() -> None:
     assert cell(compare([rows[0], row("b", rates=times(1.8), drift=0.5)])).verdict == "better"
 
 
-@pytest.mark.parametrize("repeats", [5, pytest.param(6, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("repeats", [5, pytest.param(6, marks=pytest.mark.test_all)])
 def test_at_most_6_in_100_runs_of_a_layout_vs_itself_make_any_claim(
     repeats: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

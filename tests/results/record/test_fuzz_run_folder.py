@@ -322,13 +322,15 @@ def changing(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> dict
     return made
 
 
-@cases
+# A case reads and judges every file, of which one or two are wrong; above, each file has all cases.
+@settings(CASES, max_examples=max(1, CASES.max_examples // 3))
+@given(dice=DICE)
 def test_any_run_folder_is_judged_or_refused(dice: Dice, changing: dict[str, Changing]) -> None:
     with changing["run"].wrong(dice) as folder:
         tried(lambda: all_of(folder))
 
 
-@settings(CASES, max_examples=max(1, CASES.max_examples // 500))
+@settings(CASES, max_examples=max(1, CASES.max_examples // 100))
 @given(dice=DICE)
 def test_a_report_of_any_run_folder_is_made_or_refused(
     dice: Dice, changing: dict[str, Changing]
