@@ -1,8 +1,8 @@
 """Mutated documents: the input of the fuzz tests of every parser.
 
 Hypothesis draws one number per case, which determines all changes of a document, so that ten
-thousand cases take seconds. Repeat a failed case with `Dice(NUMBER)`. Each commit tries other cases;
-a failure names their seed: WEIGHBRIDGE_FUZZ_SEED=N draws them again, WEIGHBRIDGE_FUZZ_CASES=N draws
+thousand cases take seconds. Repeat a failed case with `Dice(NUMBER)`. Each commit tries others; a
+failure names their seed. WEIGHBRIDGE_FUZZ_SEED=N draws those of a seed, WEIGHBRIDGE_FUZZ_CASES=N
 that many.
 """
 

@@ -6,9 +6,9 @@ import itertools
 import math
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from scipy.stats import false_discovery_control, mannwhitneyu
 
 from sleep_data import SLEEP
 from weighbridge.results.rank_tests import cliffs_delta, rank_p, rank_p_of
@@ -87,10 +87,10 @@ def test_many_values_or_equal_ones_are_ranked_by_approximation() -> None:
     )
 
 
-def test_the_rank_test_of_many_values_with_ties_is_scipys() -> None:
+def test_the_rank_test_of_many_values_with_ties_is_scipys(stats: Any) -> None:
     draw = random.Random(4)
     one, other = ([float(draw.randint(low, 40)) for _ in range(40)] for low in (1, 8))
-    theirs = mannwhitneyu(one, other, alternative="two-sided")
+    theirs = stats.mannwhitneyu(one, other, alternative="two-sided")
     assert rank_p(one, other) == pytest.approx(float(theirs.pvalue))
 
 
@@ -106,7 +106,7 @@ def test_cliffs_delta_matches_the_effsize_package() -> None:
     assert cliffs_delta([2, 3], [0, 1]) == 1.0
 
 
-def test_the_correction_matches_benjamini_and_hochbergs_example() -> None:
+def test_the_correction_matches_benjamini_and_hochbergs_example(stats: Any) -> None:
     # Their table of 15 treatments (1995, section 4), adjusted as in the manual of
     # scipy.stats.false_discovery_control
     p_values = [
@@ -136,7 +136,7 @@ def test_the_correction_matches_benjamini_and_hochbergs_example() -> None:
     assert corrected([]) == ()
     draw = random.Random(1)
     many = [draw.random() ** 3 for _ in range(100)] + [0.5, 0.5]
-    assert corrected(many) == pytest.approx(false_discovery_control(many))
+    assert corrected(many) == pytest.approx(stats.false_discovery_control(many))
 
 
 @pytest.mark.parametrize(

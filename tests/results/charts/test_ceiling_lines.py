@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-from chart_sources import fake_chart_source
+from chart_sources import fake_chart_source, texts_of
 from weighbridge.common.layers import Level
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
 from weighbridge.results.charts.ceiling_lines import CeilingLine, ceiling_lines, top_with_ceilings
-from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.charts.worker_data import throughput_panels
 from weighbridge.results.record.store import RunStore
 
@@ -71,7 +67,7 @@ def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
 
 
 def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(
-    run: RunStore, tmp_path: Path
+    run: RunStore,
 ) -> None:
     source = fake_chart_source(run)
     largest = max(
@@ -85,10 +81,7 @@ def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_pa
         source.rows, source.findings, {"small-read-read-swift-locust": (near, *far)}
     )[0]
     (chart,) = throughput_by_workers(source)
-    write_charts([chart.model_copy(update={"panels": (throughput_panel(panel),)})], tmp_path)
-    words = re.findall(
-        r"<text[^>]*>([^<]*)</text>", (tmp_path / "throughput-by-workers.svg").read_text()
-    )
+    words = texts_of(chart.model_copy(update={"panels": (throughput_panel(panel),)}))
     assert f"disks {near.value:,.0f}" in words
     assert f"↑ network {far[0].value:,.0f} to {far[1].value:,.0f}" in words
     words_of_ceilings = "Dashed: the ceilings of disks, network and store"

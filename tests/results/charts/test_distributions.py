@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import vl_convert as vlc
 
-from chart_sources import fake_chart_source
+from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_source import ChartSource, source_of
-from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.latencies import (
     KindLatencies,
     LayoutLatencies,
@@ -56,10 +53,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 @pytest.fixture(scope="module")
 def figures(store: RunStore) -> dict[str, Figure]:
     return {figure.name: figure for figure in all_of(fake_chart_source(store, comparison=None))}
-
-
-def words(figure: Figure) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
 
 
 def repeat_of(
@@ -122,7 +115,7 @@ def test_a_run_has_all_figures_and_a_map_for_each_kind_of_requests(
 def test_every_figure_has_the_names_of_all_layouts_in_it(
     figures: dict[str, Figure], name: str
 ) -> None:
-    assert {"rgw-beast", "swift"} <= set(words(figures[name]))
+    assert {"rgw-beast", "swift"} <= set(texts_of(figures[name]))
     assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figures[name].csv))} == {
         "rgw-beast",
         "swift",
@@ -260,7 +253,7 @@ def test_a_panel_without_latencies_by_the_second_says_so() -> None:
     kind = kind_with(repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0))
     (figure,) = heat_maps([kind.model_copy(update={"layouts": (bare, *kind.layouts)})])
     assert figure.panels[0].finding == "the driver records no latencies by the second"
-    assert "the driver records no latencies by the second" in words(figure)
+    assert "the driver records no latencies by the second" in texts_of(figure)
     assert heat_maps([kind_with(repeat_of([1000] * 10))]) == ()
 
 
@@ -301,7 +294,7 @@ def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_p
         in figures["percentiles"].caption
     )
     assert any(line[0] == "swift (not known)" for line in figures["percentiles"].panels[0].lines)
-    assert "swift" in words(figures["percentiles"])
+    assert "swift" in texts_of(figures["percentiles"])
 
 
 @pytest.mark.parametrize("chart", [percentiles, shares])

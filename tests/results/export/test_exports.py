@@ -38,9 +38,9 @@ def data(run: RunStore) -> RunData:
 
 @pytest.fixture(scope="module")
 def tables(
-    data: RunData, tuned_run: RunStore, tmp_path_factory: pytest.TempPathFactory
+    data: RunData, tuned_data: RunData, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, DataTable]:
-    tuned = RunData(tuned_run.folder)
+    tuned = tuned_data
     broken = RunData(outage_run(tmp_path_factory.mktemp("broken")).folder)
     cut = tmp_path_factory.mktemp("cut") / data.store.folder.name
     shutil.copytree(data.store.folder, cut)

@@ -52,9 +52,9 @@ def one(sql: str, runs: tuple[RunData, ...]) -> object:
 
 @pytest.mark.parametrize("name", list(VIEWS))
 def test_every_view_has_the_columns_that_are_described(
-    two: tuple[RunData, ...], tuned_run: RunStore, name: str, tmp_path: Path
+    two: tuple[RunData, ...], tuned_data: RunData, name: str, tmp_path: Path
 ) -> None:
-    more = [RunData(tuned_run.folder)] if name in OF_TUNINGS else []
+    more = [tuned_data] if name in OF_TUNINGS else []
     more += [RunData(outage_run(tmp_path).folder)] if name == "outages" else []
     answer = ask(f"select * from {name}", (*two, *more))
     assert answer.columns == tuple(field.name for field in VIEWS[name].schema.fields)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from pydantic import BaseModel, TypeAdapter
 
+from fake_knobs import FEW
 from fake_run import fake_run
 from fake_tuning import fake_tuning
 from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_json
@@ -53,7 +54,7 @@ def folders_in(runs: Path) -> Folders:
     """Run folders with one step a layout, by kind, and an empty one."""
     return {
         "run": fake_run(runs, workloads=WORKLOADS, repeats=1).folder,
-        "tuning": fake_tuning(runs).folder,
+        "tuning": fake_tuning(runs, knobs=FEW).folder,
         "empty": runs,
     }
 

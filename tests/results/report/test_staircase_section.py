@@ -95,7 +95,8 @@ def test_the_terminal_gets_a_line_for_each_staircase(derived: Derived) -> None:
 
 
 def test_a_run_without_layers_has_no_staircase(runs: Path) -> None:
-    plain = derive(fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False).folder)
+    run = fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False)
+    plain = derive(run.folder, pictures=False)
     assert plain.stairs == ()
     assert not (plain.folder / "staircase.csv").exists()
     assert not (plain.folder / "layers.csv").exists()
@@ -106,7 +107,7 @@ def test_requested_layers_that_were_not_measured_are_reported_as_gaps(runs: Path
     lone = fake_run(
         runs, layouts=("swift",), workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",)
     )
-    lines = derive(lone.folder).stairs
+    lines = derive(lone.folder, pictures=False).stairs
     assert lines[0].startswith("swift, 1 MB reads: gateway ")
     assert lines[1:] == (
         "Disks of swift: not measured: --layers disk",
@@ -118,7 +119,8 @@ def test_requested_layers_that_were_not_measured_are_reported_as_gaps(runs: Path
 def test_a_run_that_measured_nothing_has_gaps_and_no_chart(runs: Path) -> None:
     empty = fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",))
     (empty.folder / "steps.jsonl").unlink()
-    assert "Gateway of rgw-beast, swift: not measured" in derive(empty.folder).stairs
+    lines = derive(empty.folder, pictures=False).stairs
+    assert "Gateway of rgw-beast, swift: not measured" in lines
     plan = empty.plan()
     stairs = staircases(plan, summarize(plan, []), summarize_layers(plan, []), [])
     assert staircase_figure(stairs, plan.layouts) is None

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import csv
 import re
+from functools import cache
 from html import unescape
 from pathlib import Path
 
 import pytest
 
-from fake_knobs import BASELINE
+from fake_knobs import BASELINE, FEW
 from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, FakeCourse, fake_tuning
 from made_cuts import kept_cuts, made_cut
 from weighbridge.results.analysis.run_data import RunData
@@ -23,6 +24,7 @@ HOSTILE = "</script><script>alert(1)</script>"
 WINNER = f"{BASELINE}-tuned"
 
 
+@cache
 def tuned(run: RunStore) -> TuningResult:
     result = RunData(run.folder).tuned
     assert result is not None
@@ -67,7 +69,11 @@ def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trial
 ) -> None:
     result = tuned(
         fake_tuning(
-            tmp_path, FakeCourse(confirmed=2.0), objectives=OBJECTIVES[:1], workloads=WORKLOADS[:1]
+            tmp_path,
+            FakeCourse(confirmed=2.0),
+            knobs=FEW,
+            objectives=OBJECTIVES[:1],
+            workloads=WORKLOADS[:1],
         )
     )
     assert result.confirmation is not None
@@ -80,7 +86,7 @@ def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trial
 def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
     tmp_path: Path,
 ) -> None:
-    run = fake_tuning(tmp_path, FakeCourse(confirmed=1.0))
+    run = fake_tuning(tmp_path, FakeCourse(confirmed=1.0), knobs=FEW)
     result, page = tuned(run), page_of(run)
     assert result.headline.endswith("but the winner was not confirmed")
     assert result.confirmation_words.startswith(
@@ -134,7 +140,7 @@ def test_settings_that_could_not_be_judged_are_not_said_to_have_an_effect(
 def test_a_winner_that_may_lose_nothing_is_confirmed_only_by_cuts_in_which_it_lost_nothing(
     tmp_path: Path, cuts: tuple[PowerCut, ...], words: str, *, pasted: bool
 ) -> None:
-    run = fake_tuning(tmp_path, constraints=Constraints(lost=0))
+    run = fake_tuning(tmp_path, knobs=FEW, constraints=Constraints(lost=0))
     folder = confirmation_folder(run.folder / CONFIRMATION)
     assert folder is not None
     for cut in cuts:
@@ -149,7 +155,7 @@ def test_a_winner_that_may_lose_nothing_is_confirmed_only_by_cuts_in_which_it_lo
 
 
 def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, FakeCourse(confirmed=None))
+    run = fake_tuning(tmp_path, FakeCourse(confirmed=None), knobs=FEW)
     assert "onfirmed" not in tuned(run).headline
     assert "not compared with the baseline on fresh deployments" in section(
         page_of(run), "confirmation"
@@ -161,7 +167,7 @@ def test_confirming_a_bounded_objective_uses_only_worker_counts_within_the_bound
 ) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (8, 16)})
     bounded = Objective(workload="small-read", p90_within=0.012)
-    result = tuned(fake_tuning(tmp_path, objectives=(bounded,), workloads=(workload,)))
+    result = tuned(fake_tuning(tmp_path, knobs=FEW, objectives=(bounded,), workloads=(workload,)))
     assert result.confirmation is not None
     (effect,) = result.confirmation.effects
     assert effect is not None
@@ -263,7 +269,7 @@ def test_fragments_are_on_the_page_and_in_files_exactly_as_chosen(
 
 
 def test_texts_of_a_tuning_cannot_become_a_script(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, FakeCourse(rounds=2))
+    run = fake_tuning(tmp_path, FakeCourse(rounds=2), knobs=FEW)
     book = TuningStore(run.folder)
     winner, tuning = book.winner(), book.run()
     assert winner is not None
@@ -312,7 +318,7 @@ def test_an_ordinary_run_is_not_a_tuning(run: RunStore) -> None:
 
 
 def test_fragments_of_an_earlier_winner_are_removed(tmp_path: Path) -> None:
-    store = fake_tuning(tmp_path, FakeCourse())
+    store = fake_tuning(tmp_path, knobs=FEW)
     derive(store.folder, pictures=False)
     assert [path.name for path in (store.derived / "winner").iterdir()]
     TuningStore(store.folder).forget()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_knobs import FEW
 from fake_tuning import FakeCourse, fake_tuning
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import Evidence, evidence
@@ -83,7 +84,11 @@ def test_the_same_talk_is_powerpoint_and_markdown(deck: Deck) -> None:
 def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: int) -> None:
     deck = talk(
         evidence(
-            fake_tuning(tmp_path, FakeCourse(rounds=rounds, state="interrupted", choose=False))
+            fake_tuning(
+                tmp_path,
+                FakeCourse(rounds=rounds, state="interrupted", choose=False),
+                knobs=FEW,
+            )
         )
     )
     assert any("not complete: interrupted" in line for line in slide(deck, "answer").lines)
@@ -93,6 +98,6 @@ def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: i
 
 
 def test_a_winner_that_was_not_confirmed_is_not_praised(tmp_path: Path) -> None:
-    deck = talk(evidence(fake_tuning(tmp_path, FakeCourse(confirmed=1.0))))
+    deck = talk(evidence(fake_tuning(tmp_path, FakeCourse(confirmed=1.0), knobs=FEW)))
     assert slide(deck, "confirmation").title == "The winner was not confirmed on fresh deployments"
     assert deck.title.endswith("the winner was not confirmed")

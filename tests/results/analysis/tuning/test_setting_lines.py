@@ -7,20 +7,16 @@ import pytest
 
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.setting_lines import SIGNS, setting_lines, short_names
+from weighbridge.results.analysis.tuning.setting_lines import setting_lines, short_names
 from weighbridge.results.export.export import produce
 from weighbridge.results.percent import show_percent
 from weighbridge.results.record.store import RunStore
 
 
-def test_every_verdict_has_its_own_sign() -> None:
-    assert len(set(SIGNS.values())) == len(SIGNS)
-
-
 def test_lines_are_sorted_by_gain_with_unknown_ones_last(
-    tuned_run: RunStore,
+    tuned_data: RunData,
 ) -> None:
-    result = RunData(tuned_run.folder).tuned
+    result = tuned_data.tuned
     assert result is not None
     lines = setting_lines(result)
     gains = [line.gain for line in lines]
@@ -30,8 +26,8 @@ def test_lines_are_sorted_by_gain_with_unknown_ones_last(
     assert len(known) < len(gains)
 
 
-def test_a_shorter_p90_sorts_as_better_and_is_shown_as_less(tuned_run: RunStore) -> None:
-    result = RunData(tuned_run.folder).tuned
+def test_a_shorter_p90_sorts_as_better_and_is_shown_as_less(tuned_data: RunData) -> None:
+    result = tuned_data.tuned
     assert result is not None
     p90 = setting_lines(result)[0].changes[1]
     assert p90.change.startswith("\N{MINUS SIGN}")
