@@ -16,9 +16,7 @@ def test_only_its_user_can_open_a_lock_file(tmp_path: Path) -> None:
     assert mode(tmp_path / "lock") == 0o600
 
 
-def test_an_older_lock_file_is_made_private_and_keeps_its_content(
-    tmp_path: Path,
-) -> None:
+def test_an_older_lock_file_is_made_private_and_keeps_its_content(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("process 1")
     (tmp_path / "lock").chmod(0o644)
     os.close(open_lock(tmp_path / "lock"))

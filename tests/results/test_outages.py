@@ -27,10 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 def test_a_store_notices_when_it_first_says_something_else() -> None:
     assert fake_outage().noticed_s == pytest.approx(20.5)
-    late = (
-        Seen(at_s=1, whole=True, words="whole"),
-        Seen(at_s=BACK + 1, whole=False, words="not"),
-    )
+    late = (Seen(at_s=1, whole=True, words="whole"), Seen(at_s=BACK + 1, whole=False, words="not"))
     assert fake_outage(seen=late).noticed_s is None, "only when it was back"
     assert fake_outage(seen=()).noticed_s is None
 

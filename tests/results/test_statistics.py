@@ -320,9 +320,7 @@ def test_the_interval_excludes_1_exactly_if_the_test_is_significant() -> None:
 
 
 @pytest.mark.parametrize("repeats", [5, 6])
-def test_at_most_6_in_100_maps_of_24_cells_without_difference_make_a_claim(
-    repeats: int,
-) -> None:
+def test_at_most_6_in_100_maps_of_24_cells_without_difference_make_a_claim(repeats: int) -> None:
     draw, claims = random.Random(24), 0
     for _ in range(1000):
         sides = [

@@ -75,9 +75,7 @@ def p95_ms(folder: Path, layout: str) -> list[float]:
     ]
 
 
-def test_the_metric_is_in_the_summary_as_geometric_mean_with_its_interval(
-    folder: Path,
-) -> None:
+def test_the_metric_is_in_the_summary_as_geometric_mean_with_its_interval(folder: Path) -> None:
     lines = list(csv.DictReader((folder / "derived" / "summary.csv").read_text().splitlines()))
     assert len(lines) == 2
     for line in lines:

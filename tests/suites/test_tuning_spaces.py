@@ -106,9 +106,7 @@ def test_every_setting_makes_a_valid_and_different_layout(space: ParameterSpace)
     assert len({variant.layout.name for variant in variants}) == len(variants)
 
 
-def test_a_parameter_has_an_option_effect_trap_and_reference(
-    space: ParameterSpace,
-) -> None:
+def test_a_parameter_has_an_option_effect_trap_and_reference(space: ParameterSpace) -> None:
     for parameter in space.tuning.parameters:
         assert all((parameter.option, parameter.effect, parameter.trap, parameter.reference)), (
             parameter.key

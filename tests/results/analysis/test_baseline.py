@@ -139,10 +139,7 @@ def test_the_csv_has_a_line_per_figure_with_empty_unknowns() -> None:
     )
     assert [
         (one["host"], one["value"], one["share_of_promised"], one["request_bytes"]) for one in lines
-    ] == [
-        ("store-1", "5e+07", "0.5000", "64000"),
-        ("a", "1e+08", "", ""),
-    ]
+    ] == [("store-1", "5e+07", "0.5000", "64000"), ("a", "1e+08", "", "")]
 
 
 def test_a_baseline_is_read_as_it_was_written_and_anything_else_is_refused(tmp_path: Path) -> None:

@@ -13,11 +13,7 @@ from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.record.measurement import Load
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.report.factor_table import (
-    factor_lines,
-    factor_sections,
-    factor_sentences,
-)
+from weighbridge.results.report.factor_table import factor_lines, factor_sections, factor_sentences
 from weighbridge.suites import ENCRYPTION, SIGNING, Suite
 
 SUITE = Suite.model_validate(

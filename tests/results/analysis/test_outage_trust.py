@@ -37,9 +37,7 @@ def of_points(one: OutageRow, **of_point: object) -> dict[str, object]:
     return {"row": one.row.model_copy(update={"points": points})}
 
 
-def test_a_degrade_run_has_all_signs_and_those_not_recorded_are_not_good(
-    data: RunData,
-) -> None:
+def test_a_degrade_run_has_all_signs_and_those_not_recorded_are_not_good(data: RunData) -> None:
     found = signs(data.outages)
     assert {name: (one.state, one.words) for name, one in found.items()} == {
         "Hosts": ("unknown", "not attested"),

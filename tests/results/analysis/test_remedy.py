@@ -127,9 +127,7 @@ def test_a_study_has_no_option_for_longer_windows(plan: ResolvedPlan) -> None:
     assert found.command == ""
 
 
-def test_an_insignificant_difference_needs_repeats_by_its_spread(
-    plan: ResolvedPlan,
-) -> None:
+def test_an_insignificant_difference_needs_repeats_by_its_spread(plan: ResolvedPlan) -> None:
     # The ratio is half as far beyond the threshold of 5 % as 5 repeats can find: it takes four
     # times as many.
     ratio = Ratio(value=1.05 * math.exp(0.05), low=0.99, high=1.24, repeats=5)
@@ -140,9 +138,7 @@ def test_an_insignificant_difference_needs_repeats_by_its_spread(
     assert found.command == "weighbridge compare --layouts a,b --repeats 20"
 
 
-def test_a_difference_that_needs_too_many_repeats_is_not_chased(
-    plan: ResolvedPlan,
-) -> None:
+def test_a_difference_that_needs_too_many_repeats_is_not_chased(plan: ResolvedPlan) -> None:
     ratio = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
     found = remedy(comparison("not significant", ratio=ratio, smallest=1.3), plan, ARGV[:4])
     assert found is not None
@@ -172,9 +168,7 @@ def test_the_command_of_a_resumed_run_is_made_from_its_plan(
     )
 
 
-def test_a_line_with_short_windows_needs_longer_ones_by_its_own_option(
-    plan: ResolvedPlan,
-) -> None:
+def test_a_line_with_short_windows_needs_longer_ones_by_its_own_option(plan: ResolvedPlan) -> None:
     line = ("weighbridge", "compare", "--s3", "a=http://a", "--s3", "b=http://b")
     short = comparison("provisional", "steadiness not known")
     for argv in (line, (*line, "--duration", "5s")):

@@ -61,9 +61,7 @@ def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -
     assert 1 <= len(ticks) <= 9
 
 
-def test_a_latency_panel_omits_what_is_not_comparable_and_marks_lower_bounds(
-    run: RunStore,
-) -> None:
+def test_a_latency_panel_omits_what_is_not_comparable_and_marks_lower_bounds(run: RunStore) -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
     rows = [row for row in summarize(run.plan(), run.steps()) if row.workload == "small-read"]
     most = max(row.workers for row in rows)

@@ -12,11 +12,7 @@ from fake_run import WORKLOADS, StepFaults, fake_run
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_source import ChartSource, source_of
-from weighbridge.results.charts.latencies import (
-    KindLatencies,
-    LayoutLatencies,
-    RepeatLatencies,
-)
+from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
 from weighbridge.results.charts.latency.distributions import percentile_chart, percentiles
 from weighbridge.results.charts.latency.heat_map import (
     CELLS,

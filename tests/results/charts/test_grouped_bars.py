@@ -40,9 +40,7 @@ def test_each_kind_of_requests_is_drawn_where_most_layouts_can_be_ranked(
     ]
 
 
-def test_a_requested_worker_count_is_used_where_it_was_measured(
-    rows: tuple[Row, ...],
-) -> None:
+def test_a_requested_worker_count_is_used_where_it_was_measured(rows: tuple[Row, ...]) -> None:
     assert [group.workers for group in bar_groups(rows, 16)] == [16, 16, 4]
 
 

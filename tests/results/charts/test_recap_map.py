@@ -146,7 +146,7 @@ def test_a_change_over_all_worker_counts_is_shown_without_two_figures() -> None:
 
 def test_worker_counts_ascend_and_end_with_all() -> None:
     (figure,) = change_maps(
-        comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128))),
+        comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128)))
     )
     words = texts(compose(figure))
     assert [word for word in words if word in {"4", "32", "128", "all"}] == [
@@ -170,7 +170,7 @@ def test_with_several_layouts_each_kind_of_requests_is_named_once() -> None:
                 effect(1.2, "better", subject=name, about=about)
                 for about in ("reads", "writes")
                 for name in ("a", "b", "c")
-            ),
+            )
         )
     )
     words = texts(compose(figure))

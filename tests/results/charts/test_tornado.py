@@ -235,9 +235,7 @@ def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
     assert len(figure.panels[0].lines) == len(many)
 
 
-def test_combinations_with_long_names_have_shortened_keys(
-    tuned_data: RunData,
-) -> None:
+def test_combinations_with_long_names_have_shortened_keys(tuned_data: RunData) -> None:
     result = tuned_data.tuned
     assert result is not None
     first = result.table.entries[0].model_copy(

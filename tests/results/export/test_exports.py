@@ -246,9 +246,7 @@ def test_an_export_goes_into_the_run_by_default_and_replaces_nothing_without_for
     )
 
 
-def test_an_unknown_format_or_table_is_answered_with_the_closest_one(
-    small: Path,
-) -> None:
+def test_an_unknown_format_or_table_is_answered_with_the_closest_one(small: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'parquet'"):
         export(small, "parqet")
     with pytest.raises(UsageError, match="did you mean 'seconds'"):

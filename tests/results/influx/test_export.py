@@ -118,9 +118,7 @@ def test_refused_lines_do_not_block_others_and_are_an_error(
     assert f"{len(lines) - 7} points were sent; of 7 others" in at.value.message
 
 
-def test_after_an_export_a_live_run_has_nothing_left_to_send(
-    store: RunStore,
-) -> None:
+def test_after_an_export_a_live_run_has_nothing_left_to_send(store: RunStore) -> None:
     (store.folder / REFUSED).write_text("# no\nkept 1\n")
     with FakeInflux() as influx:
         Cursor(server=server(influx).option, run=True).keep(store.folder)
@@ -138,9 +136,7 @@ def test_an_export_to_another_server_keeps_the_cursor_of_the_first(store: RunSto
     assert Cursor.of(store.folder, "http://first") == kept
 
 
-def test_an_export_of_a_run_that_was_not_sent_live_writes_no_cursor(
-    store: RunStore,
-) -> None:
+def test_an_export_of_a_run_that_was_not_sent_live_writes_no_cursor(store: RunStore) -> None:
     with FakeInflux() as influx:
         send_run(store, server(influx))
     assert not (store.folder / CURSOR).exists()

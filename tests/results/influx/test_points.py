@@ -50,9 +50,7 @@ def lines(store: RunStore) -> list[str]:
     return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
 
 
-def test_a_run_has_only_documented_measurements_tags_and_fields(
-    store: RunStore,
-) -> None:
+def test_a_run_has_only_documented_measurements_tags_and_fields(store: RunStore) -> None:
     seen: dict[str, tuple[set[str], set[str]]] = {}
     for name, tags, fields, _ in map(split, lines(store)):
         seen.setdefault(name, (set(), set()))[0].update(tags)
@@ -164,9 +162,7 @@ def test_points_have_the_times_of_the_window_and_its_seconds(store: RunStore) ->
     assert times["weighbridge_host"] == {-1000, 0, 1000, 2000, 3000}
 
 
-def test_points_are_reproducible_and_unique(
-    store: RunStore,
-) -> None:
+def test_points_are_reproducible_and_unique(store: RunStore) -> None:
     once = lines(store)
     assert once == lines(store)
     places = Counter((line.split(" ")[0], line.split(" ")[2]) for line in once)

@@ -40,9 +40,7 @@ def test_with_an_empty_token_no_header_is_sent() -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429, 408])
-def test_a_server_that_cannot_write_now_is_away_for_as_long_as_it_asks(
-    status: int,
-) -> None:
+def test_a_server_that_cannot_write_now_is_away_for_as_long_as_it_asks(status: int) -> None:
     answer = InfluxReply(
         status, '{"code":"unavailable","message":"busy\\nnow"}', (("Retry-After", "7"),)
     )

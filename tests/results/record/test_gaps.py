@@ -81,9 +81,7 @@ def test_a_run_without_telemetry_has_no_gap(runs: Path) -> None:
     assert gaps(fake_run(runs, workloads=[workload], repeats=1, telemetry=False)) == ()
 
 
-def test_cpu_seconds_of_a_step_without_telemetry_are_unknown_not_zero(
-    store: RunStore,
-) -> None:
+def test_cpu_seconds_of_a_step_without_telemetry_are_unknown_not_zero(store: RunStore) -> None:
     (store.folder / "telemetry" / "swift.swift.small-read.w1.r0.jsonl").unlink()
     beast, swift = RunData(store.folder).rows
     assert beast.value("gateway-cpu") is not None

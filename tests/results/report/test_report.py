@@ -162,9 +162,7 @@ def test_hosts_that_differ_between_layouts_are_reported_with_the_results(tmp_pat
     assert words[at + 1 : at + 5] == ["100 MB/s", "197 MB/s", "142 MB/s", "28 %"]
 
 
-def test_every_table_has_a_caption_and_every_chart_an_accessible_description(
-    page: Page,
-) -> None:
+def test_every_table_has_a_caption_and_every_chart_an_accessible_description(page: Page) -> None:
     assert len(page.all("caption")) == len(page.all("table")) >= 10
     plots = [attrs for attrs in page.all("div") if attrs.get("class") == "plot"]
     assert len(plots) == 6
@@ -173,9 +171,7 @@ def test_every_table_has_a_caption_and_every_chart_an_accessible_description(
     )
 
 
-def test_resources_are_drawn_under_each_chart_and_also_given_as_a_table(
-    page: Page,
-) -> None:
+def test_resources_are_drawn_under_each_chart_and_also_given_as_a_table(page: Page) -> None:
     cells = [attrs["data-spec"] for attrs in page.all("div") if attrs.get("class") == "cell"]
     assert len(cells) == 2 * 3 * 5  # charts, kinds of requests, resources
     assert "resources-by-workers-small-read-read-swift-locust-gateway-cpu" in cells
@@ -212,9 +208,7 @@ def test_a_run_without_telemetry_says_that_resources_were_not_recorded(runs: Pat
     assert [row[column] for column in columns] == [""] * 3
 
 
-def test_background_work_has_its_own_table_and_cache_drops_are_counted(
-    runs: Path,
-) -> None:
+def test_background_work_has_its_own_table_and_cache_drops_are_counted(runs: Path) -> None:
     run = fake_run(runs, workloads=[SHORT], repeats=1)
     background = {"rgw-beast": {"scrub": "off"}, "swift": {"auditors": "do not run"}}
     for layout, facts in background.items():

@@ -5,13 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weighbridge.results.charts.panels import AxisScale
-from weighbridge.results.slides.fitting import (
-    height_pt,
-    largest,
-    lines_pt,
-    size_for,
-    wrapped,
-)
+from weighbridge.results.slides.fitting import height_pt, largest, lines_pt, size_for, wrapped
 from weighbridge.results.slides.label_sides import with_sides
 from weighbridge.results.slides.slide import ChartPoint, Series, SeriesChart, SlideTable, TableCell
 from weighbridge.results.slides.typeface import width_pt

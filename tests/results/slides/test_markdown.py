@@ -41,9 +41,7 @@ def slides_of(text: str) -> list[str]:
     return re.split(r"^---$", text, flags=re.MULTILINE)[2:]
 
 
-def test_each_slide_is_a_marp_slide_with_its_title_and_notes(
-    compared: Evidence,
-) -> None:
+def test_each_slide_is_a_marp_slide_with_its_title_and_notes(compared: Evidence) -> None:
     deck = talk(compared)
     text = markdown(deck)
     assert text.startswith("---\nmarp: true\n")

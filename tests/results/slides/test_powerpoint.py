@@ -258,8 +258,7 @@ def test_paths_have_horizontal_whiskers_too(shown: Any, planned: Deck) -> None:
                         float(value.text) for value in bar.find(f"{CHART}plus").iter(f"{CHART}v")
                     ]
                     assert plus == pytest.approx(
-                        [at.x_high - at.x for at in one.points if at.x_high is not None],
-                        rel=1e-4,
+                        [at.x_high - at.x for at in one.points if at.x_high is not None], rel=1e-4
                     )
                     checked += 1
     assert checked >= 2

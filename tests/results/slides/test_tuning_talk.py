@@ -85,9 +85,7 @@ def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: i
     deck = talk(
         evidence(
             fake_tuning(
-                tmp_path,
-                FakeCourse(rounds=rounds, state="interrupted", choose=False),
-                knobs=FEW,
+                tmp_path, FakeCourse(rounds=rounds, state="interrupted", choose=False), knobs=FEW
             )
         )
     )

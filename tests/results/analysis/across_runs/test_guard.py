@@ -92,9 +92,7 @@ def workloads(run: ComparedRun, **fields: Any) -> dict[str, Any]:
     return {"suite": {"workloads": [{**one, **fields}]}}
 
 
-def test_runs_with_different_or_unknown_quota_periods_are_not_compared(
-    run: ComparedRun,
-) -> None:
+def test_runs_with_different_or_unknown_quota_periods_are_not_compared(run: ComparedRun) -> None:
     hardware = hosts(run, "gateway-1", cpus=0.6)["hardware"]
     kept = {
         name: changed(run, hardware=hardware | {"cpu_period": period_s})
@@ -174,9 +172,7 @@ def test_all_differences_are_listed_at_once_with_both_values(run: ComparedRun) -
     ]
 
 
-def test_a_fact_known_of_one_run_differs_and_one_known_of_none_is_unknown(
-    run: ComparedRun,
-) -> None:
+def test_a_fact_known_of_one_run_differs_and_one_known_of_none_is_unknown(run: ComparedRun) -> None:
     silent = changed(run, sheet=machine(cpu=None))
     with pytest.raises(UsageError, match="cpu: made up in A, not known in B"):
         guard(run, silent, PAIRS)
@@ -189,9 +185,7 @@ def test_memory_that_differs_by_what_a_kernel_reserves_is_equal(run: ComparedRun
     assert guard(run, changed(run, sheet=machine(memory="24684012 kB")), PAIRS).unlike == ()
 
 
-def test_an_extra_workload_or_worker_count_in_one_run_is_no_difference(
-    run: ComparedRun,
-) -> None:
+def test_an_extra_workload_or_worker_count_in_one_run_is_no_difference(run: ComparedRun) -> None:
     (one,) = run.plan.suite.model_dump()["workloads"]
     more = changed(
         run,

@@ -61,9 +61,7 @@ def used(cpu_s: float, share: float) -> StepUse:
 
 
 @pytest.mark.parametrize("errors", [{}, {"http-503": 8}, {"timeout": 3000, "reset": 5000}])
-def test_failed_requests_count_only_as_errors(
-    errors: dict[str, int],
-) -> None:
+def test_failed_requests_count_only_as_errors(errors: dict[str, int]) -> None:
     row = row_of(failing(errors))
     (point,) = row.points
     assert row.value("throughput") == point.value("throughput") == 400

@@ -144,9 +144,7 @@ def test_unmeasured_rows_are_not_on_the_path(tmp_path: Path) -> None:
     assert path([gone]) == ()
 
 
-def test_if_one_repeat_has_no_p90_there_is_neither_a_figure_nor_a_bin(
-    tmp_path: Path,
-) -> None:
+def test_if_one_repeat_has_no_p90_there_is_neither_a_figure_nor_a_bin(tmp_path: Path) -> None:
     row = rows_of(tmp_path)[0]
     lacking = (changed(row.points[0], p90_ms=None), *row.points[1:])
     (one,) = path([changed(row, p90_ms=None, points=lacking)])

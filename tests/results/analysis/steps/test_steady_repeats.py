@@ -85,14 +85,14 @@ REGIMES = pytest.mark.parametrize(
         (5, 1500, 0.05, 3.0),
         (5, 30, 0.05, 2.5),
         (8, 300, 0.1, 2.5),
-        (8, 1500, 0.2, 3.0),
-        (5, 300, 0.05, 3.0),
+        pytest.param(8, 1500, 0.2, 3.0, marks=pytest.mark.test_all),
+        pytest.param(5, 300, 0.05, 3.0, marks=pytest.mark.test_all),
     ],
 )
 
 
 @REGIMES
-@pytest.mark.parametrize("way", [1, -1])
+@pytest.mark.parametrize("way", [1, pytest.param(-1, marks=pytest.mark.test_all)])
 def test_a_drift_of_20_percent_is_rarely_called_steady(
     repeats: int, rate: float, noise: float, window_s: float, way: int
 ) -> None:
@@ -179,7 +179,7 @@ def test_other_steps_of_the_layout_help_a_noisy_step() -> None:
     assert steady_over_repeats([0.28, 0.31, 0.33, 0.29, 0.29], beside=quiet).steady is False
 
 
-@pytest.mark.parametrize("others", [0.0, 1.0])
+@pytest.mark.parametrize("others", [0.0, pytest.param(1.0, marks=pytest.mark.test_all)])
 def test_with_other_steps_a_drift_is_still_rarely_called_steady(others: float) -> None:
     drift = MOST if others else 2 * MOST
     draw, steady = np.random.default_rng(9), 0

@@ -7,18 +7,9 @@ from typing import Any
 import pytest
 
 from recorded_use import CLIENT, GATEWAY, IDLE, STORE, recorded, used
-from weighbridge.results.analysis.steps.bottleneck import (
-    limit_brief,
-    limit_words,
-    limited_by,
-)
+from weighbridge.results.analysis.steps.bottleneck import limit_brief, limit_words, limited_by
 from weighbridge.results.analysis.steps.queues import Queue, queue_words
-from weighbridge.results.analysis.steps.use import (
-    Resource,
-    over_repeats,
-    quota_touches,
-    step_use,
-)
+from weighbridge.results.analysis.steps.use import Resource, over_repeats, quota_touches, step_use
 from weighbridge.results.record.telemetry import (
     DiskLimit,
     DiskSecond,

@@ -168,9 +168,7 @@ def moving(measurement: Measurement) -> Measurement:
     return measurement.model_copy(update={"seconds": seconds})
 
 
-def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(
-    runs: Path,
-) -> None:
+def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(runs: Path) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=2, telemetry=False).plan()
     steady, unsteady = fake_measurement(mean_ms=10), moving(fake_measurement(mean_ms=20))
     (mixed,) = summarize(plan, [step_of(unsteady), step_of(steady, repeat=1)])
@@ -202,9 +200,7 @@ def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(
     )
 
 
-def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(
-    runs: Path,
-) -> None:
+def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(runs: Path) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     complete = fake_measurement(mean_ms=10)
     (tally,) = complete.tallies
@@ -263,9 +259,7 @@ def test_if_most_requests_are_in_flight_the_time_to_first_byte_is_unknown() -> N
     assert (point.value("first-byte"), point.figure("first-byte").at_least) == (None, False)
 
 
-def test_a_stalling_gateway_puts_the_time_to_first_byte_in_doubt(
-    runs: Path,
-) -> None:
+def test_a_stalling_gateway_puts_the_time_to_first_byte_in_doubt(runs: Path) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     (row,) = summarize(plan, [step_of(stalling(0.13))])
     assert ("first-byte",) in [one.metrics for one in row.doubts if one.what == "lower bound"]

@@ -247,9 +247,7 @@ def test_variants_that_differ_in_more_than_the_factor_are_not_compared() -> None
 @pytest.mark.parametrize(
     "spoilt", [{"values": [100.0], "valid": False}, {"values": []}, {"values": [0.0]}]
 )
-def test_unmeasured_or_invalid_cells_are_a_cross(
-    spoilt: dict[str, Any],
-) -> None:
+def test_unmeasured_or_invalid_cells_are_a_cross(spoilt: dict[str, Any]) -> None:
     found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", **spoilt)])
     (cell,) = found.cells
     assert (cell.verdict, cell.text, cell.percent) == ("missing", "×", None)

@@ -246,9 +246,7 @@ def replayed_run(folder: Path) -> Path:
 
 
 @pytest.mark.long
-def test_a_replays_section_chart_and_tables_are_rebuilt_from_its_folder(
-    tmp_path: Path,
-) -> None:
+def test_a_replays_section_chart_and_tables_are_rebuilt_from_its_folder(tmp_path: Path) -> None:
     folder = replayed_run(tmp_path)
     derived = derive(folder)
     page = derived.report.read_text()

@@ -13,9 +13,7 @@ from weighbridge.results.percent import show_percent
 from weighbridge.results.record.store import RunStore
 
 
-def test_lines_are_sorted_by_gain_with_unknown_ones_last(
-    tuned_data: RunData,
-) -> None:
+def test_lines_are_sorted_by_gain_with_unknown_ones_last(tuned_data: RunData) -> None:
     result = tuned_data.tuned
     assert result is not None
     lines = setting_lines(result)
@@ -72,9 +70,7 @@ def test_notes_and_papers_have_the_table_of_settings_with_remarks(
     assert "ended with 22" in text
 
 
-def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(
-    tuned_run: RunStore,
-) -> None:
+def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_run: RunStore) -> None:
     _, made = produce(tuned_run.folder, "json", ["ledger", "trials"])
     tables = json.loads(made.files[0].content)["tables"]
     failed = [line for line in tables["ledger"] if line["verdict"] == "failed"]
