@@ -44,6 +44,7 @@ def test_a_dashboard_is_of_todays_declaration(
     language: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["grafana.py", language])
+    monkeypatch.syspath_prepend(ROOT / "scripts")
     runpy.run_path(str(ROOT / "scripts" / "grafana.py"), run_name="__main__")
     made = capsys.readouterr().out
     assert made == (FOLDER / FILES[language]).read_text(), "run `make reference`"

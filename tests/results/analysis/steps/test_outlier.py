@@ -22,7 +22,7 @@ def test_grubbs_test_finds_the_outlier_of_the_handbook() -> None:
     assert outlier([*logs[:7], math.exp(2.085)]) == 7
 
 
-@pytest.mark.parametrize("count", [5, 8])
+@pytest.mark.parametrize("count", [5, pytest.param(8, marks=pytest.mark.test_all)])
 def test_one_set_of_normal_logarithms_in_a_hundred_has_an_outlier(count: int) -> None:
     draw = random.Random(5)
     sets = ([math.exp(draw.gauss(4, 0.1)) for _ in range(count)] for _ in range(8000))
