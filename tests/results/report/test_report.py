@@ -55,13 +55,14 @@ def page(run: RunStore) -> Page:
 @pytest.mark.long
 def test_all_derived_files_can_be_rebuilt_from_the_run_folder(runs: Path) -> None:
     run = fake_run(runs, workloads=[SHORT], repeats=1)
-    derived = derive(run.folder)
+    derived = derive(run.folder, pictures=False)
     first = derived.summary.read_text()
-    for path in (derived.summary, derived.report, *derived.charts):
+    for path in (derived.summary, derived.report):
         path.unlink()
     again = derive(run.folder)
     assert again.summary.read_text() == first
     assert again.report.stat().st_size > 1_000_000
+    assert again.charts
     assert all(path.stat().st_size for path in again.charts)
     assert again.comparable
     assert len(list(csv.reader(first.splitlines()))) == 3
