@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
-from weighbridge.suites import Every, Objects, Suite, Uniform, Workload, Zipf, loader
+from weighbridge.suites import Objects, Suite, Uniform, Workload, Zipf, loader
 
 GOOD = """
 name: trial
@@ -28,18 +28,6 @@ def test_every_shipped_suite_is_valid() -> None:
     assert shipped
     for name, path in shipped.items():
         assert loader.load(path).name == name
-
-
-def test_the_studys_suites_are_those_of_the_2014_study() -> None:
-    small = loader.load(loader.find("small-objects")).workloads[0]
-    large = loader.load(loader.find("large-objects")).workloads[0]
-    assert small.objects == Objects(size="1MB", containers=100, per_container=1000)
-    assert large.objects == Objects(size="1GB", containers=10, per_container=100)
-    assert small.workers == (32, 64, 128, 256, 512)
-    assert large.workers == (8, 16, 32, 64, 128)
-    assert small.runtime == large.runtime == 900
-    own = loader.load(loader.find("suites/small-objects.yaml")).cache
-    assert own == Every(every=60.0, kernel=True)
 
 
 def test_a_missing_file_in_another_folder_is_no_shipped_suite(

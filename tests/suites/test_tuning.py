@@ -205,13 +205,8 @@ def test_only_the_steps_of_objectives_are_replayed() -> None:
         ("small-write", (16,)),
         ("small-read", (16,)),
     ]
-    assert (suite.name, suite.api, suite.repeats, suite.seed, suite.layers) == (
-        "trial",
-        ("swift",),
-        7,
-        2014,
-        (),
-    )
+    assert suite.name == "trial"
+    assert (suite.api, suite.repeats, suite.seed, suite.layers) == (("swift",), 7, 2014, ())
     assert suite.bounds.error_share == 0.01
     assert suite.control is False  # those of quick are of a workload that may not be replayed
 

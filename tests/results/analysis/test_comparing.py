@@ -46,10 +46,8 @@ def test_every_verdict_is_reached_as_documented(
 ) -> None:
     found = compare([row("a"), subject])
     assert (cell(found).verdict, cell(found, "p90").verdict) == (verdict, of_p90)
-    assert (cell(found, workers=None).verdict, cell(found, "p90", None).verdict) == (
-        verdict,
-        of_p90,
-    )
+    assert cell(found, workers=None).verdict == verdict
+    assert cell(found, "p90", None).verdict == of_p90
     assert (cell(found).ratio is None) == (verdict == "not comparable")
 
 
@@ -125,13 +123,8 @@ def test_rank_statistics_are_reported_and_decide_nothing() -> None:
 def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
     found = cell(compare([row("a", rates=[100.0]), row("b", rates=[180.0])]))
     assert found.ratio is not None
-    assert (found.ratio.low, found.p, found.q, found.smallest, found.verdict) == (
-        None,
-        None,
-        None,
-        None,
-        "provisional",
-    )
+    assert found.ratio.low is None
+    assert (found.p, found.q, found.smallest, found.verdict) == (None, None, None, "provisional")
 
 
 def test_without_rows_there_is_nothing_to_compare() -> None:
@@ -156,11 +149,8 @@ def test_mild_doubts_make_cells_provisional_and_grave_ones_not_comparable_on_eit
     ) * 3
     assert cell(mild).doubts == (MILD,)
     assert cell(mild).text.endswith("n = 5: other programs used 14 % of this machine’s CPUs.")
-    assert (cell(grave).verdict, cell(grave, workers=None).verdict, cell(grave).ratio) == (
-        "not comparable",
-        "not comparable",
-        None,
-    )
+    assert cell(grave).verdict == "not comparable"
+    assert (cell(grave, workers=None).verdict, cell(grave).ratio) == ("not comparable", None)
     assert headline(find(rows(MILD))) == (
         "Provisional: b does more in the requests replayed, by 2.0× (other programs used 14 % of "
         "this machine’s CPUs)"

@@ -91,27 +91,12 @@ def test_the_page_fetches_nothing(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        *(
-            "doubts",
-            "figures",
-            "findings",
-            "certainty",
-            "throughput-by-workers",
-            "latency-by-workers",
-        ),
+        *("doubts", "figures", "findings", "certainty"),
+        *("throughput-by-workers", "latency-by-workers"),
         *("throughput-bars", "hockey-stick", "percentiles", "latency-shares"),
         *(f"latency-over-time-{name}" for name in ("small-read", "small-write", "large-read")),
-        *(
-            "limits",
-            "table",
-            "faults",
-            "keeping",
-            "hosts",
-            "numbers",
-            "environment",
-            "repeat",
-            "study",
-        ),
+        *("limits", "table", "faults", "keeping", "hosts", "numbers"),
+        *("environment", "repeat", "study"),
     ]
 
 

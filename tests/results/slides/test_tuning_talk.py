@@ -31,18 +31,8 @@ def slide(deck: Deck, start: str) -> Slide:
 
 def test_the_talk_of_a_tuning_goes_from_the_answer_to_how_to_repeat_it(deck: Deck) -> None:
     keys = list(dict.fromkeys(one.key.rstrip("0123456789").rstrip("-") for one in deck.slides))
-    assert keys == [
-        "answer",
-        "set-up",
-        "tried",
-        "ledger",
-        "tornado",
-        "no-effect",
-        "chosen",
-        "confirmation",
-        "limits",
-        "repeat",
-    ]
+    assert keys[:6] == ["answer", "set-up", "tried", "ledger", "tornado", "no-effect"]
+    assert keys[6:] == ["chosen", "confirmation", "limits", "repeat"]
 
 
 def test_every_table_fits_its_slide_in_readable_type(deck: Deck) -> None:

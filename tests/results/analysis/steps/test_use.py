@@ -76,12 +76,8 @@ def test_throttling_is_recorded_for_each_host_with_a_quota() -> None:
     seconds = used(limits, cpu_s=0.5, cpu_periods=100, throttled_periods=80, throttled_s=0.4)
     use = step_use(recorded(seconds, used(free, cpu_s=0.1), hosts=(limits, free)), 10.0)
     (throttled,) = use.throttled
-    assert (throttled.host, throttled.tier, throttled.quota_cpus, throttled.period_ms) == (
-        "gateway-1",
-        "gateway",
-        0.6,
-        10.0,
-    )
+    assert throttled.host == "gateway-1"
+    assert (throttled.tier, throttled.quota_cpus, throttled.period_ms) == ("gateway", 0.6, 10.0)
     assert (
         throttled.share_of_periods,
         throttled.share_of_time,

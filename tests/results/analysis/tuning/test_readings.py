@@ -16,11 +16,8 @@ def test_a_trial_is_compared_with_the_baseline_interpolated_in_time_on_logarithm
     for who in (maker.baseline, FEW, MANY, MANY, maker.baseline):
         maker.visit(who)
     [(value, reference, why)] = values(maker)
-    assert (value, reference, why) == (
-        pytest.approx(1000 * 4**0.25),
-        pytest.approx(1000 * 4**0.25),
-        "",
-    )
+    assert value == pytest.approx(1000 * 4**0.25)
+    assert (reference, why) == (pytest.approx(1000 * 4**0.25), "")
     assert values(maker, maker.baseline) == [(1000, None, ""), (pytest.approx(4000), None, "")]
 
 
