@@ -10,10 +10,11 @@ import pytest
 
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
+from made_rows import altered
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
 
-SHORT = tuple(workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS)
+SHORT = tuple(altered(workload, runtime=3.0) for workload in WORKLOADS)
 SPOILT = StepFaults(
     failed=(("swift", "small-read", 16),),
     erring=(("rgw-beast", "small-write", 32),),

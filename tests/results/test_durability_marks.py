@@ -11,6 +11,7 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
+from made_rows import altered
 from talks import slide, text_of
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
@@ -33,9 +34,7 @@ from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
 
 LAYOUTS = ("rgw-beast", "swift", "rgw-haproxy")
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:2]
-)
+SHORT = tuple(altered(workload, runtime=2.0, workers=(1, 16)) for workload in WORKLOADS[:2])
 LOST = "lost acknowledged writes in 3 of 20 power cuts"
 
 
@@ -138,9 +137,7 @@ def test_the_report_has_the_section_with_controls_apart_and_its_charts(
     assert f'class="cuts lost" data-value="{LOST}; 4,041 not listed"' in page
 
 
-def test_captions_of_charts_that_may_show_writes_have_the_marks(
-    figures: dict[str, Figure],
-) -> None:
+def test_captions_of_charts_that_may_show_writes_have_the_marks(figures: dict[str, Figure]) -> None:
     said = {one.name for one in figures.values() if f"swift ({LOST}" in one.caption}
     assert {"throughput-by-workers", "latency-by-workers", "throughput-bars", "recap-map"} <= said
     assert "latency-over-time-small-write" in said
@@ -191,9 +188,7 @@ def test_one_mark_for_what_was_lost_and_what_may_be_says_both(run: RunStore) -> 
     data.__dict__["rows"] = tuple(
         row
         if row.power is None or row.layout != "rgw-haproxy"
-        else row.model_copy(
-            update={"power": row.power.model_copy(update={"answers": "page cache"})}
-        )
+        else altered(row, power=altered(row.power, answers="page cache"))
         for row in data.rows
     )
     paper = summary_paper(data)

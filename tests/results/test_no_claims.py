@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
@@ -29,7 +30,7 @@ from weighbridge.screen.outcome import print_outcome
 CLAIMS = re.compile(
     r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b"
 )
-CHOSEN = tuple(one.model_copy(update={"workers": (1, 16)}) for one in WORKLOADS[:2])
+CHOSEN = tuple(altered(one, workers=(1, 16)) for one in WORKLOADS[:2])
 
 
 class Words(HTMLParser):

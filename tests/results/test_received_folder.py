@@ -13,6 +13,7 @@ import pytest
 from fake_knobs import FEW
 from fake_run import WORKLOADS, fake_run
 from fake_tuning import fake_tuning
+from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -55,7 +56,7 @@ def _no_longer() -> Iterator[None]:
 @pytest.fixture
 def store(runs: Path) -> RunStore:
     """One step per layout."""
-    workload = WORKLOADS[0].model_copy(update={"workers": (2,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(2,), runtime=1.0)
     return fake_run(runs, workloads=[workload], repeats=1)
 
 

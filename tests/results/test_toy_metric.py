@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.store import RunStore
 
@@ -59,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Not to be changed.
     """
-    workload = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 3.0})
+    workload = altered(WORKLOADS[0], workers=(4,), runtime=3.0)
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2)
     weighbridge("report", store.folder)
     return store.folder

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.export.csv_format import rounded_csv
@@ -29,6 +31,14 @@ def changed(one: Of, **given: Any) -> Of:
     """A copy with some figures or other fields changed; None: unknown."""
     fields = _by_metric(given, one.figures)
     return type(one).model_validate({**dict(one), **fields})
+
+
+Some = TypeVar("Some", bound=BaseModel)
+
+
+def altered(record: Some, /, **given: Any) -> Some:
+    """A copy with other values, which are not validated: what is there may be as wrong."""
+    return record.model_copy(update=given)
 
 
 def _by_metric(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
-from made_rows import made_point, made_row
+from made_rows import altered, made_point, made_row
 from weighbridge.results import derive
 from weighbridge.results.analysis.agreement import Agreement, agreements, causes, sentences
 from weighbridge.results.analysis.findings import find
@@ -243,7 +243,7 @@ def test_the_table_has_a_cell_for_every_column_and_marks_what_could_not_be_compa
 def test_a_run_with_both_drivers_says_how_far_they_agree_on_page_in_file_and_in_sentences(
     tmp_path: Path,
 ) -> None:
-    small = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 2.0})
+    small = altered(WORKLOADS[0], workers=(1, 4), runtime=2.0)
     run = fake_run(tmp_path, workloads=[small], repeats=1, driver="both")
     derived = derive(run.folder, pictures=False)
     page = derived.report.read_text()

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
-from made_rows import made_point
+from made_rows import altered, made_point
 from weighbridge.results.analysis.comparing import compare, judge
 from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.contrast import at_workers, over_all
@@ -274,7 +274,7 @@ def limited(row: Row, *kinds: tuple[str, str]) -> Row:
     ]
     idle = {"what": "memory", "host": "h", "tier": "gateway", "share": 0.1, "limit": "1"}
     resources = tuple(Resource.model_validate(one) for one in (*found, idle))
-    return row.model_copy(update={"resources": resources})
+    return altered(row, resources=resources)
 
 
 def test_a_verdict_says_what_limited_each_side_where_that_is_known() -> None:
@@ -336,7 +336,7 @@ def test_a_verdict_says_where_reads_came_from_if_one_side_reads_from_disk_and_th
 
 def of_disk(one: Row, share: float | None) -> Row:
     figures = {} if share is None else {"from-disk": MetricFigure(value=share)}
-    return one.model_copy(update={"figures": {**one.figures, **figures}})
+    return altered(one, figures={**one.figures, **figures})
 
 
 @pytest.mark.parametrize(

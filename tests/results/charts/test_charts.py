@@ -11,6 +11,7 @@ import vl_convert as vlc
 
 from chart_sources import fake_chart_source
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import step_use
 from weighbridge.results.charts.by_workers import (
@@ -82,7 +83,7 @@ def test_charts_use_the_shipped_font_with_a_generic_fallback(drawn: Path) -> Non
 
 
 def test_a_layout_that_was_never_measured_is_labelled_as_such(runs: Path) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
     run = fake_run(runs, workloads=[workload], repeats=1)
     path = run.folder / "steps.jsonl"
     path.write_text(
@@ -98,18 +99,14 @@ def test_a_layout_that_was_never_measured_is_labelled_as_such(runs: Path) -> Non
 
 
 def test_a_run_without_any_step_still_has_charts(runs: Path) -> None:
-    run = fake_run(
-        runs,
-        workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})],
-        repeats=1,
-    )
+    run = fake_run(runs, workloads=[altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)], repeats=1)
     (run.folder / "steps.jsonl").unlink()
     assert all(drawn_words(chart) for chart in charts_of(run))
     assert len(charts_of(run)) == 2
 
 
 def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (512,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(512,), runtime=1.0)
     run = fake_run(
         runs, layouts=("a-layout-with-a-name-of-forty-characters",), workloads=[workload], repeats=1
     )
@@ -162,16 +159,8 @@ def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
 def test_a_step_that_is_in_doubt_is_hollow_on_its_line(run: RunStore) -> None:
     source = fake_chart_source(run)
     (panel, *_) = throughput_panels(source.rows, source.findings)
-    doubted = panel.model_copy(
-        update={
-            "marks": tuple(mark.model_copy(update={"provisional": True}) for mark in panel.marks)
-        }
-    )
-    panel = panel.model_copy(
-        update={
-            "marks": tuple(mark.model_copy(update={"provisional": False}) for mark in panel.marks)
-        }
-    )
+    doubted = altered(panel, marks=tuple(altered(mark, provisional=True) for mark in panel.marks))
+    panel = altered(panel, marks=tuple(altered(mark, provisional=False) for mark in panel.marks))
     (chart,) = throughput_by_workers(source)
     filled, hollow = (
         vlc.vegalite_to_svg(compose_panel(chart, throughput_panel(one))).count('fill="#ffffff"')
@@ -197,15 +186,15 @@ def test_every_repeat_lies_within_the_scale_of_latencies(run: RunStore) -> None:
     source = fake_chart_source(run)
     (panel, *_) = latency_panels(source.rows, source.findings)
     low = min(dot.value for dot in panel.dots) / 50
-    stray = panel.dots[0].model_copy(update={"value": low})
-    assert latency_panel(panel.model_copy(update={"dots": (*panel.dots, stray)})).y.low <= low
+    stray = altered(panel.dots[0], value=low)
+    assert latency_panel(altered(panel, dots=(*panel.dots, stray))).y.low <= low
 
 
 def test_a_band_goes_on_where_the_first_of_its_points_has_no_interval(run: RunStore) -> None:
     source = fake_chart_source(run)
     (panel, *_) = throughput_panels(source.rows, source.findings)
-    first = panel.marks[0].model_copy(update={"low": None, "high": None})
-    bare = throughput_panel(panel.model_copy(update={"marks": (first, *panel.marks[1:])}))
+    first = altered(panel.marks[0], low=None, high=None)
+    bare = throughput_panel(altered(panel, marks=(first, *panel.marks[1:])))
     (band,) = (
         trace
         for mark in bare.marks

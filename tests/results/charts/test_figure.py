@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 import vl_convert as vlc
 
+from made_rows import altered
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look
 from weighbridge.results.charts.composer import SCHEMA, compose, compose_panel
 from weighbridge.results.charts.panels import (
@@ -52,9 +53,9 @@ def test_every_panel_of_a_figure_shows_its_own_data() -> None:
 
 
 def test_a_figure_without_a_finding_keeps_its_caption() -> None:
-    figure = figure_of(plot("a", "apples")).model_copy(update={"finding": ""})
+    figure = altered(figure_of(plot("a", "apples")), finding="")
     assert ">So.<" in vlc.vegalite_to_svg(compose(figure))
-    bare = figure.model_copy(update={"caption": ""})
+    bare = altered(figure, caption="")
     assert "title" not in compose(bare)
 
 

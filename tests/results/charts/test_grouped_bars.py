@@ -9,6 +9,7 @@ import vl_convert as vlc
 
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
@@ -80,12 +81,7 @@ def test_the_csv_has_a_line_for_each_bar(rows: tuple[Row, ...], run: RunStore) -
 
 
 def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
-    run = fake_run(
-        runs,
-        workloads=[WORKLOADS[0].model_copy(update={"runtime": 2.0})],
-        repeats=1,
-        telemetry=False,
-    )
+    run = fake_run(runs, workloads=[altered(WORKLOADS[0], runtime=2.0)], repeats=1, telemetry=False)
     rows = summarize(run.plan(), run.steps())
     (figure,) = grouped_bars(fake_chart_source(run, rows))
     assert "whiskers" not in figure.caption
@@ -94,7 +90,7 @@ def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
 
 
 def test_nothing_measured_is_no_figure(rows: tuple[Row, ...], run: RunStore) -> None:
-    spoilt = [row.model_copy(update={"valid": False}) for row in rows]
+    spoilt = [altered(row, valid=False) for row in rows]
     assert grouped_bars(fake_chart_source(run, spoilt)) == ()
 
 

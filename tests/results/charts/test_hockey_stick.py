@@ -8,14 +8,15 @@ import pytest
 
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
+from made_rows import altered
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.latency.hockey_stick import hockey_data, hockey_stick
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.store import RunStore
 
-READS = WORKLOADS[0].model_copy(update={"runtime": 3.0})
-FEW = WORKLOADS[2].model_copy(update={"runtime": 0.5, "workers": (1,)})
+READS = altered(WORKLOADS[0], runtime=3.0)
+FEW = altered(WORKLOADS[2], runtime=0.5, workers=(1,))
 SPOILT = StepFaults(erring=(("swift", "small-read", 32),))
 
 

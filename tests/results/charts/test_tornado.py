@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chart_sources import texts_of
+from made_rows import altered
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
@@ -114,8 +115,8 @@ def test_what_is_not_comparable_has_no_bar_and_no_figure() -> None:
 
 
 def test_an_infinite_interval_does_not_squeeze_the_bars() -> None:
-    wide = effect("w", 1.1, "provisional").model_copy(
-        update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)}
+    wide = altered(
+        effect("w", 1.1, "provisional"), ratio=Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)
     )
     figure = tornado([MANY[0], SettingChange(setting="wide", effect=wide)])
     assert figure is not None
@@ -220,16 +221,8 @@ def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
     result = tuned_data.tuned
     assert result is not None
     entries = [one for one in result.table.entries if one.effects[0].ratio is not None]
-    many = [
-        entry.model_copy(update={"name": f"{entry.name} {turn}"})
-        for turn in range(3)
-        for entry in entries
-    ]
-    figure = tornados(
-        result.model_copy(
-            update={"table": result.table.model_copy(update={"entries": tuple(many)})}
-        )
-    )[0]
+    many = [altered(entry, name=f"{entry.name} {turn}") for turn in range(3) for entry in entries]
+    figure = tornados(altered(result, table=altered(result.table, entries=tuple(many))))[0]
     assert len({bar["y"] for bar in bars_of(figure)}) == MOST
     assert f"{len(many) - MOST} with smaller effects are only in the table" in figure.caption
     assert len(figure.panels[0].lines) == len(many)
@@ -238,15 +231,12 @@ def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
 def test_combinations_with_long_names_have_shortened_keys(tuned_data: RunData) -> None:
     result = tuned_data.tuned
     assert result is not None
-    first = result.table.entries[0].model_copy(
-        update={
-            "name": "options.client.rgw_max_concurrent_requests 1024 → 64, "
-            "options.client.objecter_inflight_ops unset → 4096"
-        }
+    first = altered(
+        result.table.entries[0],
+        name="options.client.rgw_max_concurrent_requests 1024 → 64, "
+        "options.client.objecter_inflight_ops unset → 4096",
     )
-    figure = tornados(
-        result.model_copy(update={"table": result.table.model_copy(update={"entries": (first,)})})
-    )[0]
+    figure = tornados(altered(result, table=altered(result.table, entries=(first,))))[0]
     (bar,) = bars_of(figure)
     assert bar["y"] == "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"
     assert figure.panels[0].lines[0][0] == first.name

@@ -19,6 +19,7 @@ from pptx import Presentation
 from rich.console import Console
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.common import csv_text
 from weighbridge.common.csv_text import plain
 from weighbridge.common.escaping import escape_controls
@@ -54,11 +55,11 @@ OBEYED = set(
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """A run in which every text that may come from elsewhere is hostile."""
-    workload = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
     made = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, about=REASON)
     steps = made.steps()
     spoilt = [
-        step.model_copy(update={"valid": False, "notes": (REASON,)}) if not number else step
+        altered(step, valid=False, notes=(REASON,)) if not number else step
         for number, step in enumerate(steps)
     ]
     write_atomically(
@@ -74,9 +75,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     made.event("telemetry", REASON, layout="swift")
     made.event("resumed", REASON)
     made.set_state("failed", error=REASON)
-    made.write_manifest(
-        made.manifest.model_copy(update={"command": ("weighbridge", "compare", REASON)})
-    )
+    made.write_manifest(altered(made.manifest, command=("weighbridge", "compare", REASON)))
     return RunStore.open(made.folder)
 
 

@@ -6,6 +6,7 @@ import pytest
 from fake_outages import outage_run
 from fake_run import WORKLOADS, fake_run
 from made_cuts import record_made_cuts
+from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.formats import OF_TUNINGS
@@ -14,7 +15,7 @@ from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 
-SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
+SMALL = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
 HOSTILE = "x'; DROP TABLE steps; --"
 
 

@@ -16,6 +16,7 @@ import pytest
 from fake_run import WORKLOADS, StepFaults, fake_run
 from grafana_boards import BOARDS, asked_for, choices, filled, query_of, targets
 from influx_points import Points, lines_of, read, shown
+from made_rows import altered
 from weighbridge.results.influx.points import FIELDS
 
 
@@ -87,9 +88,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """All that a run can send: both drivers, a layer, steps that failed and such with errors."""
     store = fake_run(
         tmp_path_factory.mktemp("runs"),
-        workloads=[
-            one.model_copy(update={"workers": (4, 16), "runtime": 12.0}) for one in WORKLOADS[:2]
-        ],
+        workloads=[altered(one, workers=(4, 16), runtime=12.0) for one in WORKLOADS[:2]],
         repeats=1,
         driver="both",
         layers=("rados",),
@@ -106,7 +105,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 @pytest.fixture(scope="module")
 def poor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """A run without layers and bins, too short to be steady: their columns are not there."""
-    workload = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 3.0})
+    workload = altered(WORKLOADS[0], workers=(4,), runtime=3.0)
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1, seed=7)
     made = Database(read(lines_of(store)))
     assert not {"layer", "steady", "p90_low_ms"} & {*made.columns["weighbridge_step"]}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.record.attestation import Attested
@@ -16,7 +17,7 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.study_section import study_2014
 from weighbridge.results.report.tables import results_table
 
-SHORT = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+SHORT = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\u2028{{ 7*7 }}"
 )
@@ -101,7 +102,7 @@ def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> 
 
 
 def test_all_sections_between_the_table_and_the_hosts_are_in_the_navigation(runs: Path) -> None:
-    listed = SHORT.model_copy(update={"name": "list-all", "operations": {"list-all": 1.0}})
+    listed = altered(SHORT, name="list-all", operations={"list-all": 1.0})
     store = fake_run(runs, workloads=[listed], repeats=1)
     page = Page(derive(store.folder, pictures=False).report.read_text())
     ids = [str(attrs["id"]) for attrs in page.all("section")]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results import derive
 from weighbridge.results.analysis.layers.staircases import staircases
 from weighbridge.results.analysis.steps.summary import summarize, summarize_layers
@@ -21,9 +22,7 @@ LAYERS: tuple[Layer, ...] = (
     *("disk", "network", "rados", "object-server", "gateway"),
     *("rbd", "cephfs"),
 )
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 1.0, "workers": (1, 16)}) for workload in WORKLOADS[:2]
-)
+SHORT = tuple(altered(workload, runtime=1.0, workers=(1, 16)) for workload in WORKLOADS[:2])
 
 
 @pytest.fixture(scope="module")

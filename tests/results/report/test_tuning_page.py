@@ -11,6 +11,7 @@ import pytest
 from fake_knobs import BASELINE, FEW
 from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, FakeCourse, fake_tuning
 from made_cuts import kept_cuts, made_cut
+from made_rows import altered
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
@@ -100,9 +101,9 @@ def test_why_a_confirmation_claims_no_difference_is_said_as_in_comparisons(
     result = tuned(tuned_run)
     assert result.confirmation is not None
     sure = next(one for one in result.confirmation.effects if one is not None)
-    noisy = sure.model_copy(update={"verdict": "not significant", "noise": 9.0})
-    unsure = result.confirmation.model_copy(update={"effects": (noisy,)})
-    words = result.model_copy(update={"confirmation": unsure}).confirmation_words
+    noisy = altered(sure, verdict="not significant", noise=9.0)
+    unsure = altered(result.confirmation, effects=(noisy,))
+    words = altered(result, confirmation=unsure).confirmation_words
     assert "), no difference found beyond the noise floor of this machine, " in words
 
 
@@ -112,9 +113,9 @@ def test_settings_that_could_not_be_judged_are_not_said_to_have_an_effect(
     result = tuned(tuned_run)
 
     def words(verdict: str) -> str:
-        entries = tuple(one.model_copy(update={"verdict": verdict}) for one in result.table.entries)
-        table = result.table.model_copy(update={"entries": entries})
-        return result.model_copy(update={"table": table}).without_effect_words
+        entries = tuple(altered(one, verdict=verdict) for one in result.table.entries)
+        table = altered(result.table, entries=entries)
+        return altered(result, table=table).without_effect_words
 
     for verdict in ("failed", "not allowed", "provisional", "not comparable"):
         assert words(verdict) == ""
@@ -163,7 +164,7 @@ def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: 
 def test_confirming_a_bounded_objective_uses_only_worker_counts_within_the_bound(
     tmp_path: Path,
 ) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (8, 16)})
+    workload = altered(WORKLOADS[0], workers=(8, 16))
     bounded = Objective(workload="small-read", p90_within=0.012)
     result = tuned(fake_tuning(tmp_path, knobs=FEW, objectives=(bounded,), workloads=(workload,)))
     assert result.confirmation is not None
@@ -274,11 +275,9 @@ def test_texts_of_a_tuning_cannot_become_a_script(tmp_path: Path) -> None:
     assert winner is not None
     assert tuning is not None
     book.choose(
-        winner.model_copy(
-            update={"reason": HOSTILE, "fragments": (Fragment(name="ceph.conf", text=HOSTILE),)}
-        )
+        altered(winner, reason=HOSTILE, fragments=(Fragment(name="ceph.conf", text=HOSTILE),))
     )
-    hostile = tuning.tuning.parameters[0].model_copy(update={"effect": HOSTILE, "trap": HOSTILE})
+    hostile = altered(tuning.tuning.parameters[0], effect=HOSTILE, trap=HOSTILE)
     parameters = (hostile, *tuning.tuning.parameters[1:])
     about = {"about": HOSTILE, "parameters": parameters}
     book.begin(tuning.model_copy(update={"tuning": tuning.tuning.model_copy(update=about)}))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.common.errors import UsageError
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.slides.evidence import Evidence, evidence
@@ -13,9 +14,7 @@ from weighbridge.results.slides.markdown import markdown, write_markdown
 from weighbridge.results.slides.slide import Deck, Slide, SlideTable, TableCell
 from weighbridge.results.slides.talk import talk
 
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:1]
-)
+SHORT = tuple(altered(workload, runtime=2.0, workers=(1, 16)) for workload in WORKLOADS[:1])
 HOSTILE = "</style><script>x</script> | **bold** --> `code`\n---\n# no"
 
 

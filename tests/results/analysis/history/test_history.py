@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from made_rows import altered
 from series_rows import made_run, scattered
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
@@ -292,7 +293,7 @@ def test_runs_on_slower_hosts_are_a_series_of_their_own() -> None:
             value=rate,
             unit="events/s",
         )
-        return run.model_copy(update={"attested": (one,)})
+        return altered(run, attested=(one,))
 
     runs = [
         attested(run, 1000 if day < 20 else 300) for day, run in enumerate(stepped(30, 20, 0.5))
@@ -306,9 +307,7 @@ def test_runs_on_slower_hosts_are_a_series_of_their_own() -> None:
 
 def test_what_changed_with_a_change_is_named() -> None:
     runs = [
-        run.model_copy(
-            update={"manifest": run.manifest.model_copy(update={"weighbridge_version": version})}
-        )
+        altered(run, manifest=altered(run.manifest, weighbridge_version=version))
         for day, run in enumerate(stepped(30, 20, 0.8))
         for version in ["0.2" if day >= 20 else "0.1"]
     ]
@@ -324,9 +323,9 @@ def test_a_figure_that_no_gateway_has_is_not_searched(rate: float) -> None:
 
 def test_a_run_without_a_time_is_refused() -> None:
     (run,) = quiet(1)
-    manifest = run.manifest.model_copy(update={"created_at": "soon"})
+    manifest = altered(run.manifest, created_at="soon")
     with pytest.raises(InvalidMeasurement, match="'soon' is not a time"):
-        history_of([run.model_copy(update={"manifest": manifest})])
+        history_of([altered(run, manifest=manifest)])
 
 
 def test_series_are_searched_as_otava_does_and_short_sides_are_left_out() -> None:

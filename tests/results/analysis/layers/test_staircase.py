@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from made_rows import made_row
+from made_rows import altered, made_row
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.layers.staircase import (
     Staircase,
@@ -346,11 +346,8 @@ def test_unbelievable_figures_are_not_ranked_and_those_from_memory_are() -> None
 
 
 def test_an_unsteady_row_is_not_a_step() -> None:
-    moving = row(60, 8).model_copy(
-        update={
-            "steady": False,
-            "notes": ("not steady", "throughput falls by 30 % over the window"),
-        }
+    moving = altered(
+        row(60, 8), steady=False, notes=("not steady", "throughput falls by 30 % over the window")
     )
     assert only(plan(), [row(40, 1), moving], [], hosts()).top.throughput_ops_s == 40
     alone = only(plan(), [moving], [], hosts()).top

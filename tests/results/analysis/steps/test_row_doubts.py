@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.run_data import with_event_doubts
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -70,7 +71,7 @@ def stalled() -> Measurement:
     """The same with four seconds of its window in which nothing was done."""
     complete = steady()
     seconds = tuple(one for one in complete.seconds if not 8 <= one.second < 12)
-    return complete.model_copy(update={"seconds": seconds})
+    return altered(complete, seconds=seconds)
 
 
 STEADY = [steady(seed) for seed in range(REPEATS)]
@@ -207,7 +208,7 @@ def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
 
 
 def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
-    short = HELD.model_copy(update={"stall_ms": 4.0})
+    short = altered(HELD, stall_ms=4.0)
 
     def touched(limit: Throttled) -> set[str]:
         binned = [fake_measurement(workload="w", bins=True, seed=seed) for seed in range(REPEATS)]
@@ -229,7 +230,7 @@ def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
 def test_a_percentile_reported_as_an_interval_does_not_escape_the_cpu_limit(
     stall_ms: float, metrics: set[str]
 ) -> None:
-    held = HELD.model_copy(update={"stall_ms": stall_ms})
+    held = altered(HELD, stall_ms=stall_ms)
     measured = [
         fake_measurement(
             workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed
@@ -274,7 +275,7 @@ def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
     assert [(one.what, one.grade, one.words) for one in uneven.doubts] == [
         ("reads uneven", "mild", text)
     ]
-    writes = measured.model_copy(update={"operation": "write"})
+    writes = altered(measured, operation="write")
     assert with_event_doubts([writes], events) == (writes,)
     assert with_event_doubts([measured], events[:2]) == (measured,)
 
@@ -296,15 +297,15 @@ def test_names_without_objects_are_a_doubt_of_their_workload_only() -> None:
     assert [(one.what, one.grade, one.words) for one in doubted.doubts] == [
         ("names without objects", "mild", "its names are rows")
     ]
-    other = measured.model_copy(update={"workload": "other"})
+    other = altered(measured, workload="other")
     assert with_event_doubts([other], events) == (other,)
 
 
 def test_a_repeat_in_which_a_dead_endpoint_was_left_out_is_a_mild_doubt() -> None:
     dead = EndpointTally(name="10.0.0.1:8001", count=0, errors={"connect": 3}, left_out=True)
-    alive = dead.model_copy(update={"name": "10.0.0.1:8000", "errors": {}, "left_out": False})
+    alive = altered(dead, name="10.0.0.1:8000", errors={}, left_out=False)
     measured = [*STEADY]
-    measured[1] = measured[1].model_copy(update={"endpoints": (alive, dead)})
+    measured[1] = altered(measured[1], endpoints=(alive, dead))
     found = row(measured, each({"others": 0.03}))
     (doubt,) = found.doubts
     assert (doubt.what, doubt.grade, found.provisional) == ("endpoint left out", "mild", True)

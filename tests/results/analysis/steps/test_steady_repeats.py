@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.steady_repeats import (
     MOST,
@@ -35,7 +36,7 @@ def series(counts: list[int], window_s: float, sums_us: list[int] | None = None)
         for operation, part in (("read", count // 2), ("write", count - count // 2))
         if part
     )
-    return BASE.model_copy(update={"seconds": seconds, "window_s": window_s})
+    return altered(BASE, seconds=seconds, window_s=window_s)
 
 
 def windows(
@@ -219,7 +220,7 @@ def test_workers_in_step_are_no_drift_however_equal_the_repeats(
             workers * sum(second <= at < second + 1 for at in ends)
             for second in range(math.ceil(window_s))
         ]
-        one = series(counts, window_s).model_copy(update={"workers": workers})
+        one = altered(series(counts, window_s), workers=workers)
         move = window_move(one)
         assert move is not None
         assert abs(move) <= window_grain(one)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from made_rows import changed, csv_of, made_row
+from made_rows import altered, changed, csv_of, made_row
 from made_up import fake_measurement
 from summary_columns import COLUMNS
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -178,7 +178,7 @@ def test_a_percentile_is_never_above_the_exact_maximum(run: RunStore) -> None:
 
 def test_each_operation_of_a_mix_has_a_row_and_only_bodies_have_bandwidth() -> None:
     sizes = Objects(size=Uniform(uniform=(1000, 3000)))
-    workload = ONE.model_copy(update={"objects": sizes, "operations": MIX})
+    workload = altered(ONE, objects=sizes, operations=MIX)
     step = step_of(measured(5.0, operations=MIX, object_size_bytes=2000))
     read, listed = summarize(plan_of(workload), [step])
     assert (read.operation, read.object_size_bytes, read.count("samples")) == ("read", 2000, 1500)
@@ -191,7 +191,7 @@ def test_each_operation_of_a_mix_has_a_row_and_only_bodies_have_bandwidth() -> N
 
 
 def test_cpu_seconds_are_per_1000_successes_of_all_kinds_over_repeats() -> None:
-    workload = ONE.model_copy(update={"operations": MIX})
+    workload = altered(ONE, operations=MIX)
     steps = [step_of(measured(5.0, operations=MIX), repeat) for repeat in range(3)]
     keys = [step.key for step in steps]
     uses = {
@@ -240,7 +240,7 @@ def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) ->
 
 def binned_plan(repeats: int) -> ResolvedPlan:
     passes = {"swift": (Pass(api="swift", driver="cosbench", workloads=(ONE,)),)}
-    return plan_of(ONE, repeats=repeats).model_copy(update={"passes": passes})
+    return altered(plan_of(ONE, repeats=repeats), passes=passes)
 
 
 def test_percentiles_of_bins_are_intervals_not_figures() -> None:

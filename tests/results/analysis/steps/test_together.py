@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.together import BY_ITSELF
@@ -67,11 +68,8 @@ def row(levels: Sequence[Level]) -> Row:
 
 def measured(level: Level, seed: int) -> Measurement:
     complete = fake_measurement(workload="w", window_s=WINDOW_S, seed=seed)
-    seconds = [
-        one.model_copy(update={"count": round(one.count * level(one.second))})
-        for one in complete.seconds
-    ]
-    return complete.model_copy(update={"seconds": tuple(one for one in seconds if one.count)})
+    seconds = [altered(one, count=round(one.count * level(one.second))) for one in complete.seconds]
+    return altered(complete, seconds=tuple(one for one in seconds if one.count))
 
 
 def test_windows_that_move_this_way_and_that_all_count_and_the_step_is_steady() -> None:

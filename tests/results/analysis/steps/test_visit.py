@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import rows_of, summarize
 from weighbridge.results.analysis.steps.use import Resource, StepUse
@@ -15,7 +16,7 @@ from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 
-ONE = (WORKLOADS[0].model_copy(update={"runtime": 3.0, "workers": (4,)}),)
+ONE = (altered(WORKLOADS[0], runtime=3.0, workers=(4,)),)
 
 
 def step_of(measurement: Measurement, *, repeat: int = 0) -> StepResult:
@@ -40,9 +41,7 @@ def unreadable(measurement: Measurement) -> Measurement:
     """The same with a truncated histogram."""
     (tally,) = measurement.tallies
     assert tally.latency is not None
-    return measurement.model_copy(
-        update={"tallies": (tally.model_copy(update={"latency": tally.latency[:100]}),)}
-    )
+    return altered(measurement, tallies=(altered(tally, latency=tally.latency[:100]),))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_a_load_generator_at_the_bound_of_its_cpu_or_nic_is_marked(
 
 
 def test_the_nic_of_every_client_is_judged() -> None:
-    second = nic(0.9).resources[0].model_copy(update={"host": "client-2"})
+    second = altered(nic(0.9).resources[0], host="client-2")
     found = visit(step_of(fake_measurement()), StepUse(resources=(*nic(0.1).resources, second)))
     assert (found.valid, found.notes[0]) == (
         False,
@@ -80,9 +79,7 @@ def test_the_nic_of_every_client_is_judged() -> None:
 
 
 def test_invalid_steps_are_not_judged_for_steadiness() -> None:
-    found = visit(
-        step_of(fake_measurement()).model_copy(update={"valid": False, "notes": ("driver busy",)})
-    )
+    found = visit(altered(step_of(fake_measurement()), valid=False, notes=("driver busy",)))
     assert (found.valid, found.steady, found.notes) == (False, None, ("driver busy",))
 
 
@@ -106,7 +103,7 @@ def spoilt(runs: Path) -> RunStore:
     path = run.folder / "steps.jsonl"
     steps = [StepResult.model_validate_json(line) for line in path.read_text().splitlines()]
     assert steps[1].measurement is not None
-    steps[1] = steps[1].model_copy(update={"measurement": unreadable(steps[1].measurement)})
+    steps[1] = altered(steps[1], measurement=unreadable(steps[1].measurement))
     path.write_text("".join(step.model_dump_json() + "\n" for step in steps))
     return run
 
@@ -158,10 +155,10 @@ def test_the_last_result_of_a_step_counts(runs: Path) -> None:
 def moving(measurement: Measurement) -> Measurement:
     """The same with half the throughput in the second half of its window."""
     seconds = tuple(
-        one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2})
+        altered(one, count=one.count if one.second < 10 else one.count // 2)
         for one in measurement.seconds
     )
-    return measurement.model_copy(update={"seconds": seconds})
+    return altered(measurement, seconds=seconds)
 
 
 def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(runs: Path) -> None:
@@ -180,7 +177,7 @@ def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(run
         plan, [step_of(steady), step_of(fake_measurement(window_s=3.0), repeat=1)]
     )
     assert (unknown.repeats, unknown.steady, unknown.ranked) == (2, None, True)
-    refused = step_of(fake_measurement(mean_ms=40), repeat=1).model_copy(update={"valid": False})
+    refused = altered(step_of(fake_measurement(mean_ms=40), repeat=1), valid=False)
     (one,) = summarize(plan, [step_of(unsteady), refused])
     assert (one.repeats, one.ranked, one.value("throughput")) == (1, False, 200), (
         "an invalid repeat is never averaged with valid ones, steady or not"

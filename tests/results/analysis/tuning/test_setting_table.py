@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fake_trials import TrialMaker, fake_variant, tuning_run
-from made_rows import changed
+from made_rows import altered, changed
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds
 from weighbridge.suites import Bounds
 from weighbridge.suites.tuning import Constraints, Objective, Trials
@@ -173,7 +173,7 @@ def test_an_unknown_objective_prevents_any_claim() -> None:
     own = {key for key in maker.visits if key.layout == FEW.name}
     for key in own:
         point = changed(maker.visits[key].points["read"], p90_ms=None)
-        maker.visits[key] = maker.visits[key].model_copy(update={"points": {"read": point}})
+        maker.visits[key] = altered(maker.visits[key], points={"read": point})
     found = entry(maker)
     assert [effect.verdict for effect in found.effects] == ["better", "not comparable"]
     assert (found.verdict, found.gain, found.clear) == ("not comparable", None, False)
