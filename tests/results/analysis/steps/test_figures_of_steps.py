@@ -10,36 +10,19 @@ from pathlib import Path
 import pytest
 
 from fake_run import fake_run
-from made_rows import altered
+from made_rows import altered, plan_of, step_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.use import Resource, StepUse
 from weighbridge.results.analysis.steps.visit import read_visits
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.suites import Objects, Suite, Workload
+from weighbridge.suites import Objects, Workload
 
 WORKLOAD = Workload(
     name="w", objects=Objects(size=1_000_000), operations={"read": 1}, workers=(4,), runtime=20.0
 )
-
-
-def plan_of(workload: Workload = WORKLOAD, *, repeats: int = 1) -> ResolvedPlan:
-    suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
-    return ResolvedPlan.model_validate(
-        {
-            "suite": suite.model_dump(),
-            "hardware": {"name": "h"},
-            "layouts": [{"name": "swift", "gateway": "swift"}],
-        }
-    )
-
-
-def step_of(measurement: Measurement, *, repeat: int = 0) -> StepResult:
-    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat)
-    return StepResult(key=key, measurement=measurement, valid=True, order=repeat)
 
 
 def failing(errors: Mapping[str, int]) -> Measurement:
@@ -49,7 +32,7 @@ def failing(errors: Mapping[str, int]) -> Measurement:
 
 def row_of(measurement: Measurement, use: StepUse | None = None) -> Row:
     step = step_of(measurement)
-    (row,) = summarize(plan_of(), [step], {step.key: use} if use is not None else {})
+    (row,) = summarize(plan_of(WORKLOAD), [step], {step.key: use} if use is not None else {})
     return row
 
 
@@ -99,7 +82,7 @@ def test_where_something_else_is_done_as_well_what_disks_read_for_reads_is_unkno
     for other, known in (("write", False), ("head", False), ("read-range", True)):
         second = altered(read, operation=other)
         step = step_of(altered(both, tallies=(read, second)))
-        (row,) = summarize(plan_of(), [step], {step.key: use})
+        (row,) = summarize(plan_of(WORKLOAD), [step], {step.key: use})
         assert row.value("from-disk") == (12.5 if known else None), other
 
 
@@ -116,7 +99,7 @@ def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
         step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number)
         for number, mean_ms in enumerate((10, 20, 40))
     ]
-    (row,) = summarize(plan_of(repeats=3), steps)
+    (row,) = summarize(plan_of(WORKLOAD, repeats=3), steps)
     assert [(point.repeat, point.value("throughput")) for point in row.points] == [
         (0, 400),
         (1, 200),
@@ -127,7 +110,7 @@ def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
 def test_failures_belong_to_their_repeat_even_if_it_is_left_out() -> None:
     first = step_of(failing({"reset": 5}))
     second = altered(step_of(failing({"timeout": 2000}), repeat=1), valid=False)
-    (row,) = summarize(plan_of(repeats=2), [first, second])
+    (row,) = summarize(plan_of(WORKLOAD, repeats=2), [first, second])
     assert [point.count("errors") for point in row.points] == [5, 2000]
     assert (row.count("errors"), row.repeats, row.count("samples")) == (2005, 1, 8000)
 
@@ -142,8 +125,8 @@ def test_a_repeat_left_out_adds_neither_latencies_nor_host_use() -> None:
         step.key: used(cpu_s, share)
         for step, cpu_s, share in zip(steps, (8.0, 80.0), (0.3, 0.9), strict=True)
     }
-    (row,) = summarize(plan_of(repeats=2), steps, uses)
-    (alone,) = summarize(plan_of(), steps[:1], uses)
+    (row,) = summarize(plan_of(WORKLOAD, repeats=2), steps, uses)
+    (alone,) = summarize(plan_of(WORKLOAD), steps[:1], uses)
     assert row.value("gateway-cpu") == alone.value("gateway-cpu") == 1.0
     assert row.resources == alone.resources
     assert [one.share for one in row.resources] == [0.3]

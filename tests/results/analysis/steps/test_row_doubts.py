@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from made_rows import altered
+from made_rows import altered, plan_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.run_data import with_event_doubts
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -16,9 +16,8 @@ from weighbridge.results.doubt import BUSY_GRAVE, BUSY_MILD
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import RunEvent
 from weighbridge.results.record.measurement import EndpointTally, Measurement
-from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.suites import Objects, Suite, Workload
+from weighbridge.suites import Objects, Workload
 
 WORKLOAD = Workload(
     name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0
@@ -47,14 +46,7 @@ def row(
     invalid: int | None = None,
 ) -> Row:
     """`invalid`: the repeat that is not valid."""
-    suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=len(measured))
-    plan = ResolvedPlan.model_validate(
-        {
-            "suite": suite.model_dump(),
-            "hardware": {"name": "h"},
-            "layouts": [{"name": "swift", "gateway": "swift"}],
-        }
-    )
+    plan = plan_of(WORKLOAD, repeats=len(measured))
     steps = [
         StepResult(key=key(number), measurement=one, valid=number != invalid, order=number)
         for number, one in enumerate(measured)

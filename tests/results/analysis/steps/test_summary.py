@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from made_rows import altered, changed, csv_of, made_row
+from made_rows import altered, changed, csv_of, made_row, plan_of, step_of
 from made_up import fake_measurement
 from summary_columns import COLUMNS
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -16,22 +16,10 @@ from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.tables import results_table
-from weighbridge.suites import Objects, Suite, Uniform, Workload
-
-
-def plan_of(workload: Workload, *, repeats: int = 1) -> ResolvedPlan:
-    suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
-    return ResolvedPlan.model_validate(
-        {
-            "suite": suite.model_dump(),
-            "hardware": {"name": "h"},
-            "layouts": [{"name": "swift", "gateway": "swift"}],
-        }
-    )
-
+from weighbridge.suites import Objects, Uniform, Workload
 
 ONE = Workload(
     name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
@@ -41,20 +29,6 @@ MIX = {"read": 3.0, "list": 1.0}
 
 def measured(window_s: float = 2.0, **more: Any) -> Measurement:
     return fake_measurement(workload="w", window_s=window_s, **more)
-
-
-def step_of(
-    measurement: Measurement, repeat: int = 0, notes: tuple[str, ...] = (), *, valid: bool = True
-) -> StepResult:
-    key = StepKey(
-        layout="swift",
-        api="swift",
-        workload="w",
-        workers=4,
-        repeat=repeat,
-        driver=measurement.driver,
-    )
-    return StepResult(key=key, measurement=measurement, valid=valid, notes=notes, order=repeat)
 
 
 def rows_by(run: RunStore) -> dict[tuple[str, str, int], Row]:
@@ -233,7 +207,9 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
 def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) -> list[StepResult]:
     """Steps as COSBench reports them; all latencies of a repeat are near the given one."""
     return [
-        step_of(measured(window_s, mean_ms=mean_ms, spread=0.001, bins=True), repeat)
+        step_of(
+            measured(window_s, mean_ms=mean_ms, spread=0.001, bins=True), repeat, driver="cosbench"
+        )
         for repeat, mean_ms in enumerate(samples_ms * repeats)
     ]
 
