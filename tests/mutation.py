@@ -1,8 +1,9 @@
 """Mutated documents: the input of the fuzz tests of every parser.
 
 Hypothesis draws one number per case, which determines all changes of a document, so that ten
-thousand cases take seconds. Repeat a failed case with `Dice(NUMBER)`. WEIGHBRIDGE_FUZZ_SEED=N draws
-other cases, WEIGHBRIDGE_FUZZ_CASES=N that many.
+thousand cases take seconds. Repeat a failed case with `Dice(NUMBER)`. Each commit tries others; a
+failure names their seed. WEIGHBRIDGE_FUZZ_SEED=N draws those of a seed, WEIGHBRIDGE_FUZZ_CASES=N
+that many.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import json
 import os
 import resource
 import signal
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import Any, Final, TypeVar
@@ -24,7 +27,18 @@ from hypothesis import strategies as st
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import WeighbridgeError
 
-SEED: Final = int(os.environ.get("WEIGHBRIDGE_FUZZ_SEED", "0"))
+
+def _seed_of_commit() -> int:
+    """0 in a source tree without git."""
+    command = ("git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD")
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return int(told[:16], 16)
+
+
+SEED: Final = int(os.environ.get("WEIGHBRIDGE_FUZZ_SEED") or _seed_of_commit())
 CASE_S: Final = 2.0
 """CPU time limit of one case, of this process only, so that no test fails on a busy machine."""
 CASE_BYTES: Final = 1 << 30
@@ -36,7 +50,7 @@ LONGEST_MESSAGE: Final = 100_000
 CASES: Final = settings(
     max_examples=int(os.environ.get("WEIGHBRIDGE_FUZZ_CASES", "300")),
     deadline=None,
-    derandomize=True,
+    derandomize=True,  # SEED alone decides which cases there are
     database=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.generate,),  # a seed cannot be shrunk
@@ -70,7 +84,7 @@ def cases(test: Callable[..., None]) -> Callable[..., None]:
             try:
                 test(*fixtures, dice=one, **named)
             except BaseException as error:
-                error.add_note(f"the case was {one}")
+                error.add_note(f"the case was {one}, of WEIGHBRIDGE_FUZZ_SEED={SEED}")
                 raise
 
     return settings(CASES, max_examples=max(1, CASES.max_examples // THROWS))(

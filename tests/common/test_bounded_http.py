@@ -73,15 +73,9 @@ def test_programs_on_client_hosts_give_up_an_auth_server_and_say_so(
     monkeypatch.setattr(Wire.__init__, "__defaults__", (0.3,))
     with dripping(silent=silent) as port:
         endpoint = {"api": "swift", "url": f"http://127.0.0.1:{port}/v3", "user": "u", "key": "k"}
-        with (
-            pytest.raises(WrongAnswer) as wrong,
-            exchanging({**endpoint, **more}, "wb-check"),
-        ):
+        with pytest.raises(WrongAnswer) as wrong, exchanging({**endpoint, **more}, "wb-check"):
             pass
-    assert (wrong.value.operation, wrong.value.what) == (
-        "auth",
-        "no complete answer within 0.3 s",
-    )
+    assert (wrong.value.operation, wrong.value.what) == ("auth", "no complete answer within 0.3 s")
 
 
 def test_a_name_of_several_addresses_has_no_more_time_than_one(

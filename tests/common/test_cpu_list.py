@@ -11,8 +11,7 @@ class Host(Record):
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("0", (0,)), ("2-3,5", (2, 3, 5)), ("5, 2-3,3", (2, 3, 5)), ("7-7", (7,))],
+    ("text", "numbers"), [("0", (0,)), ("2-3,5", (2, 3, 5)), ("5, 2-3,3", (2, 3, 5)), ("7-7", (7,))]
 )
 def test_a_list_names_single_cpus_and_ranges(text: str, numbers: tuple[int, ...]) -> None:
     assert cpu_numbers(text) == numbers

@@ -13,17 +13,9 @@ from weighbridge.common.errors import UsageError
 
 SECRET = 'planted/secret+of=a "test" & more'
 UNSENDABLE = (
-    "a\n\n",
-    "\na",
-    "a\nX-Other: b",
-    "a\rb",
-    "a\0",
-    "a\x1b[2J",
-    "a\x7f",
-    "a\u2028b",
-    "a\u20ac",
+    "a\n\n", "\na", "a\nX-Other: b", "a\rb", "a\0", "a\x1b[2J", "a\x7f", "a\u2028b", "a\u20ac",
     "a\udcff",
-)
+)  # fmt: skip
 FORMS = (
     SECRET,
     repr(SECRET),

@@ -56,9 +56,7 @@ def test_a_token_that_expires_is_renewed_and_the_request_repeated(
     assert Fresh.logins > 1
 
 
-def test_keystone_may_close_a_connection_after_each_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_keystone_may_close_a_connection_after_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closing(StubWire):
         def __call__(
             self, method: str, path: str, body: bytes, headers: Mapping[str, str]

@@ -70,11 +70,7 @@ def test_a_bucket_that_is_not_there_has_none(api: str) -> None:
         ("s3", xml(entry("Version", "a", "")), "without a name or an ID"),
         ("s3", xml("<DeleteMarker><Key>a</Key></DeleteMarker>"), "without a name or an ID"),
         ("s3", xml("<IsTruncated>true</IsTruncated>"), "without a version"),
-        (
-            "s3",
-            xml("<IsTruncated>true</IsTruncated>" + entry("Version", "a", "1")),
-            "leads back",
-        ),
+        ("s3", xml("<IsTruncated>true</IsTruncated>" + entry("Version", "a", "1")), "leads back"),
         ("s3", b'<!DOCTYPE a [<!ENTITY e "e">]><a/>', "document type"),
         ("swift", b"{", "Expecting"),
         ("swift", b"{}", None),

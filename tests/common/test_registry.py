@@ -33,9 +33,7 @@ def shapes(**own: str | float) -> Registry[float]:
     return Registry(GROUP, "shape", own=own, kind=float)
 
 
-def test_own_objects_keep_their_order_and_others_follow_sorted_by_name(
-    install: Install,
-) -> None:
+def test_own_objects_keep_their_order_and_others_follow_sorted_by_name(install: Install) -> None:
     install("zeta", "cube = zeta_shapes:CUBE", module="CUBE = 3.0")
     install("acme", "disc = acme_shapes:DISC", module="DISC = 4.0")
     there = shapes(square=2.0, circle=1.0)

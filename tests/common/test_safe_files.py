@@ -23,19 +23,9 @@ from weighbridge.common.safe_files import (
 )
 
 WRONG_NAMES = (
-    "",
-    ".",
-    "..",
-    "../victim",
-    "a/../../victim",
-    "/etc/shadow",
-    "a//b",
-    "a/",
-    "./a",
-    "a\0b",
-    "\ud800",
-    "a/" * 3000 + "b",
-)
+    "", ".", "..", "../victim", "a/../../victim", "/etc/shadow", "a//b", "a/", "./a", "a\0b",
+    "\ud800", "a/" * 3000 + "b",
+)  # fmt: skip
 
 
 @pytest.fixture

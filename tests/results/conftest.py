@@ -1,19 +1,39 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
+from made_rows import altered
+from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
 
-SHORT = tuple(workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS)
+SHORT = tuple(altered(workload, runtime=3.0) for workload in WORKLOADS)
 SPOILT = StepFaults(
     failed=(("swift", "small-read", 16),),
     erring=(("rgw-beast", "small-write", 32),),
     absent=(("swift", "large-read", 8),),
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Made-up runs need not survive a power cut: their writes are not waited for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session")
+def stats() -> Any:
+    """`scipy.stats`: it takes a second to import, so only the tests that ask for it do so."""
+    return import_module("scipy.stats")
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +48,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 def tuned_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """A tuning that chose a setting and confirmed it, of two objectives. Not to be changed."""
     return fake_tuning(tmp_path_factory.mktemp("tunings"))
+
+
+@pytest.fixture(scope="session")
+def tuned_data(tuned_run: RunStore) -> RunData:
+    """What `tuned_run` says, judged once."""
+    return RunData(tuned_run.folder)
 
 
 @pytest.fixture

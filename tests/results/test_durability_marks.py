@@ -11,6 +11,7 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
+from made_rows import altered
 from talks import slide, text_of
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
@@ -18,6 +19,7 @@ from weighbridge.results.analysis.cards import card_words
 from weighbridge.results.analysis.findings import headline
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
+from weighbridge.results.charts.panels import Figure
 from weighbridge.results.derivation import Derived
 from weighbridge.results.export.durability_table import durability_table
 from weighbridge.results.export.json_format import json_file, json_schema
@@ -32,9 +34,7 @@ from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
 
 LAYOUTS = ("rgw-beast", "swift", "rgw-haproxy")
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:2]
-)
+SHORT = tuple(altered(workload, runtime=2.0, workers=(1, 16)) for workload in WORKLOADS[:2])
 LOST = "lost acknowledged writes in 3 of 20 power cuts"
 
 
@@ -51,6 +51,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 @pytest.fixture(scope="module")
 def derived(run: RunStore) -> Derived:
     return derive(run.folder, pictures=False)
+
+
+@pytest.fixture(scope="module")
+def figures(run: RunStore) -> dict[str, Figure]:
+    return {one.name: one for one in gallery_of(run.folder).figures}
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +116,7 @@ def test_the_table_of_results_has_the_words_beside_the_layout_of_each_write(
         assert line.lost == (row.layout == "swift" and row.operation == "write")
         assert bool(line.cells[place]) == (row.operation == "write")
     writes = [line for line in effect_lines(derived.comparison) if "writes" in line.cells[0]]
+    assert writes
     assert all("power cuts that lost writes: " in line.cells[-1] for line in writes)
 
 
@@ -131,30 +137,22 @@ def test_the_report_has_the_section_with_controls_apart_and_its_charts(
     assert f'class="cuts lost" data-value="{LOST}; 4,041 not listed"' in page
 
 
-def test_captions_of_charts_that_may_show_writes_have_the_marks(run: RunStore) -> None:
-    figures = gallery_of(run.folder).figures
-    said = {one.name for one in figures if f"swift ({LOST}" in one.caption}
+def test_captions_of_charts_that_may_show_writes_have_the_marks(figures: dict[str, Figure]) -> None:
+    said = {one.name for one in figures.values() if f"swift ({LOST}" in one.caption}
     assert {"throughput-by-workers", "latency-by-workers", "throughput-bars", "recap-map"} <= said
     assert "latency-over-time-small-write" in said
     assert "latency-over-time-small-read" not in said
-    own = {one.name for one in figures if one.section == "durability"}
+    own = {one.name for one in figures.values() if one.section == "durability"}
     assert own == {"power-cuts", "power-cut-controls"}
     assert not own & said
 
 
-def test_the_chart_has_a_mark_for_each_cut_losses_and_listings_apart(run: RunStore) -> None:
-    figures = {one.name: one for one in gallery_of(run.folder).figures}
+def test_the_chart_has_a_mark_for_each_cut_losses_and_listings_apart(
+    figures: dict[str, Figure],
+) -> None:
     beast, swift = figures["power-cuts"].panels
-    assert {mark.kind: len(mark.spots) for mark in beast.marks} == {
-        "dot": 20,
-        "hollow": 0,
-        "cross": 0,
-    }
-    assert {mark.kind: len(mark.spots) for mark in swift.marks} == {
-        "dot": 17,
-        "hollow": 20,
-        "cross": 3,
-    }
+    shown = [{mark.kind: len(mark.spots) for mark in one.marks} for one in (beast, swift)]
+    assert shown == [{"dot": 20, "hollow": 0, "cross": 0}, {"dot": 17, "hollow": 20, "cross": 3}]
     assert (beast.x, beast.y) == (swift.x, swift.y)
     assert len(swift.lines) == 20
     assert [len(panel.lines) for panel in figures["power-cut-controls"].panels] == [2, 2]
@@ -190,9 +188,7 @@ def test_one_mark_for_what_was_lost_and_what_may_be_says_both(run: RunStore) -> 
     data.__dict__["rows"] = tuple(
         row
         if row.power is None or row.layout != "rgw-haproxy"
-        else row.model_copy(
-            update={"power": row.power.model_copy(update={"answers": "page cache"})}
-        )
+        else altered(row, power=altered(row.power, answers="page cache"))
         for row in data.rows
     )
     paper = summary_paper(data)

@@ -13,13 +13,7 @@ from weighbridge.results import derive
 from weighbridge.results.analysis.keeping import ALL, costs
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.keeping_tables import kept_table
-from weighbridge.results.record.kept import (
-    DaemonMemory,
-    Kept,
-    KeptObjects,
-    read_kept,
-    record_kept,
-)
+from weighbridge.results.record.kept import DaemonMemory, Kept, KeptObjects, read_kept, record_kept
 from weighbridge.results.report.keeping_table import kept_lines, memory_lines
 
 MIB = 2**20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,20 +13,23 @@ import pytest
 from rich.console import Console
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
+from weighbridge.results.derivation import Derived
 from weighbridge.results.export.export import produce
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import evidence
+from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk
 from weighbridge.screen.outcome import print_outcome
 
 CLAIMS = re.compile(
     r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b"
 )
-CHOSEN = tuple(one.model_copy(update={"workers": (1, 16)}) for one in WORKLOADS[:2])
+CHOSEN = tuple(altered(one, workers=(1, 16)) for one in WORKLOADS[:2])
 
 
 class Words(HTMLParser):
@@ -51,7 +55,7 @@ class Words(HTMLParser):
 
 def made(folder: Path, *, repeats: int, gave: dict[str, float]) -> RunStore:
     """A run; `gave`: what a host's CPU gave under each layout, of 1400 that are promised."""
-    store = fake_run(folder, workloads=CHOSEN, repeats=repeats)
+    store = fake_run(folder, workloads=CHOSEN, repeats=repeats, telemetry=False)
     if gave:
         one = {
             "repeat": 0,
@@ -88,15 +92,25 @@ def below(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     return made(tmp_path_factory.mktemp("below"), repeats=5, gave=gave)
 
 
+@cache
+def derived_of(store: RunStore) -> Derived:
+    return derive(store.folder, pictures=False)
+
+
+@cache
+def deck_of(store: RunStore) -> Deck:
+    return talk(evidence(store))
+
+
 def shown(store: RunStore) -> dict[str, str]:
     """Everything that shows a run, by medium."""
     screen = io.StringIO()
-    derived = derive(store.folder, pictures=False)
+    derived = derived_of(store)
     print_outcome(derived, Console(file=screen, width=140))
     return {
         "terminal": screen.getvalue(),
         "page": " ".join(Words(derived.report.read_text()).words),
-        "slides": talk(evidence(store)).model_dump_json(),
+        "slides": deck_of(store).model_dump_json(),
         "markdown": produce(store.folder, "markdown")[1].files[0].content.decode(),
     }
 
@@ -113,21 +127,18 @@ def test_a_run_without_claims_claims_nothing_anywhere(
 
 
 def test_hosts_below_their_promise_are_a_reason_beside_every_figure(below: RunStore) -> None:
-    (one,) = derive(below.folder, pictures=False).reasons
+    (one,) = derived_of(below).reasons
     assert (one.status, one.where) == ("provisional", "all figures")
     assert one.words.startswith("hosts below promise: CPU of gateway-1 gave 31 % less than")
 
 
 def test_a_quiet_run_with_enough_repeats_claims_something(tmp_path: Path) -> None:
-    assert all(
-        "leads" in text
-        for place, text in shown(made(tmp_path, repeats=5, gave={})).items()
-        if place in ("terminal", "page")
-    )
+    found = shown(made(tmp_path, repeats=5, gave={}))
+    assert ["leads" in found[place] for place in ("terminal", "page")] == [True, True]
 
 
 def test_a_card_for_an_incomparable_finding_has_no_ratio_and_says_why(grave: RunStore) -> None:
-    first = talk(evidence(grave)).slides[0]
+    first = deck_of(grave).slides[0]
     assert first.title.startswith(
         "Nothing may be ranked, since hosts differ: CPU of gateway-1 gave 245 events/s under swift"
     )
@@ -151,7 +162,7 @@ def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunS
 def test_the_setup_slide_has_the_verdict_of_attestation(
     grave: RunStore, provisional: RunStore
 ) -> None:
-    differing, unknown = (talk(evidence(store)).slides[1].title for store in (grave, provisional))
+    differing, unknown = (deck_of(store).slides[1].title for store in (grave, provisional))
     assert differing.endswith(
         "attested capacity differs beyond its bound, as for swift and rgw-beast"
     )
@@ -160,14 +171,14 @@ def test_the_setup_slide_has_the_verdict_of_attestation(
 
 def test_the_last_slides_count_doubts(grave: RunStore, provisional: RunStore) -> None:
     titles = [
-        next(one.title for one in talk(evidence(store)).slides if one.key == "limits")
+        next(one.title for one in deck_of(store).slides if one.key == "limits")
         for store in (grave, provisional)
     ]
     assert titles == ["All 8 figures are not comparable", "All 8 figures are provisional"]
 
 
 def test_a_reason_is_on_the_page_once_with_its_cells(grave: RunStore) -> None:
-    derived = derive(grave.folder, pictures=False)
+    derived = derived_of(grave)
     (one,) = derived.reasons
     assert (one.status, one.where) == ("not comparable", "all figures")
     page = derived.report.read_text()
@@ -188,7 +199,7 @@ def test_data_has_the_doubts(grave: RunStore, provisional: RunStore) -> None:
         "grave: hosts differ: CPU of gateway-1 gave 245 events/s" in line["doubts"]
         for line in lines
     )
-    derived = derive(provisional.folder, pictures=False)
+    derived = derived_of(provisional)
     effects = list(csv.DictReader(io.StringIO((derived.folder / "effects.csv").read_text())))
     assert {line["doubts"] for line in effects} == {
         "few repeats: a claim needs 5 repeats of each side"

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from importlib import import_module
+from typing import Any
 
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import nct, t, ttest_1samp, wilcoxon
 
 from sleep_data import SLEEP
 from weighbridge.results.rank_tests import signed_rank_p
-from weighbridge.results.statistics import (
-    TTest,
-    one_sample,
-)
+from weighbridge.results.statistics import TTest, one_sample
 
 
 def test_the_one_sample_test_matches_r_on_the_paired_sleep_data() -> None:
@@ -33,10 +30,10 @@ def test_the_one_sample_test_matches_r_on_the_paired_sleep_data() -> None:
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 5, 8, 20])
-def test_the_one_sample_test_and_its_intervals_match_scipy(repeats: int) -> None:
+def test_the_one_sample_test_and_its_intervals_match_scipy(stats: Any, repeats: int) -> None:
     draw = random.Random(repeats)
     logs = [draw.gauss(0.03, 0.05) for _ in range(repeats)]
-    tested, theirs = one_sample(logs), ttest_1samp(logs, 0.0)
+    tested, theirs = one_sample(logs), stats.ttest_1samp(logs, 0.0)
     assert tested.p == pytest.approx(float(theirs.pvalue))
     for confidence in (0.90, 0.95, 0.9875):
         measure, interval = tested.ratio_at(confidence), theirs.confidence_interval(confidence)
@@ -47,7 +44,7 @@ def test_the_one_sample_test_and_its_intervals_match_scipy(repeats: int) -> None
 
 
 @pytest.mark.parametrize("repeats", [5, 6, 8, 12])
-def test_the_signed_rank_test_counts_every_sign(repeats: int) -> None:
+def test_the_signed_rank_test_counts_every_sign(stats: Any, repeats: int) -> None:
     draw = random.Random(repeats)
     logs = [draw.gauss(0.02, 0.05) for _ in range(repeats)]
     ranks = sorted(range(repeats), key=lambda number: abs(logs[number]))
@@ -59,7 +56,7 @@ def test_the_signed_rank_test_counts_every_sign(repeats: int) -> None:
     ]
     tail = sum(one <= min(positive, total - positive) for one in sums)
     assert signed_rank_p(logs) == pytest.approx(min(1.0, 2 * tail / 2**repeats))
-    assert signed_rank_p(logs) == pytest.approx(float(wilcoxon(logs, method="exact").pvalue))
+    assert signed_rank_p(logs) == pytest.approx(float(stats.wilcoxon(logs, method="exact").pvalue))
 
 
 def test_five_trials_cannot_reach_a_signed_rank_test_of_5_percent_and_six_can() -> None:
@@ -67,14 +64,14 @@ def test_five_trials_cannot_reach_a_signed_rank_test_of_5_percent_and_six_can() 
     assert signed_rank_p([-0.1, -0.2, -0.3, -0.4, -0.5, -0.6]) == pytest.approx(2 / 64)
 
 
-def test_the_signed_rank_test_leaves_zeros_out_and_takes_equal_values() -> None:
+def test_the_signed_rank_test_leaves_zeros_out_and_takes_equal_values(stats: Any) -> None:
     assert signed_rank_p([0.0, 0.0]) == 1.0
     assert signed_rank_p([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]) == signed_rank_p([0.1, 0.2, 0.3, 0.4, 0.5])
     # By hand: the ranks are all 3.5, so the sum is as far out if no sign differs, or one.
     assert signed_rank_p([0.1, 0.1, 0.1, 0.1, 0.1, -0.1]) == pytest.approx(2 * 7 / 64)
     draw = random.Random(3)
     many = [draw.gauss(0.02, 0.05) for _ in range(80)]
-    theirs = wilcoxon(many, method="asymptotic", correction=False)
+    theirs = stats.wilcoxon(many, method="asymptotic", correction=False)
     assert signed_rank_p(many) == pytest.approx(float(theirs.pvalue))
     with pytest.raises(ValueError, match="at least one"):
         signed_rank_p([])
@@ -84,10 +81,11 @@ def test_the_signed_rank_test_leaves_zeros_out_and_takes_equal_values() -> None:
     ("repeats", "level"), [(5, 0.05), (5, 0.0125), (8, 0.0125), (8, 0.05 / 60), (12, 0.05)]
 )
 def test_the_smallest_effect_of_one_sample_matches_scipys_noncentral_t(
-    repeats: int, level: float
+    stats: Any, repeats: int, level: float
 ) -> None:
-    edge = t.ppf(1 - level / 2, repeats - 1)
-    wanted = brentq(lambda apart: nct.sf(edge, repeats - 1, apart) - 0.8, 0, 100)
+    brentq = import_module("scipy.optimize").brentq
+    edge = stats.t.ppf(1 - level / 2, repeats - 1)
+    wanted = brentq(lambda apart: stats.nct.sf(edge, repeats - 1, apart) - 0.8, 0, 100)
     tested = one_sample([0.05 * (-1) ** number + 0.01 for number in range(repeats)])
     assert math.log(tested.smallest_seen(level)) == pytest.approx(wanted * tested.error, rel=1e-5)
 

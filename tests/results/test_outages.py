@@ -9,6 +9,7 @@ import pytest
 
 from fake_outages import BACK, KEY, SILENT, fake_outage, outage_run
 from fake_run import StepFaults, fake_run
+from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -27,10 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 def test_a_store_notices_when_it_first_says_something_else() -> None:
     assert fake_outage().noticed_s == pytest.approx(20.5)
-    late = (
-        Seen(at_s=1, whole=True, words="whole"),
-        Seen(at_s=BACK + 1, whole=False, words="not"),
-    )
+    late = (Seen(at_s=1, whole=True, words="whole"), Seen(at_s=BACK + 1, whole=False, words="not"))
     assert fake_outage(seen=late).noticed_s is None, "only when it was back"
     assert fake_outage(seen=()).noticed_s is None
 
@@ -82,8 +80,8 @@ def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
     busy = Doubt(what="machine busy", grade="grave", words="others used 60 % of its CPUs")
     ceph = kind.rows[0]
     assert not ceph.doubts
-    row = ceph.row.model_copy(update={"doubts": (busy,)})
-    doubted = kind.model_copy(update={"rows": (ceph.model_copy(update={"row": row}), kind.rows[1])})
+    row = altered(ceph.row, doubts=(busy,))
+    doubted = altered(kind, rows=(altered(ceph, row=row), kind.rows[1]))
     assert doubted.headline == f"{kind.headline} (not comparable: machine busy)"
     assert doubted.rows[0].sentence.endswith("; not comparable: machine busy.")
     assert "not comparable: machine busy" in outage_lines([doubted])[0]
@@ -91,9 +89,9 @@ def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
     one, other = (row.layout for row in kind.rows)
     for layouts, said in (((one, other), " (not comparable: hosts differ)"), ((one, "third"), "")):
         apart = PairDoubt(layouts=layouts, doubt=differ)
-        assert kind.model_copy(update={"between": (apart,)}).headline == f"{kind.headline}{said}"
-    once = row.model_copy(update={"repeats": 1, "doubts": ()})
-    few = ceph.model_copy(update={"row": once})
+        assert altered(kind, between=(apart,)).headline == f"{kind.headline}{said}"
+    once = altered(row, repeats=1, doubts=())
+    few = altered(ceph, row=once)
     assert few.sentence.endswith("; provisional: few repeats.")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from scipy import special
-from scipy.stats import binom
 
 from weighbridge.results import probability
 
@@ -66,13 +66,14 @@ def test_a_distribution_function_is_scipys(
         assert ours(*asked) == pytest.approx(float(theirs(*asked)), rel=1e-10, abs=1e-12), asked
 
 
-def test_a_quantile_of_a_binomial_number_is_the_least_that_reaches_the_share() -> None:
+def test_a_quantile_of_a_binomial_number_is_the_least_that_reaches_the_share(stats: Any) -> None:
     draw = random.Random(2)
     for _ in range(CASES):
         samples, p = round(spread(draw, 1, 1e6)), draw.choice([0.5, 0.9, 0.99, 0.999])
         share = draw.choice([0.025, 0.975])
         k = probability.binomial_quantile(samples, p, share)
-        assert binom.cdf(k, samples, p) >= share > (binom.cdf(k - 1, samples, p) if k else 0.0)
+        cdf = stats.binom.cdf
+        assert cdf(k, samples, p) >= share > (cdf(k - 1, samples, p) if k else 0.0)
 
 
 def test_the_middle_of_student_is_zero_and_far_tails_are_found() -> None:

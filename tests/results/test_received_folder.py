@@ -10,8 +10,10 @@ from types import FrameType
 
 import pytest
 
+from fake_knobs import FEW
 from fake_run import WORKLOADS, fake_run
 from fake_tuning import fake_tuning
+from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -53,7 +55,7 @@ def _no_longer() -> Iterator[None]:
 @pytest.fixture
 def store(runs: Path) -> RunStore:
     """One step per layout."""
-    workload = WORKLOADS[0].model_copy(update={"workers": (2,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(2,), runtime=1.0)
     return fake_run(runs, workloads=[workload], repeats=1)
 
 
@@ -138,7 +140,7 @@ def test_links_to_profiles_are_not_followed(store: RunStore, secret: Path) -> No
 
 
 def test_a_link_is_not_a_confirmation(runs: Path, tmp_path: Path) -> None:
-    tuned = fake_tuning(runs)
+    tuned = fake_tuning(runs, knobs=FEW)
     (tuned.folder / "confirmation").rename(tmp_path / "other")
     (tuned.folder / "confirmation").symlink_to(tmp_path / "other")
     assert derive(tuned.folder, pictures=False).tuned is not None
@@ -204,7 +206,7 @@ def test_a_link_in_place_of_the_derived_folder_is_named_and_not_written_into(
 
 
 def test_a_tunings_choice_is_not_cleared_through_a_link(runs: Path, secret: Path) -> None:
-    tuned = fake_tuning(runs)
+    tuned = fake_tuning(runs, knobs=FEW)
     tuned.make_derived()
     (tuned.derived / "winner").symlink_to(secret.parent)
     with pytest.raises(StoreError, match=r"winner.*is a link"):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.store import RunStore
 
@@ -59,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Not to be changed.
     """
-    workload = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 3.0})
+    workload = altered(WORKLOADS[0], workers=(4,), runtime=3.0)
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2)
     weighbridge("report", store.folder)
     return store.folder
@@ -75,9 +76,7 @@ def p95_ms(folder: Path, layout: str) -> list[float]:
     ]
 
 
-def test_the_metric_is_in_the_summary_as_geometric_mean_with_its_interval(
-    folder: Path,
-) -> None:
+def test_the_metric_is_in_the_summary_as_geometric_mean_with_its_interval(folder: Path) -> None:
     lines = list(csv.DictReader((folder / "derived" / "summary.csv").read_text().splitlines()))
     assert len(lines) == 2
     for line in lines:

@@ -49,9 +49,7 @@ def test_a_file_may_be_in_any_usual_encoding(utf: str) -> None:
         b'<!DOCTYPE w [<!ENTITY % x SYSTEM "file:///etc/hostname">%x;]><workload/>',
     ],
 )
-def test_document_types_and_entities_are_refused_before_expansion(
-    hostile: bytes,
-) -> None:
+def test_document_types_and_entities_are_refused_before_expansion(hostile: bytes) -> None:
     with pytest.raises(DocumentError, match="a document type or an entity"):
         cosbench_xml.parse("w.xml", hostile)
 

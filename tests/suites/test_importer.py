@@ -2,15 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.suites.conftest import (
-    INIT,
-    MIX,
-    PREPARE,
-    READ,
-    Importer,
-    messages,
-    workstage,
-)
+from tests.suites.conftest import INIT, MIX, PREPARE, READ, Importer, messages, workstage
 from weighbridge.common.document import DocumentError
 from weighbridge.suites import SizeBar, SizeHistogram, Uniform, importer_selectors
 from weighbridge.suites.workload import VERIFIED_SHARE
@@ -20,21 +12,14 @@ def test_cosbenchs_sample_keeps_all_its_figures(imported: Importer) -> None:
     suite = imported(
         INIT, PREPARE, workstage(MIX, attributes='workers="8" rampup="30" runtime="300"')
     ).suite
-    assert (suite.name, suite.about, suite.api, suite.layouts) == (
-        "demo",
-        "A trial",
-        ("swift",),
-        ("rgw-beast", "swift"),
-    )
+    assert (suite.name, suite.about) == ("demo", "A trial")
+    assert (suite.api, suite.layouts) == (("swift",), ("rgw-beast", "swift"))
     assert (suite.repeats, suite.cache) == (1, "none")
     (one,) = suite.workloads
     assert (one.name, one.workers, one.runtime, one.warmup) == ("main", (8,), 300, 30)
     assert (one.objects.size, one.objects.containers, one.objects.per_container) == (64000, 32, 50)
-    assert (one.operations, one.pick, one.verify) == (
-        {"read": 80, "write": 20},
-        "uniform",
-        VERIFIED_SHARE,
-    )
+    assert one.operations == {"read": 80, "write": 20}
+    assert (one.pick, one.verify) == ("uniform", VERIFIED_SHARE)
 
 
 def test_stages_of_the_same_shape_become_one_workload_with_several_worker_counts(
@@ -142,9 +127,7 @@ def test_hash_checks_of_reads_become_verification(imported: Importer) -> None:
     assert "hashCheck becomes verify" in messages(found)
 
 
-def test_afr_becomes_the_error_bound_if_all_works_have_the_same(
-    imported: Importer,
-) -> None:
+def test_afr_becomes_the_error_bound_if_all_works_have_the_same(imported: Importer) -> None:
     stages = [workstage(attributes=f'workers="{count}" runtime="60" afr="500"') for count in (1, 8)]
     assert imported(PREPARE, *stages).suite.bounds.error_share == 0.0005
     found = imported(PREPARE, stages[0], workstage(attributes='workers="8" runtime="60"'))
@@ -152,9 +135,7 @@ def test_afr_becomes_the_error_bound_if_all_works_have_the_same(
     assert "afr 500 (failures per million) is left out" in messages(found)
 
 
-def test_deletes_of_written_objects_need_no_prepared_objects(
-    imported: Importer,
-) -> None:
+def test_deletes_of_written_objects_need_no_prepared_objects(imported: Importer) -> None:
     config = "containers=u(1,2);objects=u(1,100)"
     write = f'<operation type="write" ratio="50" config="{config};sizes=c(1)MB"/>'
     operations = write + f'<operation type="delete" ratio="50" config="{config}"/>'

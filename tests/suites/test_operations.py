@@ -45,11 +45,7 @@ MULTIPART = {"multipart": {"part": "8MiB"}}
         (["read-range"], {**RANGE, "objects": {"size": "0B"}}, "at least 1 byte"),
         (["write-multipart"], {"multipart": {"part": "1MiB"}}, "5242880"),
         (["write-multipart"], {"multipart": {"part": "8MiB", "at_once": 65}}, "64"),
-        (
-            ["write-multipart"],
-            {**MULTIPART, "objects": {"size": "8GiB"}},
-            "more than 1000 parts",
-        ),
+        (["write-multipart"], {**MULTIPART, "objects": {"size": "8GiB"}}, "more than 1000 parts"),
         (["write-multipart", "write"], MULTIPART, "how an object is deleted"),
         (["write-multipart", "copy"], MULTIPART, "how an object is deleted"),
         (["write-multipart", "write-if-none-match"], MULTIPART, "beside write-if-none-match"),

@@ -10,12 +10,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
 from weighbridge.suites import Durability
 from weighbridge.suites.cache_policy import Every
-from weighbridge.suites.tuning import (
-    Objective,
-    Trials,
-    Tuning,
-    loader,
-)
+from weighbridge.suites.tuning import Objective, Trials, Tuning, loader
 
 GOOD = """
 name: trial
@@ -186,11 +181,7 @@ def test_all_ambiguous_objectives_and_faulty_workloads_are_reported_at_once() ->
     text = changed("  - {of: throughput, workload: small-read, workers: 16}\n", objectives)
     assert [
         fault.partition(" ")[0] for fault in faults_of(text.replace("{size: 64KB}", "{size: 6GB}"))
-    ] == [
-        "13:21",
-        "18:5",
-        "19:5",
-    ]
+    ] == ["13:21", "18:5", "19:5"]
 
 
 SHIPPED_SUITE = """
@@ -214,13 +205,8 @@ def test_only_the_steps_of_objectives_are_replayed() -> None:
         ("small-write", (16,)),
         ("small-read", (16,)),
     ]
-    assert (suite.name, suite.api, suite.repeats, suite.seed, suite.layers) == (
-        "trial",
-        ("swift",),
-        7,
-        2014,
-        (),
-    )
+    assert suite.name == "trial"
+    assert (suite.api, suite.repeats, suite.seed, suite.layers) == (("swift",), 7, 2014, ())
     assert suite.bounds.error_share == 0.01
     assert suite.control is False  # those of quick are of a workload that may not be replayed
 

@@ -54,7 +54,5 @@ def test_its_defaults_are_those_of_the_records() -> None:
         rows["search"]
         == f"{search.proposals}, {search.trials}, {search.startup}, {search.finalists}"
     )
-    assert (rows["confirm"], rows["seed"]) == (
-        str(tuning["confirm"].default),
-        str(tuning["seed"].default),
-    )
+    assert rows["confirm"] == str(tuning["confirm"].default)
+    assert rows["seed"] == str(tuning["seed"].default)

@@ -74,6 +74,8 @@ KNOBS: Final = (
         fails="radosgw on gateway-1 ended with 22: invalid argument",
     ),
 )
+FEW: Final = KNOBS[1:3]
+"""One that harms and one that helps: enough for a winner, and soon measured and judged."""
 
 
 def knob_of(variant: LayoutVariant, knobs: Sequence[Knob]) -> Knob | None:

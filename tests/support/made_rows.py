@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.export.csv_format import rounded_csv
 from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.metric_figure import MetricFigure
 from weighbridge.results.metrics import METRICS, Figures
+from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.suites import DEFAULT_DRIVER, Suite, Workload
 
 Of = TypeVar("Of", bound=Figures)
 
@@ -29,6 +35,40 @@ def changed(one: Of, **given: Any) -> Of:
     """A copy with some figures or other fields changed; None: unknown."""
     fields = _by_metric(given, one.figures)
     return type(one).model_validate({**dict(one), **fields})
+
+
+def plan_of(workload: Workload, *, repeats: int = 1) -> ResolvedPlan:
+    """A plan of one workload on one layout."""
+    suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
+    return ResolvedPlan.model_validate(
+        {
+            "suite": suite.model_dump(),
+            "hardware": {"name": "h"},
+            "layouts": [{"name": "swift", "gateway": "swift"}],
+        }
+    )
+
+
+def step_of(
+    measurement: Measurement,
+    repeat: int = 0,
+    notes: tuple[str, ...] = (),
+    *,
+    valid: bool = True,
+    driver: str = DEFAULT_DRIVER,
+) -> StepResult:
+    """A step of such a plan, whose workload is `w` at 4 workers."""
+    about = {"layout": "swift", "api": "swift", "workload": "w", "workers": 4}
+    key = StepKey.model_validate({**about, "repeat": repeat, "driver": driver})
+    return StepResult(key=key, measurement=measurement, valid=valid, notes=notes, order=repeat)
+
+
+Some = TypeVar("Some", bound=BaseModel)
+
+
+def altered(record: Some, /, **given: Any) -> Some:
+    """A copy with other values, which are not validated: what is there may be as wrong."""
+    return record.model_copy(update=given)
 
 
 def _by_metric(

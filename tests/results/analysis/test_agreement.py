@@ -201,11 +201,8 @@ def test_the_table_has_a_cell_for_every_column_and_marks_what_could_not_be_compa
     assert {len(line.cells) for line in shown.lines} == {len(shown.head)}
     assert [line.known for line in shown.lines] == [True, False]
     cells = dict(zip((column.title for column in shown.head), shown.lines[0].cells, strict=True))
-    assert (cells["Difference"], cells["p90 of both"], cells["Max of both"]) == (
-        "−14 %",
-        "14.0 · (10, 20]",
-        "44.0 · (40, 50]",
-    )
+    assert cells["Difference"] == "−14 %"
+    assert (cells["p90 of both"], cells["Max of both"]) == ("14.0 · (10, 20]", "44.0 · (40, 50]")
     assert cells["Means"] == "−0.40"
 
 

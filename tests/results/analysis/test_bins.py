@@ -40,16 +40,8 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
             "not significant",
             "not distinguishable: in (10, 20] and (20, 30] ms; n = 5.",
         ),
-        (
-            [(10, 20)] * 5,
-            "not significant",
-            "not distinguishable: both in (10, 20] ms; n = 5.",
-        ),
-        (
-            [(30, 40)] * 4,
-            "provisional",
-            "n = 4: a claim needs 5 repeats of each side.",
-        ),
+        ([(10, 20)] * 5, "not significant", "not distinguishable: both in (10, 20] ms; n = 5."),
+        ([(30, 40)] * 4, "provisional", "n = 4: a claim needs 5 repeats of each side."),
         (
             [(20, 30), (20, 30), (30, 40), (30, 40), (30, 40)],
             "not significant",

@@ -15,12 +15,11 @@ from benchmarks.claims import REGIMES, ClaimTally, add, alone, day, worse
 RUNS = 120
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "number", [0, *(pytest.param(number, marks=pytest.mark.long) for number in (2, 6))]
+    "number", [0, *(pytest.param(number, marks=pytest.mark.test_all) for number in (2, 6))]
 )
-def test_runs_of_a_layout_vs_itself_rarely_claim_anything(
-    number: int,
-) -> None:
+def test_runs_of_a_layout_vs_itself_rarely_claim_anything(number: int) -> None:
     regime, tally = REGIMES[number], ClaimTally()
     for run in range(RUNS):
         add(tally, regime, np.random.default_rng([7, number, run]))
@@ -32,6 +31,7 @@ def test_runs_of_a_layout_vs_itself_rarely_claim_anything(
 
 
 @pytest.mark.long
+@pytest.mark.test_all
 def test_differing_days_are_no_regression_given_earlier_runs() -> None:
     draw, pairs, lone, known, found = np.random.default_rng(8), 60, 0, 0, 0
     for _ in range(pairs):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
-from scipy.stats import binomtest
 
 from compared_rows import row
 from made_cuts import dead_cut, kept_cuts, made_cut
@@ -121,8 +122,10 @@ def test_without_a_loss_at_most_three_in_k_cuts_lose() -> None:
 
 
 @pytest.mark.parametrize(("losing", "cuts"), [(1, 1), (1, 20), (3, 20), (20, 20), (499, 1000)])
-def test_with_losses_the_interval_is_that_of_clopper_and_pearson(losing: int, cuts: int) -> None:
-    expected = binomtest(losing, cuts).proportion_ci(0.95, method="exact")
+def test_with_losses_the_interval_is_that_of_clopper_and_pearson(
+    stats: Any, losing: int, cuts: int
+) -> None:
+    expected = stats.binomtest(losing, cuts).proportion_ci(0.95, method="exact")
     assert share_that_loses(losing, cuts) == pytest.approx((expected.low, expected.high))
 
 

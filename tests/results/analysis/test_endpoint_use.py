@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results import derive
 from weighbridge.results.analysis.endpoint_use import endpoint_text, endpoint_use
@@ -26,7 +27,7 @@ def tally(name: str, count: int, latency_us: int = 1000, **more: Any) -> Endpoin
 
 
 def measured(*endpoints: EndpointTally) -> Measurement:
-    return fake_measurement().model_copy(update={"endpoints": endpoints})
+    return altered(fake_measurement(), endpoints=endpoints)
 
 
 def step(repeat: int, *endpoints: EndpointTally) -> StepResult:
@@ -89,7 +90,7 @@ def test_counts_and_latencies_are_added_over_repeats() -> None:
 def test_few_samples_have_no_p90_and_an_unreadable_histogram_is_named() -> None:
     (few,) = endpoint_use([step(0, tally("a", 9))])
     assert few.p90_ms is None
-    broken = tally("a", 100).model_copy(update={"latency": "not a histogram"})
+    broken = altered(tally("a", 100), latency="not a histogram")
     (one,) = endpoint_use([step(0, broken)])
     assert one.p90_ms is None
     assert "latencies unreadable" in one.words
@@ -104,7 +105,7 @@ def test_a_step_says_of_each_endpoint_what_it_served() -> None:
 
 
 def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:
-    small = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 2.0})
+    small = altered(WORKLOADS[0], workers=(4,), runtime=2.0)
     run = fake_run(tmp_path, workloads=[small], repeats=1, telemetry=False)
     plain = derive(run.folder, pictures=False).report.read_text()
     assert 'id="endpoints"' not in plain
@@ -113,7 +114,7 @@ def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:
         endpoints = (tally("10.0.0.1:8000", 60), tally("10.0.0.1:8001", 20, errors={"reset": 2}))
         update = {"endpoints": endpoints, "connections": 7}
         changed = one.measurement.model_copy(update=update)
-        run.append(one.model_copy(update={"measurement": changed}))
+        run.append(altered(one, measurement=changed))
     page = derive(run.folder, pictures=False).report.read_text()
     assert 'id="endpoints"' in page
     assert "10.0.0.1:8001" in page

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.factor_cost import FactorCost, factor_costs, variant_groups
 from weighbridge.results.analysis.steps.summary import Row
@@ -13,11 +14,7 @@ from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.record.measurement import Load
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.report.factor_table import (
-    factor_lines,
-    factor_sections,
-    factor_sentences,
-)
+from weighbridge.results.report.factor_table import factor_lines, factor_sections, factor_sentences
 from weighbridge.suites import ENCRYPTION, SIGNING, Suite
 
 SUITE = Suite.model_validate(
@@ -57,10 +54,7 @@ def costs(
             cpu_s = made.tallies[0].count * 50e-6 * factor * noise
             load = Load(cpu_s=cpu_s, cpu_limit=1, window_s=made.window_s)
             steps[key] = StepResult(
-                key=key,
-                order=repeat,
-                valid=True,
-                measurement=made.model_copy(update={"load": load}),
+                key=key, order=repeat, valid=True, measurement=altered(made, load=load)
             )
             use = StepUse(gateway_cpu_s=cpu_s * 10)
             visits[key] = JudgedStep(key=key, valid=True, steady=False, use=use, points={})
@@ -105,7 +99,7 @@ def test_each_factor_has_its_own_groups_and_section() -> None:
     assert not variant_groups(SUITE, ENCRYPTION)
     [section] = factor_sections(costs(5))
     assert (section.key, section.head[3], len(section.lines)) == ("signing", "Signing", 3)
-    known = [one.model_copy(update={"factor": "encryption"}) for one in costs(5)]
+    known = [altered(one, factor="encryption") for one in costs(5)]
     assert [one.key for one in factor_sections((*known, *costs(5)))] == ["signing", "encryption"]
     assert factor_sections(()) == ()
 
@@ -160,9 +154,9 @@ def test_the_repeats_of_the_rows_count_and_no_others() -> None:
 def test_the_cpu_of_an_operation_counts_complete_ones_and_not_their_parts_again() -> None:
     made = fake_measurement(api="s3", operations={"list-all": 1.0})
     (whole,) = made.tallies
-    pages = whole.model_copy(update={"operation": "list-page", "count": whole.count * 10})
+    pages = altered(whole, operation="list-page", count=whole.count * 10)
     load = Load(cpu_s=1.0, cpu_limit=1, window_s=made.window_s)
-    measured = made.model_copy(update={"tallies": (whole, pages), "load": load})
+    measured = altered(made, tallies=(whole, pages), load=load)
     assert measured.done == whole.count
     assert measured.driver_cpu_us_per_op == pytest.approx(1e6 / whole.count)
-    assert made.model_copy(update={"load": None}).driver_cpu_us_per_op is None
+    assert altered(made, load=None).driver_cpu_us_per_op is None

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results import derive
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.charts.chart_theme import LIGHT
@@ -15,7 +16,7 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.setup import setup
 
-SHORT = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+SHORT = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
 LIMITS = {"client-1": 0.5, "gateway-1": 0.6, "store-1": 0.3, "store-2": 0.3, "store-3": 0.3}
 WORDS = (
     "Layouts do not have the same CPU or number of hosts: rgw-beast has 1.5 CPUs of 4 hosts; swift "
@@ -32,8 +33,8 @@ def planned(plan: ResolvedPlan, *, alone: bool = True, **changes: object) -> Res
     if alone:
         one = {"entrances": ("store-1",), "gateways": ("store-1",), "stores": ("store-1",)}
         structures["swift"] = structures["swift"].model_copy(update=one)
-    hardware = plan.hardware.model_copy(update={"hosts": hosts})
-    return plan.model_copy(update={"hardware": hardware, "structures": structures})
+    hardware = altered(plan.hardware, hosts=hosts)
+    return altered(plan, hardware=hardware, structures=structures)
 
 
 def test_layouts_with_less_cpu_are_named_with_what_each_has(runs: Path) -> None:

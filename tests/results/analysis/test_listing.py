@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from made_rows import made_point, made_row
+from made_rows import altered, made_point, made_row
 from weighbridge.results.analysis.listing import CompleteListing, complete_listings
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt
@@ -85,9 +85,9 @@ def test_listings_after_some_deletes_are_not_what_those_after_more_are_compared_
 def test_what_is_not_known_or_not_ranked_is_not_compared() -> None:
     before = rows("list-all", [1000.0])
     bound = rows("list-all-50-deleted", [500.0])
-    at_least = bound[0].points[0].figure("p50").model_copy(update={"at_least": True})
-    point = bound[0].points[0].model_copy(update={"figures": {"p50": at_least}})
-    row = bound[0].model_copy(update={"points": (point,)})
+    at_least = altered(bound[0].points[0].figure("p50"), at_least=True)
+    point = altered(bound[0].points[0], figures={"p50": at_least})
+    row = altered(bound[0], points=(point,))
     _, then = found(before, (row, bound[1]))
     assert then.beside is None
     grave = Doubt(what="machine busy", grade="grave", words="others used 30 %")

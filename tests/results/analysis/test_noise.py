@@ -8,7 +8,7 @@ import random
 import pytest
 
 from compared_rows import FIVE, cell, row, times
-from made_rows import changed
+from made_rows import altered, changed
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.findings import find, headline
@@ -28,19 +28,8 @@ def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> 
     assert found.subjects == ("b",)
     assert {one.subject for one in found.effects} == {"b"}
     throughput, p90 = found.noise
-    assert (
-        throughput.metric,
-        throughput.layout,
-        throughput.control,
-        throughput.cells,
-        throughput.repeats,
-    ) == (
-        "throughput",
-        "a",
-        "t",
-        2,
-        5,
-    )
+    assert (throughput.metric, throughput.layout) == ("throughput", "a")
+    assert (throughput.control, throughput.cells, throughput.repeats) == ("t", 2, 5)
     # All pairs of a cell are equal: a mean's error is the root mean square of the two cells' means,
     # times t(0.975, 10).
     assert throughput.ratio == pytest.approx(
@@ -119,7 +108,7 @@ def test_repeats_of_a_control_that_was_unlike_its_layout_are_no_pairs() -> None:
 
 def test_an_upper_end_without_a_meaning_is_no_number_in_a_sentence() -> None:
     (floor, *_) = compare([row("a"), row("t", rates=times(1.02))], {"t": "a"}).noise
-    assert "or more" not in floor.model_copy(update={"low": 1.0, "high": 99.0}).words
-    text = floor.model_copy(update={"high": 552_781.0}).words
+    assert "or more" not in altered(floor, low=1.0, high=99.0).words
+    text = altered(floor, high=552_781.0).words
     assert " or more)" in text
     assert "552" not in text

@@ -8,6 +8,7 @@ import pytest
 
 from fake_outages import AT, SILENT, outage_run
 from fake_run import StepFaults, fake_run
+from made_rows import altered
 from weighbridge.results.analysis.outages import OutageKind, OutageRow, Outages
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.trust import TrustSign, outage_trust
@@ -29,17 +30,15 @@ def changed(data: RunData, **of_row: object) -> Outages:
     (kind,) = data.outages.kinds
     first, *others = kind.rows
     row = first.model_copy(update=of_row)
-    return Outages(kinds=(kind.model_copy(update={"rows": (row, *others)}),))
+    return Outages(kinds=(altered(kind, rows=(row, *others)),))
 
 
 def of_points(one: OutageRow, **of_point: object) -> dict[str, object]:
     points = tuple(point.model_copy(update=of_point) for point in one.row.points)
-    return {"row": one.row.model_copy(update={"points": points})}
+    return {"row": altered(one.row, points=points)}
 
 
-def test_a_degrade_run_has_all_signs_and_those_not_recorded_are_not_good(
-    data: RunData,
-) -> None:
+def test_a_degrade_run_has_all_signs_and_those_not_recorded_are_not_good(data: RunData) -> None:
     found = signs(data.outages)
     assert {name: (one.state, one.words) for name, one in found.items()} == {
         "Hosts": ("unknown", "not attested"),
@@ -53,7 +52,7 @@ def test_a_degrade_run_has_all_signs_and_those_not_recorded_are_not_good(
     assert found["Errors"].detail.endswith(" after it")
     assert signs(data.outages, "ssh")["Machine"].state == "unknown"
     first = data.outages.rows[0].row
-    blind = signs(changed(data, row=first.model_copy(update={"resources": ()})))["Load generator"]
+    blind = signs(changed(data, row=altered(first, resources=())))["Load generator"]
     assert (blind.state, blind.words) == ("unknown", "not known in 1 of 2")
 
 
@@ -75,10 +74,10 @@ def test_what_the_seconds_before_the_fault_were_like_decides_whether_it_was_stea
         measured = step.measurement
         assert measured is not None
         seconds = tuple(
-            one.model_copy(update={"count": one.count // 4}) if one.second < AT / 3 else one
+            altered(one, count=one.count // 4) if one.second < AT / 3 else one
             for one in measured.seconds
         )
-        update = {"measurement": measured.model_copy(update={"seconds": seconds})}
+        update = {"measurement": altered(measured, seconds=seconds)}
         store.append(step.model_copy(update=update))
     found = signs(RunData(store.folder).outages)["Steady"]
     assert (found.state, found.words) == ("bad", "not in 2 of 2")
@@ -89,10 +88,7 @@ def test_requests_that_failed_before_the_fault_are_a_doubt_and_later_ones_are_no
 ) -> None:
     (kind,) = data.outages.kinds
     (first, *_) = kind.rows
-    early = tuple(
-        one.model_copy(update={"errors_s": 0.4}) if one.second == 3 else one
-        for one in first.seconds
-    )
+    early = tuple(altered(one, errors_s=0.4) if one.second == 3 else one for one in first.seconds)
     found = signs(changed(data, seconds=early))["Errors"]
     assert (found.state, found.words) == ("doubt", "2")
     found = signs(changed(data, seconds=()))["Errors"]

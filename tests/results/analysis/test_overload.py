@@ -7,6 +7,7 @@ import pytest
 
 from chart_sources import fake_chart_source
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.overload import GoodputCurve, overload_of
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -16,6 +17,7 @@ from weighbridge.results.charts.by_workers import latency_by_workers, throughput
 from weighbridge.results.charts.rates.goodput import goodput_chart
 from weighbridge.results.derivation import derive
 from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
@@ -25,29 +27,37 @@ RATES = (100, 200, 400)
 
 
 def read_at(rate: float, within: float | None = 1.0) -> Workload:
-    return WORKLOADS[0].model_copy(
-        update={
-            "name": f"read-at-{rate:g}",
-            "rate_per_s": rate,
-            "overload": Overload(within=within),
-            "workers": (4,),
-        }
+    return altered(
+        WORKLOADS[0],
+        name=f"read-at-{rate:g}",
+        rate_per_s=rate,
+        overload=Overload(within=within),
+        workers=(4,),
     )
 
 
 def point_of(measurement: Measurement, workload: Workload) -> Point:
     key = StepKey(layout="swift", api="swift", workload=workload.name, workers=4, repeat=0)
-    measurement = measurement.model_copy(update={"workload": workload.name})
+    measurement = altered(measurement, workload=workload.name)
     step = StepResult(key=key, measurement=measurement, valid=True, order=0)
     return visit(step, closed_loop=False, workload=workload).points["read"]
 
 
 def test_goodput_counts_what_succeeded_within_the_bound_and_shares_are_of_what_was_due() -> None:
-    measured = fake_measurement(
-        window_s=20.0,
-        mean_ms=10.0,
-        errors={"http-503": 300, "http-498": 100, "timeout": 200, "reset": 100, "unfinished": 50},
-    ).model_copy(update={"begun": 9_000})
+    measured = altered(
+        fake_measurement(
+            window_s=20.0,
+            mean_ms=10.0,
+            errors={
+                "http-503": 300,
+                "http-498": 100,
+                "timeout": 200,
+                "reset": 100,
+                "unfinished": 50,
+            },
+        ),
+        begun=9_000,
+    )
     done = measured.tallies[0].count
     all_good = point_of(measured, read_at(500, within=60.0))
     half = point_of(measured, read_at(500, within=0.01))
@@ -60,13 +70,21 @@ def test_goodput_counts_what_succeeded_within_the_bound_and_shares_are_of_what_w
     assert all_good.value("not-sent") == pytest.approx(10.0)
 
 
+def test_a_request_that_takes_exactly_the_bound_is_good() -> None:
+    measured = fake_measurement(window_s=20.0)
+    latency = Histogram.counted([(999, 100), (1000, 20), (1001, 3)]).encode()
+    tally = altered(measured.tallies[0], count=123, latency=latency)
+    found = point_of(altered(measured, tallies=(tally,)), read_at(500, within=0.001))
+    assert found.value("goodput") == pytest.approx(120 / 20)
+
+
 def test_without_overload_nothing_is_said_of_goodput() -> None:
     found = point_of(fake_measurement(), WORKLOADS[0])
     assert not {"goodput", "refused", "not-sent"} & set(found.figures)
 
 
 def test_what_is_not_served_makes_a_step_of_overload_no_less_valid() -> None:
-    measured = fake_measurement(errors={"http-503": 4_000}).model_copy(update={"begun": 100})
+    measured = altered(fake_measurement(errors={"http-503": 4_000}), begun=100)
     usual = judge(measured, Bounds(), rate_per_s=1000)
     beyond = judge(measured, Bounds(), rate_per_s=1000, may_fail=True)
     assert (usual.valid, beyond.valid) == (False, True)
@@ -92,7 +110,7 @@ def curves_of(
         summarize(run.plan(), run.steps()), goodput.items(), strict=True
     ):
         points = tuple(
-            point.model_copy(update={"figures": {"goodput": MetricFigure(value=value)}})
+            altered(point, figures={"goodput": MetricFigure(value=value)})
             for point, value in zip(row.points, values, strict=True)
         )
         figures = {
@@ -169,7 +187,7 @@ def test_the_report_has_the_sentences_and_the_chart_instead_of_charts_by_workers
     run = fake_run(
         tmp_path,
         layouts=("swift",),
-        workloads=[read_at(100).model_copy(update={"runtime": 2.0})],
+        workloads=[altered(read_at(100), runtime=2.0)],
         repeats=1,
         telemetry=False,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
-from made_rows import made_point, made_row
+from made_rows import altered, made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.remedy import remedy
 from weighbridge.results.doubt import Doubt, What
@@ -18,7 +18,7 @@ ARGV = ("weighbridge", "compare", "--layouts", "a,b", "--repeats", "2", "--budge
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> ResolvedPlan:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     return fake_run(
         tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, telemetry=False
     ).plan()
@@ -78,10 +78,8 @@ def test_unknown_steadiness_needs_longer_windows(plan: ResolvedPlan) -> None:
 
 
 def test_windows_that_are_long_already_are_not_advised_to_be_longer(plan: ResolvedPlan) -> None:
-    workload = plan.suite.workloads[0].model_copy(update={"runtime": 20.0})
-    long = plan.model_copy(
-        update={"suite": plan.suite.model_copy(update={"workloads": (workload,)})}
-    )
+    workload = altered(plan.suite.workloads[0], runtime=20.0)
+    long = altered(plan, suite=altered(plan.suite, workloads=(workload,)))
     found = remedy(comparison("provisional", "repeats left out"), long, ARGV[:4])
     assert found is not None
     assert "windows" not in found.says
@@ -109,12 +107,12 @@ def test_steps_that_were_still_warming_up_need_the_longest_warm_up_that_one_of_t
         )
         for layout, warmup_s in (("a", 14.0), ("b", 19.0))
     )
-    effect = open_one.effects[0].model_copy(update={"sides": sides})
-    found = remedy(open_one.model_copy(update={"effects": (effect,)}), plan, ARGV[:4])
+    effect = altered(open_one.effects[0], sides=sides)
+    found = remedy(altered(open_one, effects=(effect,)), plan, ARGV[:4])
     assert found is not None
     assert found.says.endswith("They need a warm-up of 19 s")
     assert found.command == "weighbridge compare --layouts a,b --warmup 19s"
-    study = remedy(open_one.model_copy(update={"effects": (effect,)}), plan, ("w", "study", "x"))
+    study = remedy(altered(open_one, effects=(effect,)), plan, ("w", "study", "x"))
     assert study is not None
     assert study.says.endswith("a longer warm-up, which a copy of the study's file can have.")
 
@@ -127,9 +125,7 @@ def test_a_study_has_no_option_for_longer_windows(plan: ResolvedPlan) -> None:
     assert found.command == ""
 
 
-def test_an_insignificant_difference_needs_repeats_by_its_spread(
-    plan: ResolvedPlan,
-) -> None:
+def test_an_insignificant_difference_needs_repeats_by_its_spread(plan: ResolvedPlan) -> None:
     # The ratio is half as far beyond the threshold of 5 % as 5 repeats can find: it takes four
     # times as many.
     ratio = Ratio(value=1.05 * math.exp(0.05), low=0.99, high=1.24, repeats=5)
@@ -140,9 +136,7 @@ def test_an_insignificant_difference_needs_repeats_by_its_spread(
     assert found.command == "weighbridge compare --layouts a,b --repeats 20"
 
 
-def test_a_difference_that_needs_too_many_repeats_is_not_chased(
-    plan: ResolvedPlan,
-) -> None:
+def test_a_difference_that_needs_too_many_repeats_is_not_chased(plan: ResolvedPlan) -> None:
     ratio = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
     found = remedy(comparison("not significant", ratio=ratio, smallest=1.3), plan, ARGV[:4])
     assert found is not None
@@ -172,17 +166,15 @@ def test_the_command_of_a_resumed_run_is_made_from_its_plan(
     )
 
 
-def test_a_line_with_short_windows_needs_longer_ones_by_its_own_option(
-    plan: ResolvedPlan,
-) -> None:
+def test_a_line_with_short_windows_needs_longer_ones_by_its_own_option(plan: ResolvedPlan) -> None:
     line = ("weighbridge", "compare", "--s3", "a=http://a", "--s3", "b=http://b")
     short = comparison("provisional", "steadiness not known")
     for argv in (line, (*line, "--duration", "5s")):
         found = remedy(short, plan, argv)
         assert found is not None
         assert found.command == f"{' '.join(line)} --duration 20s"
-    long = plan.suite.workloads[0].model_copy(update={"runtime": 20.0})
-    suite = plan.suite.model_copy(update={"workloads": (long,)})
-    again = remedy(short, plan.model_copy(update={"suite": suite}), line)
+    long = altered(plan.suite.workloads[0], runtime=20.0)
+    suite = altered(plan.suite, workloads=(long,))
+    again = remedy(short, altered(plan, suite=suite), line)
     assert again is not None
     assert again.command == ""

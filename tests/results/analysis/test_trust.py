@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from compared_rows import row
-from made_rows import changed
+from made_rows import altered, changed
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.noise import NoiseFloor
@@ -59,7 +59,7 @@ FLOOR = NoiseFloor(
 
 def compared(*floors: NoiseFloor) -> Comparison:
     found = compare([row("rgw-beast"), row("swift")])
-    return found.model_copy(update={"noise": floors})
+    return altered(found, noise=floors)
 
 
 def test_a_run_with_nothing_against_it_has_only_good_signs() -> None:
@@ -77,18 +77,18 @@ def test_a_run_with_nothing_against_it_has_only_good_signs() -> None:
 
 def test_an_a_a_control_is_good_only_if_it_was_measured_and_found_no_difference() -> None:
     def control(*floors: NoiseFloor, unused: tuple[str, ...] = ()) -> TrustSign:
-        comparison = compared(*floors).model_copy(update={"unused": unused})
+        comparison = altered(compared(*floors), unused=unused)
         found = trust("lab", LAYOUTS, [good_row()], EQUAL, comparison)
         return next(one for one in found if one.title == "A/A control")
 
-    good = control(FLOOR, FLOOR.model_copy(update={"metric": "p90"}))
+    good = control(FLOOR, altered(FLOOR, metric="p90"))
     assert good.detail == "in 2 figures; noise floor of throughput 1.2×"
-    off = control(FLOOR, FLOOR.model_copy(update={"metric": "p90", "shown": 1}))
+    off = control(FLOOR, altered(FLOOR, metric="p90", shown=1))
     assert (off.state, off.words) == ("doubt", "differs")
     assert off.detail.startswith("1 of 2 figures differ, though none should; ")
     assert (control().state, control().words) == ("unknown", "not measured")
     assert control(unused=("why",)).words == "not usable"
-    few = control(FLOOR.model_copy(update={"repeats": 2}))
+    few = control(altered(FLOOR, repeats=2))
     assert (few.state, few.words) == ("doubt", "no difference found")
     assert few.detail.endswith("n = 2, a claim needs 5")
     alone = trust("lab", LAYOUTS, [good_row()], EQUAL, None)
@@ -122,7 +122,7 @@ def test_hosts_are_equal_only_if_they_were_compared_and_kept_their_promises(
 
 def test_a_machine_is_quiet_only_where_what_others_used_is_known() -> None:
     mild = Doubt(what="machine busy", grade="mild", words="others used 12 %")
-    grave = mild.model_copy(update={"grade": "grave"})
+    grave = altered(mild, grade="grave")
     blind = Doubt(what="machine not known", grade="mild", words="not recorded")
     assert sign("Machine", good_row(), kind="ssh").state == "unknown"
     assert sign("Machine", good_row(doubts=(blind,))).state == "unknown"
@@ -132,7 +132,7 @@ def test_a_machine_is_quiet_only_where_what_others_used_is_known() -> None:
 
 
 def test_the_load_generator_had_room_only_if_its_cpu_is_known_to_be_below_the_bound() -> None:
-    full = CLIENT.model_copy(update={"share": 0.85})
+    full = altered(CLIENT, share=0.85)
     assert sign("Load generator", good_row(), changed(good_row(), resources=(full,))).state == "bad"
     blind = changed(good_row(), resources=())
     found = sign("Load generator", good_row(), blind)
@@ -140,7 +140,7 @@ def test_the_load_generator_had_room_only_if_its_cpu_is_known_to_be_below_the_bo
 
 
 def test_the_load_generator_may_have_limited_what_was_left_out_for_it() -> None:
-    nic = CLIENT.model_copy(update={"what": "network", "share": 0.78, "limit": "1 Gbit/s"})
+    nic = altered(CLIENT, what="network", share=0.78, limit="1 Gbit/s")
     roomy = changed(good_row(), resources=(CLIENT, nic))
     found = sign("Load generator", roomy)
     assert (found.state, found.words) == ("good", "had room")
@@ -183,7 +183,7 @@ def test_a_repeat_that_was_left_out_is_a_doubt_although_the_others_failed_nothin
 
 
 def test_figures_that_were_measured_once_say_nothing_of_equal_hosts() -> None:
-    alone = (attested("rgw-beast", 2e8), attested("swift", 2e7).model_copy(update={"host": "b1"}))
+    alone = (attested("rgw-beast", 2e8), altered(attested("swift", 2e7), host="b1"))
     found = sign("Hosts", good_row(), hosts=alone)
     assert (found.state, found.words) == ("unknown", "not compared")
 

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-from chart_sources import fake_chart_source
+from chart_sources import fake_chart_source, texts_of
+from made_rows import altered
 from weighbridge.common.layers import Level
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
 from weighbridge.results.charts.ceiling_lines import CeilingLine, ceiling_lines, top_with_ceilings
-from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.charts.worker_data import throughput_panels
 from weighbridge.results.record.store import RunStore
 
@@ -59,8 +56,9 @@ def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own()
 
 def test_gaps_and_what_is_on_top_have_no_line() -> None:
     gap = LayerStep(level="disk", name="disks", note="not measured")
-    bare = stair("a", top="rados").model_copy(
-        update={"steps": (gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9))}
+    bare = altered(
+        stair("a", top="rados"),
+        steps=(gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9)),
     )
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 
@@ -71,7 +69,7 @@ def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
 
 
 def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(
-    run: RunStore, tmp_path: Path
+    run: RunStore,
 ) -> None:
     source = fake_chart_source(run)
     largest = max(
@@ -85,14 +83,11 @@ def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_pa
         source.rows, source.findings, {"small-read-read-swift-locust": (near, *far)}
     )[0]
     (chart,) = throughput_by_workers(source)
-    write_charts([chart.model_copy(update={"panels": (throughput_panel(panel),)})], tmp_path)
-    words = re.findall(
-        r"<text[^>]*>([^<]*)</text>", (tmp_path / "throughput-by-workers.svg").read_text()
-    )
+    words = texts_of(altered(chart, panels=(throughput_panel(panel),)))
     assert f"disks {near.value:,.0f}" in words
     assert f"↑ network {far[0].value:,.0f} to {far[1].value:,.0f}" in words
     words_of_ceilings = "Dashed: the ceilings of disks, network and store"
     assert words_of_ceilings not in chart.caption
-    mine = stair("rgw-beast", disk=100, rados=50).model_copy(update={"workload": "small-read"})
+    mine = altered(stair("rgw-beast", disk=100, rados=50), workload="small-read")
     (with_lines,) = throughput_by_workers(fake_chart_source(run, stairs=(mine,)))
     assert words_of_ceilings in with_lines.caption

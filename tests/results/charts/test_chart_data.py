@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_run import WORKLOADS, fake_run
-from made_rows import changed
+from made_rows import altered, changed
 from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.by_workers import latency_headline
@@ -61,9 +61,7 @@ def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -
     assert 1 <= len(ticks) <= 9
 
 
-def test_a_latency_panel_omits_what_is_not_comparable_and_marks_lower_bounds(
-    run: RunStore,
-) -> None:
+def test_a_latency_panel_omits_what_is_not_comparable_and_marks_lower_bounds(run: RunStore) -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
     rows = [row for row in summarize(run.plan(), run.steps()) if row.workload == "small-read"]
     most = max(row.workers for row in rows)
@@ -87,7 +85,7 @@ def test_a_latency_panel_omits_what_is_not_comparable_and_marks_lower_bounds(
 def test_a_line_is_broken_where_a_step_is_missing_or_invalid(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     rows = tuple(
-        row.model_copy(update={"valid": False})
+        altered(row, valid=False)
         if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4)
         else row
         for row in rows
@@ -110,7 +108,7 @@ def test_a_figure_that_is_not_comparable_is_off_the_line_of_p90_but_on_that_of_t
         metrics=("p90",),
     )
     rows = tuple(
-        row.model_copy(update={"doubts": (held,)})
+        altered(row, doubts=(held,))
         if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4)
         else row
         for row in summarize(run.plan(), run.steps())
@@ -213,7 +211,7 @@ def test_six_layouts_differ_by_colour_and_by_shape() -> None:
 
 
 def test_a_latency_in_a_bin_is_a_bar_that_no_line_joins(runs: Path) -> None:
-    small = WORKLOADS[0].model_copy(update={"runtime": 3.0})
+    small = altered(WORKLOADS[0], runtime=3.0)
     run = fake_run(runs, workloads=[small], repeats=1, driver="cosbench", telemetry=False)
     rows = summarize(run.plan(), run.steps())
     (panel,) = latency_panels(rows, find(rows))

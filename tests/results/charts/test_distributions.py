@@ -2,24 +2,18 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import vl_convert as vlc
 
-from chart_sources import fake_chart_source
+from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
+from made_rows import altered
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_source import ChartSource, source_of
-from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.latencies import (
-    KindLatencies,
-    LayoutLatencies,
-    RepeatLatencies,
-)
+from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
 from weighbridge.results.charts.latency.distributions import percentile_chart, percentiles
 from weighbridge.results.charts.latency.heat_map import (
     CELLS,
@@ -34,9 +28,7 @@ from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Second
 from weighbridge.results.record.store import RunStore
 
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:2]
-)
+SHORT = tuple(altered(workload, runtime=3.0, workers=(1, 8)) for workload in WORKLOADS[:2])
 CHARTS = (hockey_stick, percentile_chart, share_chart, latency_over_time)
 
 
@@ -56,10 +48,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 @pytest.fixture(scope="module")
 def figures(store: RunStore) -> dict[str, Figure]:
     return {figure.name: figure for figure in all_of(fake_chart_source(store, comparison=None))}
-
-
-def words(figure: Figure) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
 
 
 def repeat_of(
@@ -122,7 +110,7 @@ def test_a_run_has_all_figures_and_a_map_for_each_kind_of_requests(
 def test_every_figure_has_the_names_of_all_layouts_in_it(
     figures: dict[str, Figure], name: str
 ) -> None:
-    assert {"rgw-beast", "swift"} <= set(words(figures[name]))
+    assert {"rgw-beast", "swift"} <= set(texts_of(figures[name]))
     assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figures[name].csv))} == {
         "rgw-beast",
         "swift",
@@ -137,7 +125,7 @@ def test_a_repeat_that_failed_is_named_in_the_caption(
 
 
 def test_an_a_a_control_is_in_no_chart(store: RunStore) -> None:
-    plan = store.plan().model_copy(update={"twins": {"swift": "rgw-beast"}})
+    plan = altered(store.plan(), twins={"swift": "rgw-beast"})
     data = RunData(store.folder)
     data.plan = plan
     for figure in all_of(source_of(data)):
@@ -230,8 +218,8 @@ def test_a_partial_last_second_is_left_out() -> None:
 
 
 def test_what_is_not_ranked_is_shown_with_the_reason() -> None:
-    unsteady = repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0).model_copy(
-        update={"ranked": False, "note": "it drifted"}
+    unsteady = altered(
+        repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0), ranked=False, note="it drifted"
     )
     (figure,) = heat_maps([kind_with(unsteady)])
     (plot,) = figure.panels
@@ -241,10 +229,8 @@ def test_what_is_not_ranked_is_shown_with_the_reason() -> None:
 
 def test_a_repeat_that_counts_is_shown_before_one_that_does_not() -> None:
     seconds = (second(0, 5), second(1, 5))
-    bad = repeat_of([1000] * 10, seconds, 2.0).model_copy(
-        update={"ranked": False, "note": "it drifted"}
-    )
-    good = repeat_of([1000] * 10, seconds, 2.0).model_copy(update={"repeat": 1})
+    bad = altered(repeat_of([1000] * 10, seconds, 2.0), ranked=False, note="it drifted")
+    good = altered(repeat_of([1000] * 10, seconds, 2.0), repeat=1)
     assert latency_map(kind_with(bad, good).layouts[0]).repeat == 1
 
 
@@ -258,15 +244,15 @@ def test_failures_are_marked_over_their_second() -> None:
 def test_a_panel_without_latencies_by_the_second_says_so() -> None:
     bare = LayoutLatencies(layout="rgw-beast", repeats=(repeat_of([1000] * 10),))
     kind = kind_with(repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0))
-    (figure,) = heat_maps([kind.model_copy(update={"layouts": (bare, *kind.layouts)})])
+    (figure,) = heat_maps([altered(kind, layouts=(bare, *kind.layouts))])
     assert figure.panels[0].finding == "the driver records no latencies by the second"
-    assert "the driver records no latencies by the second" in words(figure)
+    assert "the driver records no latencies by the second" in texts_of(figure)
     assert heat_maps([kind_with(repeat_of([1000] * 10))]) == ()
 
 
 def test_a_long_step_is_drawn_in_columns_of_several_seconds() -> None:
     bands = tuple((band, 2) for band in range(40, 80))
-    seconds = tuple(second(number, 80).model_copy(update={"bands": bands}) for number in range(600))
+    seconds = tuple(altered(second(number, 80), bands=bands) for number in range(600))
     (figure,) = heat_maps([kind_with(repeat_of([1000] * 200, seconds, 600.0))])
     cells = list(csv.DictReader(io.StringIO(figure.csv)))
     assert len(cells) <= CELLS
@@ -280,14 +266,8 @@ def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_p
     for step in store.steps():
         assert step.measurement is not None or step.key.layout == "swift"
         if step.measurement is not None and step.key.layout == "swift":
-            tallies = tuple(
-                tally.model_copy(update={"latency": "torn"}) for tally in step.measurement.tallies
-            )
-            steps.append(
-                step.model_copy(
-                    update={"measurement": step.measurement.model_copy(update={"tallies": tallies})}
-                )
-            )
+            tallies = tuple(altered(tally, latency="torn") for tally in step.measurement.tallies)
+            steps.append(altered(step, measurement=altered(step.measurement, tallies=tallies)))
         else:
             steps.append(step)
     figures = {
@@ -301,13 +281,13 @@ def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_p
         in figures["percentiles"].caption
     )
     assert any(line[0] == "swift (not known)" for line in figures["percentiles"].panels[0].lines)
-    assert "swift" in words(figures["percentiles"])
+    assert "swift" in texts_of(figures["percentiles"])
 
 
 @pytest.mark.parametrize("chart", [percentiles, shares])
 def test_captions_say_how_many_repeats_count(chart: Callable[..., Figure | None]) -> None:
     good = repeat_of(list(range(1000, 2000)))
-    doubted = good.model_copy(update={"ranked": False, "note": "machine busy"})
+    doubted = altered(good, ranked=False, note="machine busy")
     one, several, none = (
         chart([kind_with(*repeats)]) for repeats in ([good], [good, good], [doubted, doubted])
     )

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.command import weighbridge
 from weighbridge.common.registry import Registry
 from weighbridge.results import derive
@@ -25,7 +26,7 @@ TOY = Path(__file__).parents[2] / "support" / "toy_chart"
 
 @pytest.fixture
 def small(runs: Path) -> RunStore:
-    workload = WORKLOADS[0].model_copy(update={"runtime": 2.0, "workers": (1, 4)})
+    workload = altered(WORKLOADS[0], runtime=2.0, workers=(1, 4))
     return fake_run(runs, workloads=[workload], repeats=2, telemetry=False)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from chart_sources import fake_chart_source
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.charts.by_workers import first_byte_by_workers
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
@@ -57,7 +58,7 @@ def test_the_dark_look_has_the_same_charts(drawn: Gallery) -> None:
 
 
 def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
-    small = WORKLOADS[0].model_copy(update={"runtime": 2.0, "workers": (1, 4)})
+    small = altered(WORKLOADS[0], runtime=2.0, workers=(1, 4))
     run = fake_run(
         runs, workloads=[small], layouts=("rgw-beast", "swift", "rgw-beast-again"), repeats=2
     )
@@ -73,7 +74,7 @@ def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
 def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs: Path) -> None:
     run = fake_run(
         runs,
-        workloads=[WORKLOADS[0].model_copy(update={"runtime": 1.0, "workers": (1,)})],
+        workloads=[altered(WORKLOADS[0], runtime=1.0, workers=(1,))],
         repeats=1,
         telemetry=False,
     )
@@ -98,7 +99,7 @@ def test_first_bytes_have_a_chart_of_p90_and_median_only_where_they_were_timed(
             key: MetricFigure(value=share * (row.value("p90") or 1.0))
             for key, share in found.items()
         }
-        return row.model_copy(update={"figures": {**row.figures, **figures}})
+        return altered(row, figures={**row.figures, **figures})
 
     (figure,) = first_byte_by_workers(fake_chart_source(run, [timed(row) for row in rows]))
     reads = {row.workload for row in rows if row.operation == "read"}

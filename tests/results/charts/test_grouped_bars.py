@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from pathlib import Path
 
 import pytest
 import vl_convert as vlc
 
-from chart_sources import fake_chart_source
+from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
@@ -41,9 +41,7 @@ def test_each_kind_of_requests_is_drawn_where_most_layouts_can_be_ranked(
     ]
 
 
-def test_a_requested_worker_count_is_used_where_it_was_measured(
-    rows: tuple[Row, ...],
-) -> None:
+def test_a_requested_worker_count_is_used_where_it_was_measured(rows: tuple[Row, ...]) -> None:
     assert [group.workers for group in bar_groups(rows, 16)] == [16, 16, 4]
 
 
@@ -53,9 +51,7 @@ def test_what_is_not_ranked_has_a_reason_instead_of_a_bar(
     (figure,) = grouped_bars(fake_chart_source(run, rows, workers=8))
     bars = {bar.layout: bar for bar in bar_groups(rows, 8)[2].bars}
     assert (bars["swift"].value, bars["swift"].why) == (None, "not measured")
-    assert "× not measured" in re.findall(
-        r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure))
-    )
+    assert "× not measured" in texts_of(figure)
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
@@ -85,12 +81,7 @@ def test_the_csv_has_a_line_for_each_bar(rows: tuple[Row, ...], run: RunStore) -
 
 
 def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
-    run = fake_run(
-        runs,
-        workloads=[WORKLOADS[0].model_copy(update={"runtime": 2.0})],
-        repeats=1,
-        telemetry=False,
-    )
+    run = fake_run(runs, workloads=[altered(WORKLOADS[0], runtime=2.0)], repeats=1, telemetry=False)
     rows = summarize(run.plan(), run.steps())
     (figure,) = grouped_bars(fake_chart_source(run, rows))
     assert "whiskers" not in figure.caption
@@ -99,7 +90,7 @@ def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
 
 
 def test_nothing_measured_is_no_figure(rows: tuple[Row, ...], run: RunStore) -> None:
-    spoilt = [row.model_copy(update={"valid": False}) for row in rows]
+    spoilt = [altered(row, valid=False) for row in rows]
     assert grouped_bars(fake_chart_source(run, spoilt)) == ()
 
 

@@ -2,22 +2,21 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from pathlib import Path
 
 import pytest
-import vl_convert as vlc
 
-from chart_sources import fake_chart_source
+from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
+from made_rows import altered
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.latency.hockey_stick import hockey_data, hockey_stick
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.store import RunStore
 
-READS = WORKLOADS[0].model_copy(update={"runtime": 3.0})
-FEW = WORKLOADS[2].model_copy(update={"runtime": 0.5, "workers": (1,)})
+READS = altered(WORKLOADS[0], runtime=3.0)
+FEW = altered(WORKLOADS[2], runtime=0.5, workers=(1,))
 SPOILT = StepFaults(erring=(("swift", "small-read", 32),))
 
 
@@ -39,10 +38,6 @@ def drawn(store: RunStore, **options: object) -> Figure | None:
     return next(iter(hockey_stick(fake_chart_source(store, comparison=None, **options))), None)
 
 
-def words(figure: Figure) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
-
-
 def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore) -> None:
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
@@ -57,7 +52,7 @@ def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore)
 def test_the_picture_has_names_worker_counts_and_what_is_served(store: RunStore) -> None:
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
-    found = words(figure)
+    found = texts_of(figure)
     assert {"rgw-beast", "swift", "p90 ≤ 15 ms", "1", "4", "16", "32"} <= set(found)
     assert sum(word.endswith(" op/s") for word in found) == 2
 
@@ -104,7 +99,7 @@ def test_the_data_has_a_line_of_what_each_layout_serves(store: RunStore) -> None
 def test_a_dark_figure_has_a_dark_background(store: RunStore) -> None:
     figure = drawn(store)
     assert figure is not None
-    assert DARK.background in vlc.vegalite_to_svg(compose(figure, DARK))
+    assert compose(figure, DARK)["config"]["background"] == DARK.background
 
 
 def test_bins_are_bars_and_give_no_figures(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, StepFaults, fake_run
+from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.latencies import (
@@ -18,9 +19,7 @@ from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:1]
-)
+SHORT = tuple(altered(workload, runtime=3.0, workers=(1, 8)) for workload in WORKLOADS[:1])
 
 
 def counted(values_us: list[int], repeat: int = 0, *, ranked: bool = True) -> RepeatLatencies:
@@ -42,12 +41,8 @@ def read(store: RunStore, workers: int | None = None) -> tuple[KindLatencies, ..
 
 def with_latency(step: StepResult, latency: str) -> StepResult:
     assert step.measurement is not None
-    tallies = tuple(
-        tally.model_copy(update={"latency": latency}) for tally in step.measurement.tallies
-    )
-    return step.model_copy(
-        update={"measurement": step.measurement.model_copy(update={"tallies": tallies})}
-    )
+    tallies = tuple(altered(tally, latency=latency) for tally in step.measurement.tallies)
+    return altered(step, measurement=altered(step.measurement, tallies=tallies))
 
 
 def test_percentiles_are_those_of_the_histogram_and_never_above_the_max() -> None:
@@ -173,6 +168,6 @@ def test_an_a_a_control_is_never_among_the_layouts(tmp_path: Path) -> None:
         telemetry=False,
         layouts=("rgw-beast", "rgw-beast-again"),
     )
-    plan = store.plan().model_copy(update={"twins": {"rgw-beast-again": "rgw-beast"}})
+    plan = altered(store.plan(), twins={"rgw-beast-again": "rgw-beast"})
     (kind,) = read_latencies(plan, summarize(plan, store.steps()), store.steps())
     assert [one.layout for one in kind.layouts] == ["rgw-beast"]

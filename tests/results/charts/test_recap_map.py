@@ -7,6 +7,7 @@ import re
 import pytest
 import vl_convert as vlc
 
+from made_rows import altered
 from weighbridge.results.analysis.comparison import Comparison, Effect, NoiseFloor, Verdict
 from weighbridge.results.charts.change_map import cell_text, change_maps
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging, neutral
@@ -124,12 +125,11 @@ def test_what_is_not_comparable_is_an_empty_frame_and_not_a_0() -> None:
 def test_latencies_in_bins_show_only_the_change_that_the_bins_allow(
     low: float, high: float, words: str
 ) -> None:
-    binned = effect(1.7, "provisional", metric="p90").model_copy(
-        update={
-            "ratio": Ratio(value=1.7, low=low, high=high, repeats=1),
-            "baseline_value": None,
-            "subject_value": None,
-        }
+    binned = altered(
+        effect(1.7, "provisional", metric="p90"),
+        ratio=Ratio(value=1.7, low=low, high=high, repeats=1),
+        baseline_value=None,
+        subject_value=None,
     )
     assert cell_text(binned) == words
     (figure,) = change_maps(comparison(binned))
@@ -138,15 +138,13 @@ def test_latencies_in_bins_show_only_the_change_that_the_bins_allow(
 
 
 def test_a_change_over_all_worker_counts_is_shown_without_two_figures() -> None:
-    binned = effect(1.7, "better", workers=None).model_copy(
-        update={"baseline_value": None, "subject_value": None}
-    )
+    binned = altered(effect(1.7, "better", workers=None), baseline_value=None, subject_value=None)
     assert cell_text(binned) == "+70 %"
 
 
 def test_worker_counts_ascend_and_end_with_all() -> None:
     (figure,) = change_maps(
-        comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128))),
+        comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128)))
     )
     words = texts(compose(figure))
     assert [word for word in words if word in {"4", "32", "128", "all"}] == [
@@ -170,7 +168,7 @@ def test_with_several_layouts_each_kind_of_requests_is_named_once() -> None:
                 effect(1.2, "better", subject=name, about=about)
                 for about in ("reads", "writes")
                 for name in ("a", "b", "c")
-            ),
+            )
         )
     )
     words = texts(compose(figure))
@@ -198,7 +196,7 @@ def test_the_title_counts_cells_and_claims_only_significant_changes() -> None:
         == "No significant difference of throughput from rgw-beast in the only comparable cell"
     )
     doubt = Doubt(what="few repeats", grade="mild", words="a claim needs 5 repeats of each side")
-    few = effect(1.5, "provisional", repeats=2).model_copy(update={"doubts": (doubt, doubt)})
+    few = altered(effect(1.5, "provisional", repeats=2), doubts=(doubt, doubt))
     assert title(few) == "Throughput is provisional in the only comparable cell: few repeats"
     assert (
         title(effect(0.5, "better", metric="p90"))
@@ -208,7 +206,7 @@ def test_the_title_counts_cells_and_claims_only_significant_changes() -> None:
 
 def test_two_runs_are_compared_by_run_and_their_guard_facts_are_counted() -> None:
     effects = tuple(
-        effect(1.5, "better", subject=f"{name} (B)").model_copy(update={"baseline": f"{name} (A)"})
+        altered(effect(1.5, "better", subject=f"{name} (B)"), baseline=f"{name} (A)")
         for name in ("rgw-beast", "swift")
     )
     two = Comparison(

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from typing import Any
 
 import pytest
-import vl_convert as vlc
 
+from chart_sources import texts_of
+from made_rows import altered
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
@@ -23,7 +23,6 @@ from weighbridge.results.charts.tornado import (
 )
 from weighbridge.results.charts.tuning_charts import MOST, tornados
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
-from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import loader
 
@@ -105,21 +104,19 @@ def test_what_has_no_significant_effect_is_grey_and_listed(look: Look) -> None:
 
 
 def test_what_is_not_comparable_has_no_bar_and_no_figure() -> None:
-    words = (
-        re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
-        if (figure := tornado(MANY))
-        else []
-    )
+    figure = tornado(MANY)
+    assert figure is not None
+    words = texts_of(figure)
     assert "× not comparable" in words
     assert "0 %" not in words
-    lines = list(csv.DictReader(io.StringIO(figure.csv if figure else "")))
+    lines = list(csv.DictReader(io.StringIO(figure.csv)))
     assert [line["change_percent"] for line in lines] == ["-38", "1.000", "90.000", ""]
     assert tornado(MANY[3:]) is None
 
 
 def test_an_infinite_interval_does_not_squeeze_the_bars() -> None:
-    wide = effect("w", 1.1, "provisional").model_copy(
-        update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)}
+    wide = altered(
+        effect("w", 1.1, "provisional"), ratio=Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)
     )
     figure = tornado([MANY[0], SettingChange(setting="wide", effect=wide)])
     assert figure is not None
@@ -202,9 +199,9 @@ def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 def test_a_tuning_has_a_figure_for_each_objective_with_colours_by_its_direction(
-    tuned_run: RunStore, look: Look
+    tuned_data: RunData, look: Look
 ) -> None:
-    result = RunData(tuned_run.folder).tuned
+    result = tuned_data.tuned
     assert result is not None
     throughput, p90 = tornados(result)
     assert [one.name for one in (throughput, p90)] == ["tornado", "tornado-p90"]
@@ -219,40 +216,27 @@ def test_a_tuning_has_a_figure_for_each_objective_with_colours_by_its_direction(
 
 
 def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
-    tuned_run: RunStore,
+    tuned_data: RunData,
 ) -> None:
-    result = RunData(tuned_run.folder).tuned
+    result = tuned_data.tuned
     assert result is not None
     entries = [one for one in result.table.entries if one.effects[0].ratio is not None]
-    many = [
-        entry.model_copy(update={"name": f"{entry.name} {turn}"})
-        for turn in range(3)
-        for entry in entries
-    ]
-    figure = tornados(
-        result.model_copy(
-            update={"table": result.table.model_copy(update={"entries": tuple(many)})}
-        )
-    )[0]
+    many = [altered(entry, name=f"{entry.name} {turn}") for turn in range(3) for entry in entries]
+    figure = tornados(altered(result, table=altered(result.table, entries=tuple(many))))[0]
     assert len({bar["y"] for bar in bars_of(figure)}) == MOST
     assert f"{len(many) - MOST} with smaller effects are only in the table" in figure.caption
     assert len(figure.panels[0].lines) == len(many)
 
 
-def test_combinations_with_long_names_have_shortened_keys(
-    tuned_run: RunStore,
-) -> None:
-    result = RunData(tuned_run.folder).tuned
+def test_combinations_with_long_names_have_shortened_keys(tuned_data: RunData) -> None:
+    result = tuned_data.tuned
     assert result is not None
-    first = result.table.entries[0].model_copy(
-        update={
-            "name": "options.client.rgw_max_concurrent_requests 1024 → 64, "
-            "options.client.objecter_inflight_ops unset → 4096"
-        }
+    first = altered(
+        result.table.entries[0],
+        name="options.client.rgw_max_concurrent_requests 1024 → 64, "
+        "options.client.objecter_inflight_ops unset → 4096",
     )
-    figure = tornados(
-        result.model_copy(update={"table": result.table.model_copy(update={"entries": (first,)})})
-    )[0]
+    figure = tornados(altered(result, table=altered(result.table, entries=(first,))))[0]
     (bar,) = bars_of(figure)
     assert bar["y"] == "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"
     assert figure.panels[0].lines[0][0] == first.name

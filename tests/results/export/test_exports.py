@@ -11,7 +11,7 @@ import pytest
 from fake_outages import outage_run
 from fake_run import WORKLOADS, fake_run
 from made_cuts import record_made_cuts
-from made_rows import csv_of
+from made_rows import altered, csv_of
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.csv_format import csv_file
@@ -38,9 +38,9 @@ def data(run: RunStore) -> RunData:
 
 @pytest.fixture(scope="module")
 def tables(
-    data: RunData, tuned_run: RunStore, tmp_path_factory: pytest.TempPathFactory
+    data: RunData, tuned_data: RunData, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, DataTable]:
-    tuned = RunData(tuned_run.folder)
+    tuned = tuned_data
     broken = RunData(outage_run(tmp_path_factory.mktemp("broken")).folder)
     cut = tmp_path_factory.mktemp("cut") / data.store.folder.name
     shutil.copytree(data.store.folder, cut)
@@ -52,7 +52,7 @@ def tables(
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """The folder of a run with one step per layout."""
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     return fake_run(tmp_path / "runs", workloads=[workload], repeats=1).folder
 
 
@@ -246,9 +246,7 @@ def test_an_export_goes_into_the_run_by_default_and_replaces_nothing_without_for
     )
 
 
-def test_an_unknown_format_or_table_is_answered_with_the_closest_one(
-    small: Path,
-) -> None:
+def test_an_unknown_format_or_table_is_answered_with_the_closest_one(small: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'parquet'"):
         export(small, "parqet")
     with pytest.raises(UsageError, match="did you mean 'seconds'"):
@@ -261,7 +259,7 @@ def test_an_unknown_format_or_table_is_answered_with_the_closest_one(
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "pptx"])
 def test_every_format_makes_something_of_a_run_of_one_layout(tmp_path: Path, name: str) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     alone = fake_run(
         tmp_path / "runs", layouts=("swift",), workloads=[workload], repeats=1, telemetry=False
     )
@@ -273,7 +271,7 @@ def test_every_format_makes_something_of_a_run_of_one_layout(tmp_path: Path, nam
 def test_a_run_of_bins_has_intervals_for_figures_and_nothing_to_export_as_hgrm(
     tmp_path: Path,
 ) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 3.0})
+    workload = altered(WORKLOADS[0], workers=(4,), runtime=3.0)
     binned = fake_run(tmp_path / "runs", workloads=[workload], repeats=1, driver="cosbench")
     (summary,) = produce(binned.folder, "csv")[1].files
     line = next(csv.DictReader(io.StringIO(summary.content.decode())))

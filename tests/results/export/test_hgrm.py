@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.export import export
@@ -82,7 +83,7 @@ def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_na
 
 
 def test_a_histogram_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     store = fake_run(tmp_path / "runs", workloads=[workload], repeats=1)
     steps = store.folder / "steps.jsonl"
     text = steps.read_text()

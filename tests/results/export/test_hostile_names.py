@@ -19,6 +19,7 @@ from pptx import Presentation
 from rich.console import Console
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.common import csv_text
 from weighbridge.common.csv_text import plain
 from weighbridge.common.escaping import escape_controls
@@ -38,51 +39,14 @@ REASON = (
     "\ud7ff"
 )
 FORMULAS = (
-    "=1+1",
-    "+1+1",
-    "-2+3",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "'=1",
-    "''@x",
-    '=HYPERLINK("http://x","y")',
-)
-FORMULAS += (
-    "\n=1",
-    "\nx",
-    "\r\n=1",
-    "\uff1d1+1",
-    "\uff0b1",
-    "\uff0d1",
-    "\uff201",
-    " =1",
-    "\u3000=1",
-    "\ufeff=1",
-    "\u200b@x",
-    "'\n=1",
-    "\x00=1",
-)
+    "=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x", '=HYPERLINK("http://x","y")',
+    "\n=1", "\nx", "\r\n=1", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff201", " =1", "\u3000=1",
+    "\ufeff=1", "\u200b@x", "'\n=1", "\x00=1",
+)  # fmt: skip
 PLAIN = (
-    "",
-    " ",
-    " a",
-    "\u3000a",
-    "a",
-    "a\n=1",
-    "'",
-    "'a",
-    "1",
-    "-1",
-    "+1.5",
-    "-1e-9",
-    "3e+9",
-    "–",
-    "a=b",
-    "1-2",
-    "*",
-    "yes",
-)
+    "", " ", " a", "\u3000a", "a", "a\n=1", "'", "'a", "1", "-1", "+1.5", "-1e-9", "3e+9", "–",
+    "a=b", "1-2", "*", "yes",
+)  # fmt: skip
 OBEYED = set(
     "\x00\x07\x0b\x1b\x9b\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200e\u200f\u2028\u2029"
 )
@@ -91,11 +55,11 @@ OBEYED = set(
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """A run in which every text that may come from elsewhere is hostile."""
-    workload = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
     made = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, about=REASON)
     steps = made.steps()
     spoilt = [
-        step.model_copy(update={"valid": False, "notes": (REASON,)}) if not number else step
+        altered(step, valid=False, notes=(REASON,)) if not number else step
         for number, step in enumerate(steps)
     ]
     write_atomically(
@@ -111,9 +75,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     made.event("telemetry", REASON, layout="swift")
     made.event("resumed", REASON)
     made.set_state("failed", error=REASON)
-    made.write_manifest(
-        made.manifest.model_copy(update={"command": ("weighbridge", "compare", REASON)})
-    )
+    made.write_manifest(altered(made.manifest, command=("weighbridge", "compare", REASON)))
     return RunStore.open(made.folder)
 
 

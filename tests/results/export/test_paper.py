@@ -5,7 +5,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from fake_run import WORKLOADS, fake_run
-from made_rows import changed
+from made_rows import altered, changed
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.validity import least_samples
 from weighbridge.results.export.markdown_format import escape, markdown_file
@@ -66,7 +66,7 @@ def test_a_percentile_with_too_few_samples_says_how_many_it_needs(data: RunData)
 
 
 def test_what_is_not_ranked_is_marked_and_a_note_says_why(tmp_path: Path) -> None:
-    workload = WORKLOADS[1].model_copy(update={"workers": (1,), "runtime": 2.0})
+    workload = altered(WORKLOADS[1], workers=(1,), runtime=2.0)
     store = fake_run(tmp_path / "runs", workloads=[workload], repeats=1)
     steps = store.folder / "steps.jsonl"
     first, second = steps.read_text().splitlines()
@@ -84,7 +84,7 @@ def test_what_is_not_ranked_is_marked_and_a_note_says_why(tmp_path: Path) -> Non
 
 
 def test_an_a_a_control_is_in_a_note_and_not_in_the_table(tmp_path: Path) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     store = fake_run(
         tmp_path / "runs",
         layouts=("swift", "rgw-beast", "swift-again"),

@@ -6,6 +6,7 @@ import pytest
 from fake_outages import outage_run
 from fake_run import WORKLOADS, fake_run
 from made_cuts import record_made_cuts
+from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.formats import OF_TUNINGS
@@ -14,7 +15,7 @@ from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 
-SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
+SMALL = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
 HOSTILE = "x'; DROP TABLE steps; --"
 
 
@@ -52,9 +53,9 @@ def one(sql: str, runs: tuple[RunData, ...]) -> object:
 
 @pytest.mark.parametrize("name", list(VIEWS))
 def test_every_view_has_the_columns_that_are_described(
-    two: tuple[RunData, ...], tuned_run: RunStore, name: str, tmp_path: Path
+    two: tuple[RunData, ...], tuned_data: RunData, name: str, tmp_path: Path
 ) -> None:
-    more = [RunData(tuned_run.folder)] if name in OF_TUNINGS else []
+    more = [tuned_data] if name in OF_TUNINGS else []
     more += [RunData(outage_run(tmp_path).folder)] if name == "outages" else []
     answer = ask(f"select * from {name}", (*two, *more))
     assert answer.columns == tuple(field.name for field in VIEWS[name].schema.fields)

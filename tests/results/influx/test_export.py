@@ -4,6 +4,7 @@ import pytest
 
 from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, StepFaults, fake_run
+from made_rows import altered
 from weighbridge.common.errors import TargetError
 from weighbridge.results.influx import server as influx_server
 from weighbridge.results.influx.export import send_run
@@ -11,7 +12,7 @@ from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import Away, InfluxServer, WriteRefused
 from weighbridge.results.record.store import RunStore
 
-SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 3.0}),)
+SMALL = (altered(WORKLOADS[0], workers=(1, 4), runtime=3.0),)
 
 
 @pytest.fixture
@@ -109,8 +110,8 @@ def test_refused_lines_do_not_block_others_and_are_an_error(
 def test_of_a_step_that_was_measured_again_only_the_last_result_is_sent(store: RunStore) -> None:
     first = store.steps()[0]
     assert first.measurement is not None
-    later = first.measurement.model_copy(update={"started_at": "2014-11-05T12:00:00Z"})
-    store.append(first.model_copy(update={"measurement": later}))
+    later = altered(first.measurement, started_at="2014-11-05T12:00:00Z")
+    store.append(altered(first, measurement=later))
     with FakeInflux() as influx:
         send_run(store, server(influx))
     steps = [line for line in influx.taken if line.startswith("weighbridge_step")]

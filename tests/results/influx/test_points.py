@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, StepFaults, fake_run
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
@@ -15,8 +16,8 @@ from weighbridge.results.overload_metrics import GOODPUT, SHARES
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.store import RunStore
 
-SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 3.0}),)
-LONG = (*SMALL, WORKLOADS[1].model_copy(update={"workers": (4,), "runtime": 12.0}))
+SMALL = (altered(WORKLOADS[0], workers=(1, 4), runtime=3.0),)
+LONG = (*SMALL, altered(WORKLOADS[1], workers=(4,), runtime=12.0))
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +51,7 @@ def lines(store: RunStore) -> list[str]:
     return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
 
 
-def test_a_run_has_only_documented_measurements_tags_and_fields(
-    store: RunStore,
-) -> None:
+def test_a_run_has_only_documented_measurements_tags_and_fields(store: RunStore) -> None:
     seen: dict[str, tuple[set[str], set[str]]] = {}
     for name, tags, fields, _ in map(split, lines(store)):
         seen.setdefault(name, (set(), set()))[0].update(tags)
@@ -98,7 +97,7 @@ def test_lower_bounds_are_marked_and_a_step_has_the_use_of_other_programs(
     monkeypatch.setattr(
         "weighbridge.results.influx.points.step_use", lambda *_: StepUse(others=0.42)
     )
-    lines = RunPoints(store).step(step.model_copy(update={"measurement": measurement}))
+    lines = RunPoints(store).step(altered(step, measurement=measurement))
     (fields,) = (fields for name, _, fields, _ in map(split, lines) if name == "weighbridge_step")
     assert [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")] == [
         "0i",
@@ -139,7 +138,7 @@ def test_a_percentile_of_too_few_samples_is_left_out(store: RunStore) -> None:
         workload=step.key.workload, workers=step.key.workers, window_s=50 * 0.01 / step.key.workers
     )
     assert 10 <= few.tallies[0].count < 100 <= tally.count
-    step = step.model_copy(update={"measurement": few})
+    step = altered(step, measurement=few)
     (fields,) = (
         fields
         for name, _, fields, _ in map(split, RunPoints(store).step(step))
@@ -164,9 +163,7 @@ def test_points_have_the_times_of_the_window_and_its_seconds(store: RunStore) ->
     assert times["weighbridge_host"] == {-1000, 0, 1000, 2000, 3000}
 
 
-def test_points_are_reproducible_and_unique(
-    store: RunStore,
-) -> None:
+def test_points_are_reproducible_and_unique(store: RunStore) -> None:
     once = lines(store)
     assert once == lines(store)
     places = Counter((line.split(" ")[0], line.split(" ")[2]) for line in once)
@@ -182,7 +179,7 @@ def test_a_host_without_a_limit_of_cpus_has_cpus_used_and_no_share(store: RunSto
     step = next(step for step in store.steps() if step.measurement is not None)
     telemetry = store.telemetry(step.key)
     assert telemetry is not None
-    hosts = tuple(one.model_copy(update={"cpus": None}) for one in telemetry.head.hosts)
+    hosts = tuple(altered(one, cpus=None) for one in telemetry.head.hosts)
     copy = fake_run(
         store.folder.parent.parent / "unlimited",
         layouts=("rgw-beast",),
@@ -190,7 +187,7 @@ def test_a_host_without_a_limit_of_cpus_has_cpus_used_and_no_share(store: RunSto
         repeats=1,
         telemetry=False,
     )
-    with copy.record_telemetry(telemetry.head.model_copy(update={"hosts": hosts})) as file:
+    with copy.record_telemetry(altered(telemetry.head, hosts=hosts)) as file:
         file.write(telemetry.hosts)
     found = [
         fields
@@ -207,12 +204,8 @@ def test_a_second_in_which_nothing_succeeded_has_counts_and_no_latency(store: Ru
     )
     assert step.measurement is not None
     first, *others = step.measurement.seconds
-    barren = first.model_copy(
-        update={"count": 0, "bytes": 0, "errors": 9, "max_us": 0, "sum_us": 0, "bands": ()}
-    )
-    odd = step.model_copy(
-        update={"measurement": step.measurement.model_copy(update={"seconds": (barren, *others)})}
-    )
+    barren = altered(first, count=0, bytes=0, errors=9, max_us=0, sum_us=0, bands=())
+    odd = altered(step, measurement=altered(step.measurement, seconds=(barren, *others)))
     fields = next(
         fields
         for name, _, fields, _ in map(split, RunPoints(store).step(odd))
@@ -227,7 +220,7 @@ def test_samples_without_a_window_have_no_point(tmp_path: Path) -> None:
     telemetry = copy.telemetry(step.key)
     assert telemetry is not None
     with copy.record_telemetry(telemetry.head) as file:
-        file.write(one.model_copy(update={"phase": "unplaced"}) for one in telemetry.hosts)
+        file.write(altered(one, phase="unplaced") for one in telemetry.hosts)
     assert {split(line)[0] for line in RunPoints(copy).step(step)} == {
         "weighbridge_second",
         "weighbridge_step",
@@ -245,9 +238,7 @@ def test_live_rates_have_the_tags_of_their_step(store: RunStore) -> None:
 def test_an_invalid_time_is_an_error(store: RunStore) -> None:
     step = next(step for step in store.steps() if step.measurement is not None)
     assert step.measurement is not None
-    odd = step.model_copy(
-        update={"measurement": step.measurement.model_copy(update={"started_at": "yesterday"})}
-    )
+    odd = altered(step, measurement=altered(step.measurement, started_at="yesterday"))
     with pytest.raises(InvalidMeasurement, match="'yesterday' is not a time"):
         list(RunPoints(store).step(odd))
 

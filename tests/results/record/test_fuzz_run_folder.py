@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from pydantic import BaseModel, TypeAdapter
 
+from fake_knobs import FEW
 from fake_run import fake_run
 from fake_tuning import fake_tuning
 from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_json
@@ -50,7 +51,7 @@ def folders_in(runs: Path) -> Folders:
     """Run folders with one step a layout, by kind, and an empty one."""
     return {
         "run": fake_run(runs, workloads=WORKLOADS, repeats=1).folder,
-        "tuning": fake_tuning(runs).folder,
+        "tuning": fake_tuning(runs, knobs=FEW).folder,
         "empty": runs,
     }
 
@@ -297,13 +298,15 @@ def changing(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> dict
     return made
 
 
-@cases
+# A case reads and judges every file, of which one or two are wrong; above, each file has all cases.
+@settings(CASES, max_examples=max(1, CASES.max_examples // 3))
+@given(dice=DICE)
 def test_any_run_folder_is_judged_or_refused(dice: Dice, changing: dict[str, Changing]) -> None:
     with changing["run"].wrong(dice) as folder:
         tried(lambda: all_of(folder))
 
 
-@settings(CASES, max_examples=max(1, CASES.max_examples // 500))
+@settings(CASES, max_examples=max(1, CASES.max_examples // 100))
 @given(dice=DICE)
 def test_a_report_of_any_run_folder_is_made_or_refused(
     dice: Dice, changing: dict[str, Changing]

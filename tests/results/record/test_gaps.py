@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
 
@@ -15,7 +16,7 @@ IGNORED = "their last lines were ignored"
 @pytest.fixture
 def store(runs: Path) -> RunStore:
     """Four steps: two layouts, two repeats."""
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     return fake_run(runs, workloads=[workload], repeats=2)
 
 
@@ -77,13 +78,11 @@ def test_missing_files_are_counted_with_the_consequence(store: RunStore) -> None
 
 
 def test_a_run_without_telemetry_has_no_gap(runs: Path) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     assert gaps(fake_run(runs, workloads=[workload], repeats=1, telemetry=False)) == ()
 
 
-def test_cpu_seconds_of_a_step_without_telemetry_are_unknown_not_zero(
-    store: RunStore,
-) -> None:
+def test_cpu_seconds_of_a_step_without_telemetry_are_unknown_not_zero(store: RunStore) -> None:
     (store.folder / "telemetry" / "swift.swift.small-read.w1.r0.jsonl").unlink()
     beast, swift = RunData(store.folder).rows
     assert beast.value("gateway-cpu") is not None

@@ -42,7 +42,7 @@ SUITE = Suite.model_validate(
                 "operations": {"read": 1},
                 "workers": [1, 16],
                 "runtime": "1s",
-            },
+            }
         ],
     }
 )

@@ -52,9 +52,7 @@ def test_earlier_holders_are_reported(tmp_path: Path) -> None:
             assert [one.pid for one in before] == [os.getpid()] * times
 
 
-def test_a_torn_line_of_a_holder_is_ignored(
-    tmp_path: Path,
-) -> None:
+def test_a_torn_line_of_a_holder_is_ignored(tmp_path: Path) -> None:
     with lock_run_folder(tmp_path):
         pass
     path = tmp_path / FILE

@@ -13,6 +13,7 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.record.histogram import Histogram
@@ -40,7 +41,7 @@ def store(runs: Path) -> RunStore:
     return fake_run(
         runs,
         layouts=("swift",),
-        workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 2.0})],
+        workloads=[altered(WORKLOADS[0], workers=(1,), runtime=2.0)],
         repeats=1,
     )
 
@@ -63,11 +64,8 @@ def test_each_step_has_its_own_histogram_log_and_series(run: RunStore) -> None:
         (run.folder / "latency" / f"{measured.key.file_name}.hlog").read_text()
     )
     (tally,) = measured.measurement.tallies
-    assert (tag, length, histogram.count) == (
-        tally.operation,
-        measured.measurement.window_s,
-        tally.count,
-    )
+    assert tag == tally.operation
+    assert (length, histogram.count) == (measured.measurement.window_s, tally.count)
     series = (run.folder / "series" / f"{measured.key.file_name}.jsonl").read_text().splitlines()
     assert sum(json.loads(line)["count"] for line in series) == tally.count
 
@@ -76,12 +74,8 @@ def test_the_log_of_a_step_has_the_maximum_of_each_of_its_histograms(store: RunS
     one = step(1)
     assert one.measurement is not None
     (tally,) = one.measurement.tallies
-    changed = tally.model_copy(update={"first_byte": Histogram.of([1000, 2000]).encode()})
-    store.append(
-        one.model_copy(
-            update={"measurement": one.measurement.model_copy(update={"tallies": (changed,)})}
-        )
-    )
+    changed = altered(tally, first_byte=Histogram.of([1000, 2000]).encode())
+    store.append(altered(one, measurement=altered(one.measurement, tallies=(changed,))))
     *_, all_bytes, first = (
         (store.folder / "latency" / f"{one.key.file_name}.hlog").read_text().splitlines()
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.run_lock import lock_run_folder
@@ -21,7 +22,7 @@ from weighbridge.results.record.store import RunStore
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """A run of two steps whose files end in lines short enough to be cut at every byte."""
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1)
     short = [_short(step) for step in store.steps()]
     (store.folder / "steps.jsonl").unlink()
@@ -45,13 +46,10 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 def _short(step: StepResult) -> StepResult:
     assert step.measurement is not None
     tallies = tuple(
-        one.model_copy(update={"latency": None, "first_byte": None})
-        for one in step.measurement.tallies[:1]
+        altered(one, latency=None, first_byte=None) for one in step.measurement.tallies[:1]
     )
-    measurement = step.measurement.model_copy(
-        update={"tallies": tallies, "seconds": step.measurement.seconds[:1]}
-    )
-    return step.model_copy(update={"measurement": measurement, "notes": ("Ü",)})
+    measurement = altered(step.measurement, tallies=tallies, seconds=step.measurement.seconds[:1])
+    return altered(step, measurement=measurement, notes=("Ü",))
 
 
 @pytest.fixture
@@ -120,7 +118,7 @@ def test_a_torn_line_of_telemetry_is_dropped_and_reported(store: RunStore) -> No
     assert before.tail is not None
     for left in cuts(path):
         path.write_bytes(left)
-        assert store.telemetry(key) == before.model_copy(update={"tail": None})
+        assert store.telemetry(key) == altered(before, tail=None)
     assert any(
         gap.startswith("telemetry: 1 of 2 files is torn") for gap in RunData(store.folder).gaps
     )
@@ -130,7 +128,7 @@ def test_a_torn_line_of_telemetry_is_dropped_and_reported(store: RunStore) -> No
 def test_cut_files_for_other_programs_are_reported_and_cost_no_figure(
     complete: RunStore, tmp_path: Path, folder: str
 ) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     store = fake_run(tmp_path, workloads=[workload], repeats=1)
     path = min((store.folder / folder).iterdir())
     text = path.read_bytes()

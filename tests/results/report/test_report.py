@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.record.attestation import Attested
@@ -16,7 +17,7 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.study_section import study_2014
 from weighbridge.results.report.tables import results_table
 
-SHORT = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+SHORT = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\u2028{{ 7*7 }}"
 )
@@ -55,13 +56,14 @@ def page(run: RunStore) -> Page:
 @pytest.mark.long
 def test_all_derived_files_can_be_rebuilt_from_the_run_folder(runs: Path) -> None:
     run = fake_run(runs, workloads=[SHORT], repeats=1)
-    derived = derive(run.folder)
+    derived = derive(run.folder, pictures=False)
     first = derived.summary.read_text()
-    for path in (derived.summary, derived.report, *derived.charts):
+    for path in (derived.summary, derived.report):
         path.unlink()
     again = derive(run.folder)
     assert again.summary.read_text() == first
     assert again.report.stat().st_size > 1_000_000
+    assert again.charts
     assert all(path.stat().st_size for path in again.charts)
     assert again.comparable
     assert len(list(csv.reader(first.splitlines()))) == 3
@@ -90,32 +92,17 @@ def test_the_page_fetches_nothing(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        *(
-            "doubts",
-            "figures",
-            "findings",
-            "certainty",
-            "throughput-by-workers",
-            "latency-by-workers",
-        ),
+        *("doubts", "figures", "findings", "certainty"),
+        *("throughput-by-workers", "latency-by-workers"),
         *("throughput-bars", "hockey-stick", "percentiles", "latency-shares"),
         *(f"latency-over-time-{name}" for name in ("small-read", "small-write", "large-read")),
-        *(
-            "limits",
-            "table",
-            "faults",
-            "keeping",
-            "hosts",
-            "numbers",
-            "environment",
-            "repeat",
-            "study",
-        ),
+        *("limits", "table", "faults", "keeping", "hosts", "numbers"),
+        *("environment", "repeat", "study"),
     ]
 
 
 def test_all_sections_between_the_table_and_the_hosts_are_in_the_navigation(runs: Path) -> None:
-    listed = SHORT.model_copy(update={"name": "list-all", "operations": {"list-all": 1.0}})
+    listed = altered(SHORT, name="list-all", operations={"list-all": 1.0})
     store = fake_run(runs, workloads=[listed], repeats=1)
     page = Page(derive(store.folder, pictures=False).report.read_text())
     ids = [str(attrs["id"]) for attrs in page.all("section")]
@@ -162,9 +149,7 @@ def test_hosts_that_differ_between_layouts_are_reported_with_the_results(tmp_pat
     assert words[at + 1 : at + 5] == ["100 MB/s", "197 MB/s", "142 MB/s", "28 %"]
 
 
-def test_every_table_has_a_caption_and_every_chart_an_accessible_description(
-    page: Page,
-) -> None:
+def test_every_table_has_a_caption_and_every_chart_an_accessible_description(page: Page) -> None:
     assert len(page.all("caption")) == len(page.all("table")) >= 10
     plots = [attrs for attrs in page.all("div") if attrs.get("class") == "plot"]
     assert len(plots) == 6
@@ -173,9 +158,7 @@ def test_every_table_has_a_caption_and_every_chart_an_accessible_description(
     )
 
 
-def test_resources_are_drawn_under_each_chart_and_also_given_as_a_table(
-    page: Page,
-) -> None:
+def test_resources_are_drawn_under_each_chart_and_also_given_as_a_table(page: Page) -> None:
     cells = [attrs["data-spec"] for attrs in page.all("div") if attrs.get("class") == "cell"]
     assert len(cells) == 2 * 3 * 5  # charts, kinds of requests, resources
     assert "resources-by-workers-small-read-read-swift-locust-gateway-cpu" in cells
@@ -212,9 +195,7 @@ def test_a_run_without_telemetry_says_that_resources_were_not_recorded(runs: Pat
     assert [row[column] for column in columns] == [""] * 3
 
 
-def test_background_work_has_its_own_table_and_cache_drops_are_counted(
-    runs: Path,
-) -> None:
+def test_background_work_has_its_own_table_and_cache_drops_are_counted(runs: Path) -> None:
     run = fake_run(runs, workloads=[SHORT], repeats=1)
     background = {"rgw-beast": {"scrub": "off"}, "swift": {"auditors": "do not run"}}
     for layout, facts in background.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.results import derive
 from weighbridge.results.analysis.layers.staircases import staircases
 from weighbridge.results.analysis.steps.summary import summarize, summarize_layers
@@ -21,9 +22,7 @@ LAYERS: tuple[Layer, ...] = (
     *("disk", "network", "rados", "object-server", "gateway"),
     *("rbd", "cephfs"),
 )
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 1.0, "workers": (1, 16)}) for workload in WORKLOADS[:2]
-)
+SHORT = tuple(altered(workload, runtime=1.0, workers=(1, 16)) for workload in WORKLOADS[:2])
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +94,8 @@ def test_the_terminal_gets_a_line_for_each_staircase(derived: Derived) -> None:
 
 
 def test_a_run_without_layers_has_no_staircase(runs: Path) -> None:
-    plain = derive(fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False).folder)
+    run = fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False)
+    plain = derive(run.folder, pictures=False)
     assert plain.stairs == ()
     assert not (plain.folder / "staircase.csv").exists()
     assert not (plain.folder / "layers.csv").exists()
@@ -106,7 +106,7 @@ def test_requested_layers_that_were_not_measured_are_reported_as_gaps(runs: Path
     lone = fake_run(
         runs, layouts=("swift",), workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",)
     )
-    lines = derive(lone.folder).stairs
+    lines = derive(lone.folder, pictures=False).stairs
     assert lines[0].startswith("swift, 1 MB reads: gateway ")
     assert lines[1:] == (
         "Disks of swift: not measured: --layers disk",
@@ -118,7 +118,8 @@ def test_requested_layers_that_were_not_measured_are_reported_as_gaps(runs: Path
 def test_a_run_that_measured_nothing_has_gaps_and_no_chart(runs: Path) -> None:
     empty = fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",))
     (empty.folder / "steps.jsonl").unlink()
-    assert "Gateway of rgw-beast, swift: not measured" in derive(empty.folder).stairs
+    lines = derive(empty.folder, pictures=False).stairs
+    assert "Gateway of rgw-beast, swift: not measured" in lines
     plan = empty.plan()
     stairs = staircases(plan, summarize(plan, []), summarize_layers(plan, []), [])
     assert staircase_figure(stairs, plan.layouts) is None

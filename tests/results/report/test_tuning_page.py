@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import csv
 import re
+from functools import cache
 from html import unescape
 from pathlib import Path
 
 import pytest
 
-from fake_knobs import BASELINE
+from fake_knobs import BASELINE, FEW
 from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, FakeCourse, fake_tuning
 from made_cuts import kept_cuts, made_cut
+from made_rows import altered
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
@@ -23,6 +25,7 @@ HOSTILE = "</script><script>alert(1)</script>"
 WINNER = f"{BASELINE}-tuned"
 
 
+@cache
 def tuned(run: RunStore) -> TuningResult:
     result = RunData(run.folder).tuned
     assert result is not None
@@ -67,7 +70,11 @@ def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trial
 ) -> None:
     result = tuned(
         fake_tuning(
-            tmp_path, FakeCourse(confirmed=2.0), objectives=OBJECTIVES[:1], workloads=WORKLOADS[:1]
+            tmp_path,
+            FakeCourse(confirmed=2.0),
+            knobs=FEW,
+            objectives=OBJECTIVES[:1],
+            workloads=WORKLOADS[:1],
         )
     )
     assert result.confirmation is not None
@@ -77,10 +84,8 @@ def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trial
     assert f"gives {(effect.ratio.value - 1) * 100:.0f} % more throughput" in result.headline
 
 
-def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(
-    tmp_path: Path,
-) -> None:
-    run = fake_tuning(tmp_path, FakeCourse(confirmed=1.0))
+def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(tmp_path: Path) -> None:
+    run = fake_tuning(tmp_path, FakeCourse(confirmed=1.0), knobs=FEW)
     result, page = tuned(run), page_of(run)
     assert result.headline.endswith("but the winner was not confirmed")
     assert result.confirmation_words.startswith(
@@ -96,9 +101,9 @@ def test_why_a_confirmation_claims_no_difference_is_said_as_in_comparisons(
     result = tuned(tuned_run)
     assert result.confirmation is not None
     sure = next(one for one in result.confirmation.effects if one is not None)
-    noisy = sure.model_copy(update={"verdict": "not significant", "noise": 9.0})
-    unsure = result.confirmation.model_copy(update={"effects": (noisy,)})
-    words = result.model_copy(update={"confirmation": unsure}).confirmation_words
+    noisy = altered(sure, verdict="not significant", noise=9.0)
+    unsure = altered(result.confirmation, effects=(noisy,))
+    words = altered(result, confirmation=unsure).confirmation_words
     assert "), no difference found beyond the noise floor of this machine, " in words
 
 
@@ -108,9 +113,9 @@ def test_settings_that_could_not_be_judged_are_not_said_to_have_an_effect(
     result = tuned(tuned_run)
 
     def words(verdict: str) -> str:
-        entries = tuple(one.model_copy(update={"verdict": verdict}) for one in result.table.entries)
-        table = result.table.model_copy(update={"entries": entries})
-        return result.model_copy(update={"table": table}).without_effect_words
+        entries = tuple(altered(one, verdict=verdict) for one in result.table.entries)
+        table = altered(result.table, entries=entries)
+        return altered(result, table=table).without_effect_words
 
     for verdict in ("failed", "not allowed", "provisional", "not comparable"):
         assert words(verdict) == ""
@@ -134,7 +139,7 @@ def test_settings_that_could_not_be_judged_are_not_said_to_have_an_effect(
 def test_a_winner_that_may_lose_nothing_is_confirmed_only_by_cuts_in_which_it_lost_nothing(
     tmp_path: Path, cuts: tuple[PowerCut, ...], words: str, *, pasted: bool
 ) -> None:
-    run = fake_tuning(tmp_path, constraints=Constraints(lost=0))
+    run = fake_tuning(tmp_path, knobs=FEW, constraints=Constraints(lost=0))
     folder = confirmation_folder(run.folder / CONFIRMATION)
     assert folder is not None
     for cut in cuts:
@@ -149,7 +154,7 @@ def test_a_winner_that_may_lose_nothing_is_confirmed_only_by_cuts_in_which_it_lo
 
 
 def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, FakeCourse(confirmed=None))
+    run = fake_tuning(tmp_path, FakeCourse(confirmed=None), knobs=FEW)
     assert "onfirmed" not in tuned(run).headline
     assert "not compared with the baseline on fresh deployments" in section(
         page_of(run), "confirmation"
@@ -159,9 +164,9 @@ def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: 
 def test_confirming_a_bounded_objective_uses_only_worker_counts_within_the_bound(
     tmp_path: Path,
 ) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (8, 16)})
+    workload = altered(WORKLOADS[0], workers=(8, 16))
     bounded = Objective(workload="small-read", p90_within=0.012)
-    result = tuned(fake_tuning(tmp_path, objectives=(bounded,), workloads=(workload,)))
+    result = tuned(fake_tuning(tmp_path, knobs=FEW, objectives=(bounded,), workloads=(workload,)))
     assert result.confirmation is not None
     (effect,) = result.confirmation.effects
     assert effect is not None
@@ -178,7 +183,7 @@ def test_without_a_better_setting_the_page_says_so_and_has_no_winner(tmp_path: P
         knob
         for knob in KNOBS
         if all(0.95 < factor < 1.05 for factor in knob.faster.values()) and not knob.fails
-    ]
+    ][:3]
     run = fake_tuning(tmp_path, FakeCourse(choose=False), knobs=dull)
     page = page_of(run)
     assert (
@@ -193,7 +198,8 @@ def test_without_a_better_setting_the_page_says_so_and_has_no_winner(tmp_path: P
 def test_the_page_of_an_incomplete_tuning_claims_nothing(
     tmp_path: Path, rounds: int, state: str
 ) -> None:
-    run = fake_tuning(tmp_path, FakeCourse(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
+    some = (*FEW, *KNOBS[-2:])
+    run = fake_tuning(tmp_path, FakeCourse(rounds=rounds, state=state, choose=False), knobs=some)  # type: ignore[arg-type]  # as they are
     page = page_of(run)
     assert f"This tuning is not complete: {state}." in page
     assert {one.verdict for one in tuned(run).table.entries} <= {
@@ -206,7 +212,7 @@ def test_the_page_of_an_incomplete_tuning_claims_nothing(
 
 
 def test_a_trial_that_was_cut_off_is_not_counted(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, FakeCourse(rounds=2, choose=False))
+    run = fake_tuning(tmp_path, FakeCourse(rounds=2, choose=False), knobs=FEW)
     before = RunData(run.folder).rows
     lines = (run.folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (run.folder / "trials.jsonl").write_text("".join(lines[:-1]))
@@ -263,17 +269,15 @@ def test_fragments_are_on_the_page_and_in_files_exactly_as_chosen(
 
 
 def test_texts_of_a_tuning_cannot_become_a_script(tmp_path: Path) -> None:
-    run = fake_tuning(tmp_path, FakeCourse(rounds=2))
+    run = fake_tuning(tmp_path, FakeCourse(rounds=2), knobs=FEW)
     book = TuningStore(run.folder)
     winner, tuning = book.winner(), book.run()
     assert winner is not None
     assert tuning is not None
     book.choose(
-        winner.model_copy(
-            update={"reason": HOSTILE, "fragments": (Fragment(name="ceph.conf", text=HOSTILE),)}
-        )
+        altered(winner, reason=HOSTILE, fragments=(Fragment(name="ceph.conf", text=HOSTILE),))
     )
-    hostile = tuning.tuning.parameters[0].model_copy(update={"effect": HOSTILE, "trap": HOSTILE})
+    hostile = altered(tuning.tuning.parameters[0], effect=HOSTILE, trap=HOSTILE)
     parameters = (hostile, *tuning.tuning.parameters[1:])
     about = {"about": HOSTILE, "parameters": parameters}
     book.begin(tuning.model_copy(update={"tuning": tuning.tuning.model_copy(update=about)}))
@@ -312,7 +316,7 @@ def test_an_ordinary_run_is_not_a_tuning(run: RunStore) -> None:
 
 
 def test_fragments_of_an_earlier_winner_are_removed(tmp_path: Path) -> None:
-    store = fake_tuning(tmp_path, FakeCourse())
+    store = fake_tuning(tmp_path, knobs=FEW)
     derive(store.folder, pictures=False)
     assert [path.name for path in (store.derived / "winner").iterdir()]
     TuningStore(store.folder).forget()

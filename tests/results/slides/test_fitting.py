@@ -4,14 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from made_rows import altered
 from weighbridge.results.charts.panels import AxisScale
-from weighbridge.results.slides.fitting import (
-    height_pt,
-    largest,
-    lines_pt,
-    size_for,
-    wrapped,
-)
+from weighbridge.results.slides.fitting import height_pt, largest, lines_pt, size_for, wrapped
 from weighbridge.results.slides.label_sides import with_sides
 from weighbridge.results.slides.slide import ChartPoint, Series, SeriesChart, SlideTable, TableCell
 from weighbridge.results.slides.typeface import width_pt
@@ -53,7 +48,7 @@ def test_a_cell_over_several_lines_uses_the_room_of_all_of_them() -> None:
     covered = TableCell(text="", covered=True)
     one = TableCell(text="x")
     grid = SlideTable(widths=(1, 9), lines=((tall, one), (covered, one), (covered, one)))
-    alone = SlideTable(widths=(1, 9), lines=((tall.model_copy(update={"down": 1}), one),))
+    alone = SlideTable(widths=(1, 9), lines=((altered(tall, down=1), one),))
     assert sum(lines_pt(grid, 600, 14)) >= sum(lines_pt(alone, 600, 14)) > 3 * 14
 
 

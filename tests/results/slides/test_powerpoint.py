@@ -13,6 +13,7 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Pt
 
 from fake_run import WORKLOADS, StepFaults, fake_run
+from made_rows import altered
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides import deck as deck_of
@@ -23,9 +24,7 @@ from weighbridge.results.slides.slide import Deck, SeriesChart
 from weighbridge.results.slides.talk import talk
 from weighbridge.results.slides.typeface import FITTED, TYPEFACE
 
-SHORT = tuple(
-    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS
-)
+SHORT = tuple(altered(workload, runtime=2.0, workers=(1, 16)) for workload in WORKLOADS)
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 
 
@@ -245,8 +244,7 @@ def test_paths_have_horizontal_whiskers_too(shown: Any, planned: Deck) -> None:
                         float(value.text) for value in bar.find(f"{CHART}plus").iter(f"{CHART}v")
                     ]
                     assert plus == pytest.approx(
-                        [at.x_high - at.x for at in one.points if at.x_high is not None],
-                        rel=1e-4,
+                        [at.x_high - at.x for at in one.points if at.x_high is not None], rel=1e-4
                     )
                     checked += 1
     assert checked >= 2
@@ -260,11 +258,11 @@ def test_paths_with_the_most_points_come_first_since_libreoffice_draws_no_shorte
         chart = one.chart
         if isinstance(chart, SeriesChart) and chart.form == "paths" and len(chart.series) > 1:
             first, *others = chart.series
-            first = first.model_copy(update={"points": first.points[:1]})
-            chart, shortened = chart.model_copy(update={"series": (first, *others)}), True
-        slides.append(one.model_copy(update={"chart": chart}))
+            first = altered(first, points=first.points[:1])
+            chart, shortened = altered(chart, series=(first, *others)), True
+        slides.append(altered(one, chart=chart))
     assert shortened
-    deck = planned.model_copy(update={"slides": tuple(slides)})
+    deck = altered(planned, slides=tuple(slides))
     scatter = [
         [len(list(series.values)) for series in chart.plots[0].series]
         for _, chart in native(Presentation(io.BytesIO(powerpoint(deck))))

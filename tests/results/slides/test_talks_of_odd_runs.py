@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fake_run import StepFaults, fake_run
-from made_rows import changed
+from made_rows import altered, changed
 from talks import SHORT, SPOILT, slide, text_of, with_control
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.store import RunStore
@@ -53,11 +53,7 @@ def test_an_invalid_repeat_is_a_cross_without_a_line(tmp_path: Path) -> None:
 
 def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
     compared = evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1))
-    deck = talk(
-        compared.model_copy(
-            update={"rows": tuple(changed(row, p90_ms=None) for row in compared.rows)}
-        )
-    )
+    deck = talk(altered(compared, rows=tuple(changed(row, p90_ms=None) for row in compared.rows)))
     assert not [one for one in deck.slides if one.key.startswith("latency")]
     assert "too few samples" in slide(deck, "throughput").foot
 
@@ -174,7 +170,7 @@ def test_layers_are_a_table_where_a_run_has_them(tmp_path: Path) -> None:
 
 
 def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_path: Path) -> None:
-    workloads: tuple[Workload, ...] = (SHORT[0].model_copy(update={"workers": (1,)}),)
+    workloads: tuple[Workload, ...] = (altered(SHORT[0], workers=(1,)),)
     names = tuple(f"layout-{number}" for number in range(9))
     deck = talk(
         evidence(
@@ -195,7 +191,7 @@ def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_p
 
 
 def test_a_single_worker_count_is_drawn_as_bars(tmp_path: Path) -> None:
-    workloads = (SHORT[0].model_copy(update={"workers": (8,)}),)
+    workloads = (altered(SHORT[0], workers=(8,)),)
     compared = evidence(fake_run(tmp_path, workloads=workloads, repeats=2))
     one = slide(talk(compared), "throughput")
     assert isinstance(one.chart, BarChart)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, read_compared_run
 from weighbridge.results.analysis.across_runs.guard import (
@@ -33,7 +34,7 @@ PAIRS = (("rgw-beast", "rgw-beast"), ("swift", "swift"))
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
-    small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    small = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[small], repeats=1, telemetry=False)
     store.add_facts(
         [Sheet(title="machine", facts=MACHINE), Sheet(title="driver", facts={"locust": "2.47"})]
@@ -63,11 +64,8 @@ def changed(
     resolved = type(run.plan).model_validate(
         {**data, "suite": {**data["suite"], **(suite or {})}, **plan}
     )
-    return run.model_copy(
-        update={
-            "manifest": run.manifest.model_copy(update={"sheets": tuple(sheets.values())}),
-            "plan": resolved,
-        }
+    return altered(
+        run, manifest=altered(run.manifest, sheets=tuple(sheets.values())), plan=resolved
     )
 
 
@@ -92,9 +90,7 @@ def workloads(run: ComparedRun, **fields: Any) -> dict[str, Any]:
     return {"suite": {"workloads": [{**one, **fields}]}}
 
 
-def test_runs_with_different_or_unknown_quota_periods_are_not_compared(
-    run: ComparedRun,
-) -> None:
+def test_runs_with_different_or_unknown_quota_periods_are_not_compared(run: ComparedRun) -> None:
     hardware = hosts(run, "gateway-1", cpus=0.6)["hardware"]
     kept = {
         name: changed(run, hardware=hardware | {"cpu_period": period_s})
@@ -174,9 +170,7 @@ def test_all_differences_are_listed_at_once_with_both_values(run: ComparedRun) -
     ]
 
 
-def test_a_fact_known_of_one_run_differs_and_one_known_of_none_is_unknown(
-    run: ComparedRun,
-) -> None:
+def test_a_fact_known_of_one_run_differs_and_one_known_of_none_is_unknown(run: ComparedRun) -> None:
     silent = changed(run, sheet=machine(cpu=None))
     with pytest.raises(UsageError, match="cpu: made up in A, not known in B"):
         guard(run, silent, PAIRS)
@@ -189,9 +183,7 @@ def test_memory_that_differs_by_what_a_kernel_reserves_is_equal(run: ComparedRun
     assert guard(run, changed(run, sheet=machine(memory="24684012 kB")), PAIRS).unlike == ()
 
 
-def test_an_extra_workload_or_worker_count_in_one_run_is_no_difference(
-    run: ComparedRun,
-) -> None:
+def test_an_extra_workload_or_worker_count_in_one_run_is_no_difference(run: ComparedRun) -> None:
     (one,) = run.plan.suite.model_dump()["workloads"]
     more = changed(
         run,
@@ -214,9 +206,7 @@ def test_differences_that_are_the_point_of_comparing_are_listed_and_not_refused(
     other = changed(
         run, layouts=data, sheet=machine(**{"package boto3": "1.45", "load before": "9 9 9"})
     )
-    other = other.model_copy(
-        update={"manifest": other.manifest.model_copy(update={"weighbridge_version": "0.2.0"})}
-    )
+    other = altered(other, manifest=altered(other.manifest, weighbridge_version="0.2.0"))
     lines = {one.text for one in guard(run, other, PAIRS).differs}
     assert lines == {
         "weighbridge: 0.1.0 in A, 0.2.0 in B",
@@ -237,7 +227,7 @@ def sized(
     found = changed(run, layouts=data)
     own = [] if value is None else [{"key": key, "value": value, "size": key.startswith("osd")}]
     plan = found.plan.model_dump() | {"by_size": {"swift": own}}
-    return found.model_copy(update={"plan": type(run.plan).model_validate(plan)})
+    return altered(found, plan=type(run.plan).model_validate(plan))
 
 
 def apart(one: ComparedRun, other: ComparedRun) -> list[tuple[str, str, str, str]]:
@@ -275,9 +265,7 @@ def test_a_setting_that_only_one_run_has_is_named_as_such(run: ComparedRun) -> N
 
 def test_differences_are_written_with_the_guard_facts_first(run: ComparedRun) -> None:
     other = changed(run, suite={"seed": 7})
-    other = other.model_copy(
-        update={"manifest": other.manifest.model_copy(update={"weighbridge_version": ""})}
-    )
+    other = altered(other, manifest=altered(other.manifest, weighbridge_version=""))
     lines = differences_csv(guard(run, other, PAIRS, ["seed"])).splitlines()
     assert lines == ["guard,fact,of,a,b", "yes,seed,,2014,7", "no,weighbridge,,0.1.0,not known"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fake_run import WORKLOADS
+from made_rows import altered
 from weighbridge.results.analysis.find.answers import Found, FoundRate, found_rates
 from weighbridge.results.analysis.find.rate_search import RateSearch, RateTrial
 from weighbridge.results.analysis.find.searches import Searches
@@ -51,7 +52,7 @@ def answers(
     lost: dict[StepKey, str] | None = None,
     pairs: tuple[PairDoubt, ...] = (),
 ) -> Found:
-    workload = WORKLOADS[0].model_copy(update={"workers": (16,)})
+    workload = altered(WORKLOADS[0], workers=(16,))
     suite = Suite(name="found", about="found", workloads=(workload,), repeats=repeats)
     names = dict.fromkeys(layout for layout, _ in given)
     plan = ResolvedPlan(

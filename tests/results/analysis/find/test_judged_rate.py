@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fake_run import WORKLOADS
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.find.judged_rate import least_per_s, rate_trial, window_s
 from weighbridge.results.analysis.find.rate_search import RateTrial
@@ -36,10 +37,10 @@ def judged(
 ) -> RateTrial:
     """A step of 20 s at 100/s in which by default 2000 of 10 ms were sent, and served."""
     given = {"workers": 4, "window_s": 20.0, "mean_ms": 40.0, "spread": 0.01, **measured}
-    measurement = fake_measurement(**given).model_copy(update={"begun": begun, "behind_us": 0})
+    measurement = altered(fake_measurement(**given), begun=begun, behind_us=0)
     if spoil:
-        tallies = tuple(one.model_copy(update={"latency": "x"}) for one in measurement.tallies)
-        measurement = measurement.model_copy(update={"tallies": tallies})
+        tallies = tuple(altered(one, latency="x") for one in measurement.tallies)
+        measurement = altered(measurement, tallies=tallies)
     step = StepResult(key=KEY, measurement=measurement, valid=True, order=0)
     return rate_trial(step, visit(step, use), bound, Bounds())
 
@@ -117,18 +118,18 @@ def test_a_histogram_that_cannot_be_read_says_nothing() -> None:
 
 
 def test_windows_hold_the_samples_of_a_percentile_up_to_a_minute() -> None:
-    workload = WORKLOADS[0].model_copy(update={"runtime": 2.0})
+    workload = altered(WORKLOADS[0], runtime=2.0)
     p90, p99, longest = (METRICS[name] for name in ("p90", "p99", "max"))
     assert window_s(workload, p90, 1000.0) == 10.0
     assert window_s(workload, p90, 10.0) == 20.0
     assert window_s(workload, p99, 20.0) == 60.0
     assert window_s(workload, longest, 0.1) == 10.0
     assert least_per_s(workload, p90) == pytest.approx(10 / 60)
-    assert window_s(workload.model_copy(update={"runtime": 90.0}), p90, 20.0) == 90.0
+    assert window_s(altered(workload, runtime=90.0), p90, 20.0) == 90.0
 
 
 def test_a_step_without_a_rate_is_no_trial() -> None:
-    key = KEY.model_copy(update={"rate_per_s": None, "search_step": None})
+    key = altered(KEY, rate_per_s=None, search_step=None)
     step = StepResult(key=key, measurement=fake_measurement(), valid=True, order=0)
     with pytest.raises(ValueError, match="not a measured step at a rate"):
         rate_trial(step, visit(step), BOUND, Bounds())

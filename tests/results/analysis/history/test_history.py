@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from made_rows import altered
 from series_rows import made_run, scattered
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
-from weighbridge.results.analysis.history.change_points import (
-    RULE,
-    change_points,
-)
+from weighbridge.results.analysis.history.change_points import RULE, change_points
 from weighbridge.results.analysis.history.history import History, break_words, history_of
 from weighbridge.results.charts.history_chart import history_charts
 from weighbridge.results.doubt import Doubt
@@ -21,18 +21,26 @@ BUSY = Doubt(what="machine busy", grade="mild", words="other programs used 12 %"
 DIFFER = Doubt(what="hosts differ", grade="grave", words="one host was slower")
 
 
-def quiet(count: int, seed: int = 1, **more: object) -> list[ComparedRun]:
+def quiet(count: int, **more: Any) -> list[ComparedRun]:
+    return stepped(count, count, 1.0, **more)
+
+
+def stepped(
+    count: int, at: int, ratio: float, *, since: Mapping[str, Any] | None = None, **more: Any
+) -> list[ComparedRun]:
+    """From run `at` on rates are `ratio` times as high, and runs are as `since` says."""
     return [
-        made_run(day, {"rgw-beast": rate}, **more)  # type: ignore[arg-type]
-        for day, rate in enumerate(scattered(count, seed))
+        made_run(day, {"rgw-beast": rate * ratio}, **{**more, **(since or {})})
+        if day >= at
+        else made_run(day, {"rgw-beast": rate}, **more)
+        for day, rate in enumerate(scattered(count, 1))
     ]
 
 
-def stepped(count: int, at: int, ratio: float, seed: int = 1, **more: object) -> list[ComparedRun]:
-    rates = scattered(count, seed)
+def levels(*ratios: float) -> list[ComparedRun]:
+    """Runs at these levels."""
     return [
-        made_run(day, {"rgw-beast": rate * (ratio if day >= at else 1.0)}, **more)  # type: ignore[arg-type]
-        for day, rate in enumerate(rates)
+        made_run(day, {"rgw-beast": 1000 * ratio + day % 3}) for day, ratio in enumerate(ratios)
     ]
 
 
@@ -116,11 +124,7 @@ def test_one_odd_run_is_no_change() -> None:
 
 
 def test_after_a_passing_gain_the_newest_level_is_what_counts() -> None:
-    ratios = [1.0] * 10 + [1.25] * 3 + [0.8] * 10
-    runs = [
-        made_run(day, {"rgw-beast": 1000 * ratio + day % 3}) for day, ratio in enumerate(ratios)
-    ]
-    history = history_of(runs)
+    history = history_of(levels(*[1.0] * 10, *[1.25] * 3, *[0.8] * 10))
     assert told(history) == [("day-013", "throughput", "worse"), ("day-013", "p90", "worse")]
     change = history.changes[0].changes[0]
     assert (change.previous, change.passing) == ("day-009", 3)
@@ -136,10 +140,7 @@ def test_too_few_runs_are_said_to_be_too_few() -> None:
 
 
 def test_a_dip_that_recovered_is_passed_over_in_words_that_do_not_deny_it() -> None:
-    ratios = [1.0] * 20 + [0.7] * 4 + [1.0] * 5
-    runs = [
-        made_run(day, {"rgw-beast": 1000 * ratio + day % 3}) for day, ratio in enumerate(ratios)
-    ]
+    runs = levels(*[1.0] * 20, *[0.7] * 4, *[1.0] * 5)
     assert told(history_of(runs[:24])) != []
     assert history_of(runs).headline == "No lasting change found in 2 cells of 29 runs."
 
@@ -213,15 +214,7 @@ def test_too_few_repeats_make_a_figure_provisional() -> None:
 
 @pytest.mark.parametrize("spoil", [{"doubts": [DIFFER]}, {"valid": False}])
 def test_what_is_not_comparable_is_shown_and_not_searched(spoil: dict[str, object]) -> None:
-    rates = scattered(30, 1)
-    runs = [
-        made_run(
-            day,
-            {"rgw-beast": rate * (0.5 if day >= 20 else 1.0)},
-            **(spoil if day >= 20 else {}),  # type: ignore[arg-type]
-        )
-        for day, rate in enumerate(rates)
-    ]
+    runs = stepped(30, 20, 0.5, since=spoil)
     history = history_of(runs)
     assert told(history) == []
     series = history.series[0]
@@ -239,15 +232,7 @@ def test_what_is_not_comparable_is_shown_and_not_searched(spoil: dict[str, objec
     ],
 )
 def test_a_change_is_told_only_among_comparable_runs(changed: dict[str, object], why: str) -> None:
-    rates = scattered(30, 1)
-    runs = [
-        made_run(
-            day,
-            {"rgw-beast": rate * (0.8 if day >= 20 else 1.0)},
-            **({"seed": 2014} | (changed if day >= 20 else {})),  # type: ignore[arg-type]
-        )
-        for day, rate in enumerate(rates)
-    ]
+    runs = stepped(30, 20, 0.8, seed=2014, since=changed)
     history = history_of(runs)
     assert told(history) == []
     (broken,) = history.breaks
@@ -274,10 +259,7 @@ def test_what_parts_runs_of_several_layouts_is_said_once() -> None:
 
 
 def test_runs_that_differ_in_a_fact_can_be_compared_despite_it() -> None:
-    runs = [
-        made_run(day, {"rgw-beast": rate * (0.8 if day >= 20 else 1.0)}, seed=int(day >= 20))
-        for day, rate in enumerate(scattered(30, 1))
-    ]
+    runs = stepped(30, 20, 0.8, seed=0, since={"seed": 1})
     assert told(history_of(runs)) == []
     for despite in ("seed", "all"):
         assert [run for run, _, _ in told(history_of(runs, [despite]))] == ["day-020"] * 2
@@ -291,10 +273,7 @@ def test_runs_that_differ_in_a_fact_can_be_compared_despite_it() -> None:
 def test_what_was_allowed_to_differ_is_named_beside_the_change_and_in_charts(
     despite: str, words: str
 ) -> None:
-    runs = [
-        made_run(day, {"rgw-beast": rate * (0.8 if day >= 20 else 1.0)}, seed=int(day >= 20))
-        for day, rate in enumerate(scattered(30, 1))
-    ]
+    runs = stepped(30, 20, 0.8, seed=0, since={"seed": 1})
     history = history_of(runs, [despite])
     assert [one.differs_words for one in history.changes] == ["seed: 0 before, 1 now"]
     assert history.despite == (despite,)
@@ -314,7 +293,7 @@ def test_runs_on_slower_hosts_are_a_series_of_their_own() -> None:
             value=rate,
             unit="events/s",
         )
-        return run.model_copy(update={"attested": (one,)})
+        return altered(run, attested=(one,))
 
     runs = [
         attested(run, 1000 if day < 20 else 300) for day, run in enumerate(stepped(30, 20, 0.5))
@@ -328,14 +307,9 @@ def test_runs_on_slower_hosts_are_a_series_of_their_own() -> None:
 
 def test_what_changed_with_a_change_is_named() -> None:
     runs = [
-        run.model_copy(
-            update={
-                "manifest": run.manifest.model_copy(
-                    update={"weighbridge_version": "0.2" if day >= 20 else "0.1"}
-                )
-            }
-        )
+        altered(run, manifest=altered(run.manifest, weighbridge_version=version))
         for day, run in enumerate(stepped(30, 20, 0.8))
+        for version in ["0.2" if day >= 20 else "0.1"]
     ]
     (change,) = history_of(runs).changes
     assert change.differs_words == "weighbridge: 0.1 before, 0.2 now"
@@ -349,9 +323,9 @@ def test_a_figure_that_no_gateway_has_is_not_searched(rate: float) -> None:
 
 def test_a_run_without_a_time_is_refused() -> None:
     (run,) = quiet(1)
-    manifest = run.manifest.model_copy(update={"created_at": "soon"})
+    manifest = altered(run.manifest, created_at="soon")
     with pytest.raises(InvalidMeasurement, match="'soon' is not a time"):
-        history_of([run.model_copy(update={"manifest": manifest})])
+        history_of([altered(run, manifest=manifest)])
 
 
 def test_series_are_searched_as_otava_does_and_short_sides_are_left_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from made_rows import altered
 from series_rows import made_run
 from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.history.history import History, break_words, history_of
@@ -19,7 +20,7 @@ def run(
     plan["by_size"] = {
         "rgw-beast": [{"key": f"radosgw.{key}", "value": value} for key, value in computed.items()]
     }
-    return found.model_copy(update={"plan": type(found.plan).model_validate(plan)})
+    return altered(found, plan=type(found.plan).model_validate(plan))
 
 
 def groups(history: History) -> list[int]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from made_rows import altered
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.layers.ceiling import Ceiling, CeilingGap, CeilingQuery, ceiling
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
@@ -168,7 +169,7 @@ def test_the_nearest_measured_size_by_ratio_is_used_and_named() -> None:
 
 def test_the_median_over_deployments_counts() -> None:
     again = [
-        one.model_copy(update={"repeat": repeat, "value": one.value * by})
+        altered(one, repeat=repeat, value=one.value * by)
         for repeat, by in ((1, 2), (2, 7))
         for one in DISKS
     ]
@@ -183,10 +184,7 @@ def test_an_unmeasured_disk_makes_a_gap_not_a_smaller_sum() -> None:
 
 
 def test_without_figures_at_object_sizes_there_is_a_gap_with_advice() -> None:
-    plain = [
-        one.model_copy(update={"operation": None, "pick": None, "request_bytes": None})
-        for one in DISKS
-    ]
+    plain = [altered(one, operation=None, pick=None, request_bytes=None) for one in DISKS]
     assert ceiling("disk", plain, structure(), asked("read")) == CeilingGap(
         why="not measured: --layers disk"
     )
@@ -207,7 +205,7 @@ def test_an_unknown_gateway_has_no_ceilings() -> None:
 
 
 def test_the_bound_is_wider_for_figures_without_a_limit() -> None:
-    free = [one.model_copy(update={"promised": None}) for one in DISKS]
+    free = [altered(one, promised=None) for one in DISKS]
     limited, unlimited = (
         ceiling("disk", attested, structure(), asked("read")) for attested in (DISKS, free)
     )
@@ -218,8 +216,10 @@ def test_the_bound_is_wider_for_figures_without_a_limit() -> None:
 
 def test_the_osds_bench_is_divided_by_the_replicas() -> None:
     attested = [
-        disk(host, f"{number}", "write", "sequential", 30).model_copy(
-            update={"kind": "osd", "what": f"osd.{number} write"}
+        altered(
+            disk(host, f"{number}", "write", "sequential", 30),
+            kind="osd",
+            what=f"osd.{number} write",
         )
         for number, host in enumerate(STORES)
     ]
@@ -253,10 +253,7 @@ def network(
 ) -> Ceiling | CeilingGap:
     attested, limits = hosts
     return ceiling(
-        "network",
-        attested,
-        structure(**changes),
-        asked(operation).model_copy(update={"nics_bit_s": limits}),
+        "network", attested, structure(**changes), altered(asked(operation), nics_bit_s=limits)
     )
 
 
@@ -270,14 +267,14 @@ def test_the_network_is_its_narrowest_crossing() -> None:
 def test_the_links_of_all_clients_add_up() -> None:
     attested, limits = links(100, 500, 500)
     attested += both_ways("client-2", "gateway-1", 60)
-    both = asked("read").model_copy(
-        update={"clients": ("client-1", "client-2"), "nics_bit_s": {**limits, **nics(client_2=60)}}
+    both = altered(
+        asked("read"), clients=("client-1", "client-2"), nics_bit_s={**limits, **nics(client_2=60)}
     )
     found = ceiling("network", attested, structure(), both)
     assert rate(found) == 160
     assert isinstance(found, Ceiling)
     assert found.how == "what client-1, client-2 receive"
-    unknown = both.model_copy(update={"clients": ("client-1", "client-3")})
+    unknown = altered(both, clients=("client-1", "client-3"))
     assert ceiling("network", attested, structure(), unknown) == CeilingGap(
         why="not measured: what client-3 receives (--layers network)"
     )
@@ -288,9 +285,7 @@ def test_a_gateway_is_not_limited_to_the_links_of_slower_stores() -> None:
     among_stores = [one for one in attested if "client-1" not in (one.sender, one.receiver)]
     client = both_ways("client-1", "gateway-1", 1000)
     # No store carried more than 40 to it, but its own NIC allows 60: less than both stores send.
-    slow = [
-        one.model_copy(update={"value": 30 * MB * 8, "promised": 40 * MB * 8}) for one in client
-    ]
+    slow = [altered(one, value=30 * MB * 8, promised=40 * MB * 8) for one in client]
     assert rate(network(([*among_stores, *slow], limits), "read")) == 60
 
 
@@ -316,10 +311,7 @@ def test_a_front_on_its_own_host_adds_a_crossing() -> None:
 
 def test_the_better_of_a_pair_measured_alone_and_among_others_counts() -> None:
     attested, limits = links(100, 500, 500)
-    crowd = [
-        one.model_copy(update={"value": one.value / 4, "what": f"{one.what}, all at once"})
-        for one in attested
-    ]
+    crowd = [altered(one, value=one.value / 4, what=f"{one.what}, all at once") for one in attested]
     assert rate(network(([*attested, *crowd], limits), "read")) == 100
 
 
@@ -333,7 +325,7 @@ def test_an_unmeasured_link_makes_a_gap_that_names_it() -> None:
 
 def test_links_without_limits_are_as_fast_as_measured() -> None:
     attested, _ = links(100, 500, 500)
-    free = [one.model_copy(update={"promised": None}) for one in attested]
+    free = [altered(one, promised=None) for one in attested]
     found = network((free, {}), "read")
     assert rate(found) == 100
     assert isinstance(found, Ceiling)
@@ -348,5 +340,5 @@ def test_a_host_that_is_gateway_and_store_has_no_crossing_between_them() -> None
         disks={"all-1": (0,)},
         replicas=1,
     )
-    known = asked("write").model_copy(update={"nics_bit_s": nics(client_1=80, all_1=80)})
+    known = altered(asked("write"), nics_bit_s=nics(client_1=80, all_1=80))
     assert rate(ceiling("network", both_ways("client-1", "all-1", 80), one_host, known)) == 80

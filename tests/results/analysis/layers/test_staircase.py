@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from made_rows import made_row
+from made_rows import altered, made_row
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.layers.staircase import (
     Staircase,
@@ -265,10 +265,8 @@ def test_reads_above_their_disks_came_from_memory_and_are_believed() -> None:
     assert rados is not None
     assert rados.doubt is not None
     assert top.doubt is not None
-    assert (rados.doubt.verdict, rados.doubt.text) == (
-        "from memory",
-        "3.0 times what its disks can do",
-    )
+    assert rados.doubt.verdict == "from memory"
+    assert rados.doubt.text == "3.0 times what its disks can do"
     assert top.doubt.verdict == "from memory"
     assert rados.believable
     assert top.believable
@@ -349,18 +347,13 @@ def test_unbelievable_figures_are_not_ranked_and_those_from_memory_are() -> None
 
 
 def test_an_unsteady_row_is_not_a_step() -> None:
-    moving = row(60, 8).model_copy(
-        update={
-            "steady": False,
-            "notes": ("not steady", "throughput falls by 30 % over the window"),
-        }
+    moving = altered(
+        row(60, 8), steady=False, notes=("not steady", "throughput falls by 30 % over the window")
     )
     assert only(plan(), [row(40, 1), moving], [], hosts()).top.throughput_ops_s == 40
     alone = only(plan(), [moving], [], hosts()).top
-    assert (alone.throughput_ops_s, alone.note) == (
-        None,
-        "throughput falls by 30 % over the window",
-    )
+    assert alone.throughput_ops_s is None
+    assert alone.note == "throughput falls by 30 % over the window"
 
 
 def test_a_mix_notes_that_other_operations_shared_the_layers() -> None:

@@ -10,35 +10,19 @@ from pathlib import Path
 import pytest
 
 from fake_run import fake_run
+from made_rows import altered, plan_of, step_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.use import Resource, StepUse
 from weighbridge.results.analysis.steps.visit import read_visits
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.suites import Objects, Suite, Workload
+from weighbridge.suites import Objects, Workload
 
 WORKLOAD = Workload(
     name="w", objects=Objects(size=1_000_000), operations={"read": 1}, workers=(4,), runtime=20.0
 )
-
-
-def plan_of(workload: Workload = WORKLOAD, *, repeats: int = 1) -> ResolvedPlan:
-    suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
-    return ResolvedPlan.model_validate(
-        {
-            "suite": suite.model_dump(),
-            "hardware": {"name": "h"},
-            "layouts": [{"name": "swift", "gateway": "swift"}],
-        }
-    )
-
-
-def step_of(measurement: Measurement, *, repeat: int = 0) -> StepResult:
-    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat)
-    return StepResult(key=key, measurement=measurement, valid=True, order=repeat)
 
 
 def failing(errors: Mapping[str, int]) -> Measurement:
@@ -48,7 +32,7 @@ def failing(errors: Mapping[str, int]) -> Measurement:
 
 def row_of(measurement: Measurement, use: StepUse | None = None) -> Row:
     step = step_of(measurement)
-    (row,) = summarize(plan_of(), [step], {step.key: use} if use is not None else {})
+    (row,) = summarize(plan_of(WORKLOAD), [step], {step.key: use} if use is not None else {})
     return row
 
 
@@ -61,9 +45,7 @@ def used(cpu_s: float, share: float) -> StepUse:
 
 
 @pytest.mark.parametrize("errors", [{}, {"http-503": 8}, {"timeout": 3000, "reset": 5000}])
-def test_failed_requests_count_only_as_errors(
-    errors: dict[str, int],
-) -> None:
+def test_failed_requests_count_only_as_errors(errors: dict[str, int]) -> None:
     row = row_of(failing(errors))
     (point,) = row.points
     assert row.value("throughput") == point.value("throughput") == 400
@@ -90,7 +72,7 @@ def test_bytes_from_disk_are_compared_with_those_that_reads_answered() -> None:
     assert row_of(failing({}), StepUse(disk_read_bytes=0.0)).value("from-disk") == 0.0
     nothing = fake_measurement(workload="w", mean_ms=10)
     (tally,) = nothing.tallies
-    empty = nothing.model_copy(update={"tallies": (tally.model_copy(update={"bytes": 0}),)})
+    empty = altered(nothing, tallies=(altered(tally, bytes=0),))
     assert row_of(empty, use).value("from-disk") is None
 
 
@@ -98,15 +80,15 @@ def test_where_something_else_is_done_as_well_what_disks_read_for_reads_is_unkno
     use, both = StepUse(disk_read_bytes=2e9), fake_measurement(workload="w")
     (read,) = both.tallies
     for other, known in (("write", False), ("head", False), ("read-range", True)):
-        second = read.model_copy(update={"operation": other})
-        step = step_of(both.model_copy(update={"tallies": (read, second)}))
-        (row,) = summarize(plan_of(), [step], {step.key: use})
+        second = altered(read, operation=other)
+        step = step_of(altered(both, tallies=(read, second)))
+        (row,) = summarize(plan_of(WORKLOAD), [step], {step.key: use})
         assert row.value("from-disk") == (12.5 if known else None), other
 
 
 def test_rates_use_the_real_length_of_the_window_without_warm_up() -> None:
     measured = fake_measurement(workload="w", window_s=20.0)
-    longer = measured.model_copy(update={"window_s": 20.4, "warmup_s": 7.0})
+    longer = altered(measured, window_s=20.4, warmup_s=7.0)
     row = row_of(longer)
     assert row.value("throughput") == pytest.approx(8000 / 20.4)
     assert row.value("bandwidth") == pytest.approx(8000 / 20.4)
@@ -117,7 +99,7 @@ def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
         step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number)
         for number, mean_ms in enumerate((10, 20, 40))
     ]
-    (row,) = summarize(plan_of(repeats=3), steps)
+    (row,) = summarize(plan_of(WORKLOAD, repeats=3), steps)
     assert [(point.repeat, point.value("throughput")) for point in row.points] == [
         (0, 400),
         (1, 200),
@@ -127,8 +109,8 @@ def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
 
 def test_failures_belong_to_their_repeat_even_if_it_is_left_out() -> None:
     first = step_of(failing({"reset": 5}))
-    second = step_of(failing({"timeout": 2000}), repeat=1).model_copy(update={"valid": False})
-    (row,) = summarize(plan_of(repeats=2), [first, second])
+    second = altered(step_of(failing({"timeout": 2000}), repeat=1), valid=False)
+    (row,) = summarize(plan_of(WORKLOAD, repeats=2), [first, second])
     assert [point.count("errors") for point in row.points] == [5, 2000]
     assert (row.count("errors"), row.repeats, row.count("samples")) == (2005, 1, 8000)
 
@@ -138,13 +120,13 @@ def test_a_repeat_left_out_adds_neither_latencies_nor_host_use() -> None:
         step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number)
         for number, mean_ms in enumerate((10, 40))
     ]
-    steps[1] = steps[1].model_copy(update={"valid": False})
+    steps[1] = altered(steps[1], valid=False)
     uses = {
         step.key: used(cpu_s, share)
         for step, cpu_s, share in zip(steps, (8.0, 80.0), (0.3, 0.9), strict=True)
     }
-    (row,) = summarize(plan_of(repeats=2), steps, uses)
-    (alone,) = summarize(plan_of(), steps[:1], uses)
+    (row,) = summarize(plan_of(WORKLOAD, repeats=2), steps, uses)
+    (alone,) = summarize(plan_of(WORKLOAD), steps[:1], uses)
     assert row.value("gateway-cpu") == alone.value("gateway-cpu") == 1.0
     assert row.resources == alone.resources
     assert [one.share for one in row.resources] == [0.3]
@@ -156,23 +138,16 @@ def test_a_repeat_left_out_adds_neither_latencies_nor_host_use() -> None:
 def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
     # 1 to 2 us of 10 000 are beyond what a histogram of three digits tells apart.
     values = [9_995] * 1000
-    tally = (
-        fake_measurement(workload="w")
-        .tallies[0]
-        .model_copy(
-            update={
-                "count": 1000,
-                "latency": Histogram.of(values).encode(),
-                "min_us": 9_995,
-                "max_us": 9_995,
-                "sum_us": sum(values),
-            }
-        )
+    tally = altered(
+        fake_measurement(workload="w").tallies[0],
+        count=1000,
+        latency=Histogram.of(values).encode(),
+        min_us=9_995,
+        max_us=9_995,
+        sum_us=sum(values),
     )
     assert Histogram.of(values).percentile_us(90) > 9_995
-    row = row_of(
-        fake_measurement(workload="w").model_copy(update={"tallies": (tally,), "seconds": ()})
-    )
+    row = row_of(altered(fake_measurement(workload="w"), tallies=(tally,), seconds=()))
     assert (row.value("p50"), row.value("p90"), row.value("max")) == (9.995, 9.995, 9.995)
 
 
@@ -183,22 +158,16 @@ def test_growing_latencies_count_only_at_a_constant_rate(
     """In a closed loop they cannot grow alone; at a rate only they show that a gateway falls
     behind.
     """
-    workload = WORKLOAD.model_copy(update={"name": "small-read", "rate_per_s": rate_per_s})
+    workload = altered(WORKLOAD, name="small-read", rate_per_s=rate_per_s)
     run = fake_run(tmp_path, layouts=("swift",), workloads=(workload,), repeats=1, telemetry=False)
     key = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=0)
     complete = run.latest()[key].measurement
     assert complete is not None
     growing = tuple(
-        one.model_copy(update={"sum_us": one.sum_us * (1 if one.second < 10 else 2)})
-        for one in complete.seconds
+        altered(one, sum_us=one.sum_us * (1 if one.second < 10 else 2)) for one in complete.seconds
     )
     run.append(
-        StepResult(
-            key=key,
-            measurement=complete.model_copy(update={"seconds": growing}),
-            valid=True,
-            order=1,
-        )
+        StepResult(key=key, measurement=altered(complete, seconds=growing), valid=True, order=1)
     )
     by_folder = read_visits(run, run.plan())[key]
     (by_steps,) = summarize(run.plan(), run.steps())

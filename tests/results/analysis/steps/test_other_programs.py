@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from made_rows import altered
 from recorded_use import GATEWAY, recorded, used
 from weighbridge.results.analysis.steps.bottleneck import limit_words
 from weighbridge.results.analysis.steps.other_programs import beside_words
@@ -47,9 +48,9 @@ def test_seconds_without_samples_of_every_host_are_left_out_of_use_by_others() -
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
     complete = used(machine, cpu_s=1.8)
     # In second 3 the machine was idle: if it counted, the share would differ.
-    complete[3] = complete[3].model_copy(update={"cpu_s": 0.0})
+    complete[3] = altered(complete[3], cpu_s=0.0)
     host = used(GATEWAY, cpu_s=0.2)
-    host[3] = host[3].model_copy(update={"cpu_s": None})
+    host[3] = altered(host[3], cpu_s=None)
     use = step_use(recorded(complete, host, hosts=(machine, GATEWAY)), 10.0)
     assert (use.others, use.lab) == (pytest.approx(0.8), True)
     lines = recorded(complete, host[:3] + host[4:], hosts=(machine, GATEWAY))
@@ -58,10 +59,7 @@ def test_seconds_without_samples_of_every_host_are_left_out_of_use_by_others() -
 
 def test_with_too_few_seconds_use_by_others_is_unknown() -> None:
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    host = [
-        one.model_copy(update={"cpu_s": None}) if one.second < 6 else one
-        for one in used(GATEWAY, cpu_s=0.2)
-    ]
+    host = [altered(one, cpu_s=None) if one.second < 6 else one for one in used(GATEWAY, cpu_s=0.2)]
     use = step_use(recorded(used(machine, cpu_s=1.8), host, hosts=(machine, GATEWAY)), 10.0)
     assert (use.others, use.lab) == (None, True)
     assert not step_use(recorded(used(GATEWAY, cpu_s=0.2)), 10.0).lab

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from made_rows import altered, plan_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.run_data import with_event_doubts
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -15,9 +16,8 @@ from weighbridge.results.doubt import BUSY_GRAVE, BUSY_MILD
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import RunEvent
 from weighbridge.results.record.measurement import EndpointTally, Measurement
-from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.suites import Objects, Suite, Workload
+from weighbridge.suites import Objects, Workload
 
 WORKLOAD = Workload(
     name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0
@@ -39,17 +39,16 @@ def key(repeat: int) -> StepKey:
     return StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat)
 
 
-def row(measured: Sequence[Measurement], uses: Mapping[int, StepUse] | None = None) -> Row:
-    suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=len(measured))
-    plan = ResolvedPlan.model_validate(
-        {
-            "suite": suite.model_dump(),
-            "hardware": {"name": "h"},
-            "layouts": [{"name": "swift", "gateway": "swift"}],
-        }
-    )
+def row(
+    measured: Sequence[Measurement],
+    uses: Mapping[int, StepUse] | None = None,
+    *,
+    invalid: int | None = None,
+) -> Row:
+    """`invalid`: the repeat that is not valid."""
+    plan = plan_of(WORKLOAD, repeats=len(measured))
     steps = [
-        StepResult(key=key(number), measurement=one, valid=True, order=number)
+        StepResult(key=key(number), measurement=one, valid=number != invalid, order=number)
         for number, one in enumerate(measured)
     ]
     (found,) = summarize(plan, steps, {key(number): use for number, use in (uses or {}).items()})
@@ -64,14 +63,19 @@ def stalled() -> Measurement:
     """The same with four seconds of its window in which nothing was done."""
     complete = steady()
     seconds = tuple(one for one in complete.seconds if not 8 <= one.second < 12)
-    return complete.model_copy(update={"seconds": seconds})
+    return altered(complete, seconds=seconds)
+
+
+STEADY = [steady(seed) for seed in range(REPEATS)]
+
+
+def each(use: Mapping[str, object] | StepUse) -> dict[int, StepUse]:
+    """The same use in every repeat."""
+    return {number: StepUse.model_validate(use) for number in range(REPEATS)}
 
 
 def test_steady_repeats_on_a_quiet_machine_have_no_doubt() -> None:
-    found = row(
-        [steady(seed) for seed in range(REPEATS)],
-        {number: StepUse(others=0.03) for number in range(REPEATS)},
-    )
+    found = row(STEADY, each({"others": 0.03}))
     assert (found.doubts, found.steady, found.ranked, found.provisional) == ((), True, True, False)
 
 
@@ -89,7 +93,7 @@ def test_the_share_of_the_machine_used_by_others_decides_the_doubt(
 ) -> None:
     # One repeat was undisturbed: the median counts.
     shares = {number: StepUse(others=share if number else 0.0) for number in range(REPEATS)}
-    found = row([steady(seed) for seed in range(REPEATS)], shares)
+    found = row(STEADY, shares)
     assert [(one.what, one.grade) for one in found.doubts] == (
         [("machine busy", grade)] if grade else []
     )
@@ -97,25 +101,20 @@ def test_the_share_of_the_machine_used_by_others_decides_the_doubt(
 
 
 def test_a_busy_machine_in_some_repeats_is_a_mild_doubt_however_quiet_it_was_in_most() -> None:
-    found = row(
-        [steady(seed) for seed in range(REPEATS)],
-        {number: StepUse(others=0.9 * (number < 2)) for number in range(REPEATS)},
-    )
+    found = row(STEADY, {number: StepUse(others=0.9 * (number < 2)) for number in range(REPEATS)})
     (doubt,) = found.doubts
     assert (doubt.what, doubt.grade, found.provisional) == ("machine busy", "mild", True)
     assert doubt.words == "other programs used up to 90 % of this machine’s CPUs in 2 of 5 repeats"
 
 
 @pytest.mark.parametrize("lost", [None, StepUse(lab=True)])
-def test_a_repeat_with_unknown_use_by_others_is_a_mild_doubt(
-    lost: StepUse | None,
-) -> None:
+def test_a_repeat_with_unknown_use_by_others_is_a_mild_doubt(lost: StepUse | None) -> None:
     uses = {number: StepUse(others=0.0, lab=True) for number in range(REPEATS)}
     if lost is None:
         del uses[1]
     else:
         uses[1] = lost
-    (doubt,) = row([steady(seed) for seed in range(REPEATS)], uses).doubts
+    (doubt,) = row(STEADY, uses).doubts
     assert (doubt.what, doubt.grade) == ("machine not known", "mild")
     assert (
         doubt.words
@@ -124,13 +123,11 @@ def test_a_repeat_with_unknown_use_by_others_is_a_mild_doubt(
 
 
 def test_hosts_that_are_not_containers_need_no_machine() -> None:
-    assert (
-        row([steady(seed) for seed in range(REPEATS)], {0: StepUse(gateway_cpu_s=1.0)}).doubts == ()
-    )
+    assert row(STEADY, {0: StepUse(gateway_cpu_s=1.0)}).doubts == ()
 
 
 def test_stalled_repeats_left_out_are_a_doubt_about_the_others() -> None:
-    found = row([stalled(), *(steady(seed) for seed in range(REPEATS))])
+    found = row([stalled(), *STEADY])
     assert (found.repeats, found.steady, found.provisional) == (REPEATS, True, True)
     (doubt,) = found.doubts
     assert (doubt.what, doubt.grade) == ("repeats left out", "mild")
@@ -160,23 +157,19 @@ def test_drift_from_repeat_to_repeat_makes_no_step_unsteady() -> None:
 
 
 def test_only_a_percentile_set_by_a_cpu_limit_is_in_grave_doubt() -> None:
-    measured = [steady(seed) for seed in range(REPEATS)]
-    limited = row(measured, {number: StepUse(throttled=(HELD,)) for number in range(REPEATS)})
+    limited = row(STEADY, each({"throttled": (HELD,)}))
     assert {one.grade for one in limited.doubts} == {"grave"}
     assert {metric for one in limited.doubts for metric in one.metrics} == {"p90", "p99", "max"}
     assert limited.ranked  # its throughput may be compared
     assert "throttled in 90 % of its periods of 100 ms" in limited.doubts[0].words
-    once = row(
-        measured,
-        {number: StepUse(throttled=(HELD,) if number == 0 else ()) for number in range(REPEATS)},
-    )
+    once = row(STEADY, {**each({}), 0: StepUse(throttled=(HELD,))})
     assert {one.grade for one in once.doubts} == {"mild"}
 
 
 def test_only_repeats_that_count_decide_on_a_cpu_limit() -> None:
     # Unthrottled repeats that do not count do not dilute it.
     found = row(
-        [*(steady(seed) for seed in range(REPEATS)), *(stalled() for _ in range(REPEATS))],
+        [*STEADY, *(stalled() for _ in range(REPEATS))],
         {
             number: StepUse(throttled=(HELD,) if number < REPEATS else ())
             for number in range(2 * REPEATS)
@@ -188,19 +181,7 @@ def test_only_repeats_that_count_decide_on_a_cpu_limit() -> None:
 
 
 def test_invalid_repeats_left_out_are_a_doubt_too() -> None:
-    suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=6)
-    plan = ResolvedPlan.model_validate(
-        {
-            "suite": suite.model_dump(),
-            "hardware": {"name": "h"},
-            "layouts": [{"name": "swift", "gateway": "swift"}],
-        }
-    )
-    steps = [
-        StepResult(key=key(number), measurement=steady(number), valid=number > 0, order=number)
-        for number in range(6)
-    ]
-    (found,) = summarize(plan, steps)
+    found = row([steady(number) for number in range(6)], invalid=0)
     assert (found.repeats, [one.words for one in found.doubts]) == (
         5,
         ["1 of 6 repeats were not valid; leaving them out favours a layout that fails"],
@@ -208,7 +189,7 @@ def test_invalid_repeats_left_out_are_a_doubt_too() -> None:
 
 
 def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
-    complete = [steady(seed) for seed in range(REPEATS)]
+    complete = [*STEADY]
     more = {"in_flight": Histogram.of([500_000] * 4).encode(), "in_flight_max_us": 500_000}
     (tally,) = complete[0].tallies
     late = complete[0].model_copy(update={"tallies": (tally.model_copy(update=more),)})
@@ -219,11 +200,11 @@ def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
 
 
 def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
-    short = HELD.model_copy(update={"stall_ms": 4.0})
+    short = altered(HELD, stall_ms=4.0)
 
     def touched(limit: Throttled) -> set[str]:
         binned = [fake_measurement(workload="w", bins=True, seed=seed) for seed in range(REPEATS)]
-        found = row(binned, {number: StepUse(throttled=(limit,)) for number in range(REPEATS)})
+        found = row(binned, each({"throttled": (limit,)}))
         assert found.value("p90") is None
         assert str(found.within("p90")) == "(10, 20]"
         return {
@@ -241,21 +222,21 @@ def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
 def test_a_percentile_reported_as_an_interval_does_not_escape_the_cpu_limit(
     stall_ms: float, metrics: set[str]
 ) -> None:
-    held = HELD.model_copy(update={"stall_ms": stall_ms})
+    held = altered(HELD, stall_ms=stall_ms)
     measured = [
         fake_measurement(
             workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed
         )
         for seed in range(REPEATS)
     ]
-    found = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
+    found = row(measured, each({"throttled": (held,)}))
     assert str(found.within("p90")) == "(10, 20]"
     limited = [one for one in found.doubts if one.what == "set by the CPU limit"]
     assert {metric for one in limited for metric in one.metrics} - {"p99"} == metrics
 
 
 def test_a_row_whose_deployments_started_on_a_busy_machine_is_provisional() -> None:
-    measured = row([steady(seed) for seed in range(REPEATS)])
+    measured = row(STEADY)
 
     def event(repeat: int, layout: str = "swift") -> RunEvent:
         return RunEvent(
@@ -276,7 +257,7 @@ def test_a_row_whose_deployments_started_on_a_busy_machine_is_provisional() -> N
 
 
 def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
-    measured = row([steady(seed) for seed in range(REPEATS)])
+    measured = row(STEADY)
     text = "osd.0 answers 51 % of the reads; an even share of 3 OSDs would be 33 %"
     events = [
         RunEvent(at="", kind="uneven", text=text, layout="swift", repeat=repeat)
@@ -286,17 +267,17 @@ def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
     assert [(one.what, one.grade, one.words) for one in uneven.doubts] == [
         ("reads uneven", "mild", text)
     ]
-    writes = measured.model_copy(update={"operation": "write"})
+    writes = altered(measured, operation="write")
     assert with_event_doubts([writes], events) == (writes,)
     assert with_event_doubts([measured], events[:2]) == (measured,)
 
 
 def test_a_repeat_in_which_a_dead_endpoint_was_left_out_is_a_mild_doubt() -> None:
     dead = EndpointTally(name="10.0.0.1:8001", count=0, errors={"connect": 3}, left_out=True)
-    alive = dead.model_copy(update={"name": "10.0.0.1:8000", "errors": {}, "left_out": False})
-    measured = [steady(seed) for seed in range(REPEATS)]
-    measured[1] = measured[1].model_copy(update={"endpoints": (alive, dead)})
-    found = row(measured, {number: StepUse(others=0.03) for number in range(REPEATS)})
+    alive = altered(dead, name="10.0.0.1:8000", errors={}, left_out=False)
+    measured = [*STEADY]
+    measured[1] = altered(measured[1], endpoints=(alive, dead))
+    found = row(measured, each({"others": 0.03}))
     (doubt,) = found.doubts
     assert (doubt.what, doubt.grade, found.provisional) == ("endpoint left out", "mild", True)
     assert doubt.words == "in 1 of 5 repeats 10.0.0.1:8001 was dead, and others took its load"

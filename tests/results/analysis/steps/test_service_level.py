@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import fake_run
-from made_rows import changed
+from made_rows import altered, changed
 from weighbridge.results.analysis.steps.service_level import (
     Served,
     Stop,
@@ -119,21 +119,13 @@ ABOVE = Doubt(what="above its ceiling", grade="grave", words="above its layer")
 def test_a_row_whose_p90_is_not_comparable_serves_nothing_within_a_bound_on_it(
     tmp_path: Path,
 ) -> None:
-    doubt = ABOVE.model_copy(update={"what": "set by the CPU limit", "metrics": ("p90",)})
-    rows = [
-        row.model_copy(update={"doubts": (doubt,)})
-        for row in rows_of(tmp_path)
-        if row.layout == "swift"
-    ]
+    doubt = altered(ABOVE, what="set by the CPU limit", metrics=("p90",))
+    rows = [altered(row, doubts=(doubt,)) for row in rows_of(tmp_path) if row.layout == "swift"]
     assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
 
 
 def test_an_unranked_row_serves_nothing(tmp_path: Path) -> None:
-    rows = [
-        row.model_copy(update={"doubts": (ABOVE,)})
-        for row in rows_of(tmp_path)
-        if row.layout == "swift"
-    ]
+    rows = [altered(row, doubts=(ABOVE,)) for row in rows_of(tmp_path) if row.layout == "swift"]
     assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
     assert not any(one.joined for one in path(rows))
 
@@ -144,9 +136,7 @@ def test_unmeasured_rows_are_not_on_the_path(tmp_path: Path) -> None:
     assert path([gone]) == ()
 
 
-def test_if_one_repeat_has_no_p90_there_is_neither_a_figure_nor_a_bin(
-    tmp_path: Path,
-) -> None:
+def test_if_one_repeat_has_no_p90_there_is_neither_a_figure_nor_a_bin(tmp_path: Path) -> None:
     row = rows_of(tmp_path)[0]
     lacking = (changed(row.points[0], p90_ms=None), *row.points[1:])
     (one,) = path([changed(row, p90_ms=None, points=lacking)])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.steadiness import mser_cut, steadiness
 from weighbridge.results.record.measurement import Measurement, Second
@@ -35,9 +36,7 @@ def series(
         for second, count in enumerate(counts)
         if round(count)
     )
-    return BASE.model_copy(
-        update={"seconds": seconds, "window_s": window_s or float(len(counts)), "warmup_s": 5.0}
-    )
+    return altered(BASE, seconds=seconds, window_s=window_s or float(len(counts)), warmup_s=5.0)
 
 
 def level(shape: str, length: int, draw: np.random.Generator) -> np.ndarray:
@@ -175,22 +174,21 @@ def test_a_partial_last_second_is_left_out() -> None:
             "a drift of 30 % would not have been detected",
         ),
         (
-            fake_measurement().model_copy(
-                update={
-                    "seconds": (
-                        Second.model_validate(
-                            {
-                                "second": 0,
-                                "operation": "read",
-                                "count": 0,
-                                "bytes": 0,
-                                "errors": 9,
-                                "max_us": 0,
-                                "sum_us": 0,
-                            }
-                        ),
-                    )
-                }
+            altered(
+                fake_measurement(),
+                seconds=(
+                    Second.model_validate(
+                        {
+                            "second": 0,
+                            "operation": "read",
+                            "count": 0,
+                            "bytes": 0,
+                            "errors": 9,
+                            "max_us": 0,
+                            "sum_us": 0,
+                        }
+                    ),
+                ),
             ),
             "nothing was done",
         ),

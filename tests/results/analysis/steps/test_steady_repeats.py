@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.steady_repeats import (
     MOST,
@@ -35,7 +36,7 @@ def series(counts: list[int], window_s: float, sums_us: list[int] | None = None)
         for operation, part in (("read", count // 2), ("write", count - count // 2))
         if part
     )
-    return BASE.model_copy(update={"seconds": seconds, "window_s": window_s})
+    return altered(BASE, seconds=seconds, window_s=window_s)
 
 
 def windows(
@@ -85,14 +86,14 @@ REGIMES = pytest.mark.parametrize(
         (5, 1500, 0.05, 3.0),
         (5, 30, 0.05, 2.5),
         (8, 300, 0.1, 2.5),
-        (8, 1500, 0.2, 3.0),
-        (5, 300, 0.05, 3.0),
+        pytest.param(8, 1500, 0.2, 3.0, marks=pytest.mark.test_all),
+        pytest.param(5, 300, 0.05, 3.0, marks=pytest.mark.test_all),
     ],
 )
 
 
 @REGIMES
-@pytest.mark.parametrize("way", [1, -1])
+@pytest.mark.parametrize("way", [1, pytest.param(-1, marks=pytest.mark.test_all)])
 def test_a_drift_of_20_percent_is_rarely_called_steady(
     repeats: int, rate: float, noise: float, window_s: float, way: int
 ) -> None:
@@ -179,7 +180,7 @@ def test_other_steps_of_the_layout_help_a_noisy_step() -> None:
     assert steady_over_repeats([0.28, 0.31, 0.33, 0.29, 0.29], beside=quiet).steady is False
 
 
-@pytest.mark.parametrize("others", [0.0, 1.0])
+@pytest.mark.parametrize("others", [0.0, pytest.param(1.0, marks=pytest.mark.test_all)])
 def test_with_other_steps_a_drift_is_still_rarely_called_steady(others: float) -> None:
     drift = MOST if others else 2 * MOST
     draw, steady = np.random.default_rng(9), 0
@@ -219,7 +220,7 @@ def test_workers_in_step_are_no_drift_however_equal_the_repeats(
             workers * sum(second <= at < second + 1 for at in ends)
             for second in range(math.ceil(window_s))
         ]
-        one = series(counts, window_s).model_copy(update={"workers": workers})
+        one = altered(series(counts, window_s), workers=workers)
         move = window_move(one)
         assert move is not None
         assert abs(move) <= window_grain(one)

@@ -5,13 +5,13 @@ from itertools import accumulate
 import pytest
 
 from compared_rows import row
-from made_rows import changed
+from made_rows import altered, changed
 from weighbridge.results.analysis.steps.tail_causes import delayed_share, tail_cause
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.doubt import Doubt
 
 DISK = Resource(what="disk", host="store-1", tier="storage", share=0.95, limit="200 MB/s written")
-IDLE = DISK.model_copy(update={"share": 0.2})
+IDLE = altered(DISK, share=0.2)
 
 
 def share(latencies_ms: dict[float, int]) -> float:

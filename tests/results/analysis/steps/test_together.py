@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from made_rows import altered, plan_of, step_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.together import BY_ITSELF
 from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.suites import Objects, Suite, Workload
+from weighbridge.suites import Objects, Workload
 
 WINDOW_S = 30
 Level = Callable[[int], float]
@@ -44,34 +43,16 @@ def row(levels: Sequence[Level]) -> Row:
         workers=(4,),
         runtime=f"{WINDOW_S}s",
     )
-    suite = Suite(name="s", about="a", workloads=(workload,), repeats=len(levels))
-    plan = ResolvedPlan.model_validate(
-        {
-            "suite": suite.model_dump(),
-            "hardware": {"name": "h"},
-            "layouts": [{"name": "swift", "gateway": "swift"}],
-        }
-    )
-    steps = [
-        StepResult(
-            key=StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=number),
-            measurement=measured(level, number),
-            valid=True,
-            order=number,
-        )
-        for number, level in enumerate(levels)
-    ]
+    plan = plan_of(workload, repeats=len(levels))
+    steps = [step_of(measured(level, number), number) for number, level in enumerate(levels)]
     (found,) = summarize(plan, steps)
     return found
 
 
 def measured(level: Level, seed: int) -> Measurement:
     complete = fake_measurement(workload="w", window_s=WINDOW_S, seed=seed)
-    seconds = [
-        one.model_copy(update={"count": round(one.count * level(one.second))})
-        for one in complete.seconds
-    ]
-    return complete.model_copy(update={"seconds": tuple(one for one in seconds if one.count)})
+    seconds = [altered(one, count=round(one.count * level(one.second))) for one in complete.seconds]
+    return altered(complete, seconds=tuple(one for one in seconds if one.count))
 
 
 def test_windows_that_move_this_way_and_that_all_count_and_the_step_is_steady() -> None:

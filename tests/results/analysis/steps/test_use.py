@@ -6,19 +6,11 @@ from typing import Any
 
 import pytest
 
+from made_rows import altered
 from recorded_use import CLIENT, GATEWAY, IDLE, STORE, recorded, used
-from weighbridge.results.analysis.steps.bottleneck import (
-    limit_brief,
-    limit_words,
-    limited_by,
-)
+from weighbridge.results.analysis.steps.bottleneck import limit_brief, limit_words, limited_by
 from weighbridge.results.analysis.steps.queues import Queue, queue_words
-from weighbridge.results.analysis.steps.use import (
-    Resource,
-    over_repeats,
-    quota_touches,
-    step_use,
-)
+from weighbridge.results.analysis.steps.use import Resource, over_repeats, quota_touches, step_use
 from weighbridge.results.record.telemetry import (
     DiskLimit,
     DiskSecond,
@@ -69,7 +61,7 @@ def test_a_cpu_throttled_in_half_of_its_periods_is_saturated_if_half_of_its_quot
 
 
 def test_the_sentence_of_a_limit_names_the_period_if_known() -> None:
-    limits = GATEWAY.model_copy(update={"cpu_period_ms": 10.0})
+    limits = altered(GATEWAY, cpu_period_ms=10.0)
     found = resources(
         used(limits, cpu_s=0.594, cpu_periods=100, throttled_periods=73), hosts=(limits,)
     )
@@ -80,17 +72,13 @@ def test_the_sentence_of_a_limit_names_the_period_if_known() -> None:
 
 
 def test_throttling_is_recorded_for_each_host_with_a_quota() -> None:
-    limits = GATEWAY.model_copy(update={"cpu_period_ms": 10.0})
+    limits = altered(GATEWAY, cpu_period_ms=10.0)
     free = HostLimits(host="store-9", tier="storage")
     seconds = used(limits, cpu_s=0.5, cpu_periods=100, throttled_periods=80, throttled_s=0.4)
     use = step_use(recorded(seconds, used(free, cpu_s=0.1), hosts=(limits, free)), 10.0)
     (throttled,) = use.throttled
-    assert (throttled.host, throttled.tier, throttled.quota_cpus, throttled.period_ms) == (
-        "gateway-1",
-        "gateway",
-        0.6,
-        10.0,
-    )
+    assert throttled.host == "gateway-1"
+    assert (throttled.tier, throttled.quota_cpus, throttled.period_ms) == ("gateway", 0.6, 10.0)
     assert (
         throttled.share_of_periods,
         throttled.share_of_time,
@@ -194,13 +182,9 @@ def test_resources_without_limit_or_samples_have_no_figure() -> None:
 
 
 def test_seconds_outside_the_window_do_not_count() -> None:
-    before = [
-        one.model_copy(update={"second": -1, "at_s": -0.5, "cpu_s": 9.0})
-        for one in used(GATEWAY, 1)
-    ]
+    before = [altered(one, second=-1, at_s=-0.5, cpu_s=9.0) for one in used(GATEWAY, 1)]
     after = [
-        one.model_copy(update={"second": 10, "at_s": 11.0, "phase": "drain", "cpu_s": 9.0})
-        for one in used(GATEWAY, 1)
+        altered(one, second=10, at_s=11.0, phase="drain", cpu_s=9.0) for one in used(GATEWAY, 1)
     ]
     use = step_use(recorded(before, used(GATEWAY, cpu_s=0.3), after), 10.0)
     assert use.gateway_cpu_s == pytest.approx(3.0)
@@ -214,7 +198,7 @@ def test_cpu_seconds_cover_the_window_and_are_unknown_if_less_than_half_was_samp
 
 
 def test_cpu_seconds_of_a_tier_are_unknown_if_those_of_one_host_are() -> None:
-    other = STORE.model_copy(update={"host": "store-2"})
+    other = altered(STORE, host="store-2")
     both = recorded(
         used(STORE, cpu_s=0.1),
         used(other, cpu_s=0.2),
@@ -228,7 +212,7 @@ def test_cpu_seconds_of_a_tier_are_unknown_if_those_of_one_host_are() -> None:
 
 
 def test_what_disks_of_all_stores_read_covers_the_window_and_is_unknown_if_one_is() -> None:
-    other = STORE.model_copy(update={"host": "store-2"})
+    other = altered(STORE, host="store-2")
     read = (DiskSecond.model_validate({**IDLE, "read_bytes": 500}),)
     two = (*read, *read)
     both = recorded(used(STORE, 6, disks=read), used(other, disks=two), hosts=(STORE, other))
@@ -253,9 +237,7 @@ def test_if_one_host_has_both_tiers_neither_is_known() -> None:
 
 def test_a_recording_that_was_cut_short_says_so() -> None:
     complete = recorded(used(GATEWAY, cpu_s=0.5))
-    assert step_use(complete.model_copy(update={"tail": None}), 10.0).gaps == (
-        "its recording was cut short",
-    )
+    assert step_use(altered(complete, tail=None), 10.0).gaps == ("its recording was cut short",)
 
 
 def test_over_repeats_shares_are_medians() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import rows_of, summarize
 from weighbridge.results.analysis.steps.use import Resource, StepUse
@@ -15,7 +16,7 @@ from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 
-ONE = (WORKLOADS[0].model_copy(update={"runtime": 3.0, "workers": (4,)}),)
+ONE = (altered(WORKLOADS[0], runtime=3.0, workers=(4,)),)
 
 
 def step_of(measurement: Measurement, *, repeat: int = 0) -> StepResult:
@@ -40,9 +41,7 @@ def unreadable(measurement: Measurement) -> Measurement:
     """The same with a truncated histogram."""
     (tally,) = measurement.tallies
     assert tally.latency is not None
-    return measurement.model_copy(
-        update={"tallies": (tally.model_copy(update={"latency": tally.latency[:100]}),)}
-    )
+    return altered(measurement, tallies=(altered(tally, latency=tally.latency[:100]),))
 
 
 @pytest.mark.parametrize(
@@ -59,8 +58,19 @@ def test_a_step_whose_driver_filled_its_nic_is_not_valid(use: StepUse | None, va
     )
 
 
+@pytest.mark.parametrize(
+    ("cpu_share", "use", "full"),
+    [(0.79, None, False), (0.8, None, True), (0.2, nic(0.79), False), (0.2, nic(0.8), True)],
+)
+def test_a_load_generator_at_the_bound_of_its_cpu_or_nic_is_marked(
+    cpu_share: float, use: StepUse | None, full: bool
+) -> None:
+    found = visit(step_of(fake_measurement(driver_share=cpu_share)), use)
+    assert found.points["read"].driver_full is full
+
+
 def test_the_nic_of_every_client_is_judged() -> None:
-    second = nic(0.9).resources[0].model_copy(update={"host": "client-2"})
+    second = altered(nic(0.9).resources[0], host="client-2")
     found = visit(step_of(fake_measurement()), StepUse(resources=(*nic(0.1).resources, second)))
     assert (found.valid, found.notes[0]) == (
         False,
@@ -69,21 +79,15 @@ def test_the_nic_of_every_client_is_judged() -> None:
 
 
 def test_invalid_steps_are_not_judged_for_steadiness() -> None:
-    found = visit(
-        step_of(fake_measurement()).model_copy(update={"valid": False, "notes": ("driver busy",)})
-    )
+    found = visit(altered(step_of(fake_measurement()), valid=False, notes=("driver busy",)))
     assert (found.valid, found.steady, found.notes) == (False, None, ("driver busy",))
 
 
 def test_an_unreadable_histogram_spoils_its_step_and_leaves_no_percentile() -> None:
     found = visit(step_of(unreadable(fake_measurement())), place="steps.jsonl:7")
     point = found.points["read"]
-    assert (found.valid, point.valid, point.value("p50"), point.value("p90")) == (
-        False,
-        False,
-        None,
-        None,
-    )
+    assert found.valid is False
+    assert (point.valid, point.value("p50"), point.value("p90")) == (False, None, None)
     assert point.value("throughput") == 400
     assert found.notes[0].startswith(
         "steps.jsonl:7: latencies of read: a histogram cannot be decoded: "
@@ -99,7 +103,7 @@ def spoilt(runs: Path) -> RunStore:
     path = run.folder / "steps.jsonl"
     steps = [StepResult.model_validate_json(line) for line in path.read_text().splitlines()]
     assert steps[1].measurement is not None
-    steps[1] = steps[1].model_copy(update={"measurement": unreadable(steps[1].measurement)})
+    steps[1] = altered(steps[1], measurement=unreadable(steps[1].measurement))
     path.write_text("".join(step.model_dump_json() + "\n" for step in steps))
     return run
 
@@ -151,44 +155,36 @@ def test_the_last_result_of_a_step_counts(runs: Path) -> None:
 def moving(measurement: Measurement) -> Measurement:
     """The same with half the throughput in the second half of its window."""
     seconds = tuple(
-        one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2})
+        altered(one, count=one.count if one.second < 10 else one.count // 2)
         for one in measurement.seconds
     )
-    return measurement.model_copy(update={"seconds": seconds})
+    return altered(measurement, seconds=seconds)
 
 
-def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(
-    runs: Path,
-) -> None:
+def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(runs: Path) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=2, telemetry=False).plan()
     steady, unsteady = fake_measurement(mean_ms=10), moving(fake_measurement(mean_ms=20))
     (mixed,) = summarize(plan, [step_of(unsteady), step_of(steady, repeat=1)])
-    assert (mixed.repeats, mixed.steady, mixed.ranked, mixed.value("throughput")) == (
-        1,
-        True,
-        True,
-        400,
-    )
+    assert mixed.repeats == 1
+    assert (mixed.steady, mixed.ranked, mixed.value("throughput")) == (True, True, 400)
     assert mixed.notes[0] == "1 of 2 repeats left out as not steady"
     (none,) = summarize(plan, [step_of(unsteady), step_of(unsteady, repeat=1)])
-    assert (none.repeats, none.valid, none.steady, none.ranked, none.value("throughput")) == (
-        2,
-        True,
-        False,
-        False,
-        200,
-    )
+    assert (none.repeats, none.valid) == (2, True)
+    assert (none.steady, none.ranked, none.value("throughput")) == (False, False, 200)
     assert none.notes[0] == "not steady"
     assert any(note.startswith("not steady: throughput falls by ") for note in none.notes)
     (unknown,) = summarize(
         plan, [step_of(steady), step_of(fake_measurement(window_s=3.0), repeat=1)]
     )
     assert (unknown.repeats, unknown.steady, unknown.ranked) == (2, None, True)
+    refused = altered(step_of(fake_measurement(mean_ms=40), repeat=1), valid=False)
+    (one,) = summarize(plan, [step_of(unsteady), refused])
+    assert (one.repeats, one.ranked, one.value("throughput")) == (1, False, 200), (
+        "an invalid repeat is never averaged with valid ones, steady or not"
+    )
 
 
-def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(
-    runs: Path,
-) -> None:
+def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(runs: Path) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     complete = fake_measurement(mean_ms=10)
     (tally,) = complete.tallies
@@ -200,10 +196,8 @@ def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(
     usual = visit(step_of(complete)).points["read"]
     late = visit(step_of(stalled(4, 500_000))).points["read"]
     assert (usual.lower_bounds, late.lower_bounds) == ((), ("max",))
-    assert (late.value("max"), late.value("p90")) == (
-        500,
-        pytest.approx(usual.value("p90"), rel=0.01),
-    )
+    assert late.value("max") == 500
+    assert late.value("p90") == pytest.approx(usual.value("p90"), rel=0.01)
     # A fifth of all requests never ended: the 90th percentile is beyond all that did.
     most = visit(step_of(stalled(tally.count // 4, 500_000))).points["read"]
     assert set(most.lower_bounds) == {"p90", "p99", "p99.9", "max"}
@@ -247,9 +241,7 @@ def test_if_most_requests_are_in_flight_the_time_to_first_byte_is_unknown() -> N
     assert (point.value("first-byte"), point.figure("first-byte").at_least) == (None, False)
 
 
-def test_a_stalling_gateway_puts_the_time_to_first_byte_in_doubt(
-    runs: Path,
-) -> None:
+def test_a_stalling_gateway_puts_the_time_to_first_byte_in_doubt(runs: Path) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     (row,) = summarize(plan, [step_of(stalling(0.13))])
     assert ("first-byte",) in [one.metrics for one in row.doubts if one.what == "lower bound"]

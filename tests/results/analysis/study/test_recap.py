@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chart_sources import texts_of
 from made_rows import made_point, made_row
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap, change, recap_csv, recaps
 from weighbridge.results.charts.change_map import study_maps
 from weighbridge.results.charts.chart_theme import LIGHT, contrast
 from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.pictures import write_charts
 from weighbridge.suites import Objects, Workload
 from weighbridge.suites.studies import Study
 
@@ -249,9 +247,7 @@ def test_variants_that_differ_in_more_than_the_factor_are_not_compared() -> None
 @pytest.mark.parametrize(
     "spoilt", [{"values": [100.0], "valid": False}, {"values": []}, {"values": [0.0]}]
 )
-def test_unmeasured_or_invalid_cells_are_a_cross(
-    spoilt: dict[str, Any],
-) -> None:
+def test_unmeasured_or_invalid_cells_are_a_cross(spoilt: dict[str, Any]) -> None:
     found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", **spoilt)])
     (cell,) = found.cells
     assert (cell.verdict, cell.text, cell.percent) == ("missing", "×", None)
@@ -274,7 +270,7 @@ def test_each_level_has_its_own_map() -> None:
     ]
 
 
-def test_the_map_is_drawn_with_text_in_each_cell_and_has_a_csv(tmp_path: Path) -> None:
+def test_the_map_is_drawn_with_text_in_each_cell_and_has_a_csv() -> None:
     rows = [
         row("old-xfs", "write-4k", [100.0]),
         row("new-xfs", "write-4k", [250.0]),
@@ -282,19 +278,18 @@ def test_the_map_is_drawn_with_text_in_each_cell_and_has_a_csv(tmp_path: Path) -
         row("new-ext4", "write-4k", [], valid=False),
     ]
     chart = study_maps(recaps(study(), rows, WORKLOADS))
-    write_charts([chart], tmp_path)
-    words = re.findall(r">([^<>]+)</t(?:ext|span)>", (tmp_path / "recap.svg").read_text())
+    words = texts_of(chart)
     assert {
         "(+150 %)",
         "×",
         "XFS · write",
         "ext4 · write",
-        "4 KiB",
-        "16",
+        "4 KiB × 16",
+        "split(datum.label, ' × ')",  # on two lines
         "release: Old → New",
     } <= set(words)
     assert any(word.startswith("What was measured in 1 comparison") for word in words)
-    lines = list(csv.DictReader((tmp_path / "recap.csv").read_text().splitlines()))
+    lines = list(csv.DictReader(chart.csv.splitlines()))
     assert [line["change_percent"] for line in lines] == ["150.000", ""]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from made_rows import changed, made_point, made_row
+from made_rows import altered, changed, made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study import study_conclusions
@@ -64,12 +64,11 @@ def row(variant: str, workload: str, workers: int, throughput: float, **changed:
 def study(*checks: dict[str, Any]) -> Study:
     """The study of 2014 with one conclusion of these checks."""
     one = {"id": "one", "says": "So it is.", "checks": checks}
-    return STUDY_2014.model_copy(
-        update={
-            "conclusions": Study.model_validate_json(
-                json.dumps({**STUDY_2014.model_dump(mode="json"), "conclusions": [one]})
-            ).conclusions
-        }
+    return altered(
+        STUDY_2014,
+        conclusions=Study.model_validate_json(
+            json.dumps({**STUDY_2014.model_dump(mode="json"), "conclusions": [one]})
+        ).conclusions,
     )
 
 
@@ -165,13 +164,7 @@ def test_a_verdict_without_a_claim_decides_nothing_whatever_the_ratio(
 
     def doubted(rows: Sequence[Row], *, bounds: Bounds) -> Comparison:
         found = compare(rows, bounds=bounds)
-        return found.model_copy(
-            update={
-                "effects": tuple(
-                    one.model_copy(update={"verdict": verdict}) for one in found.effects
-                )
-            }
-        )
+        return altered(found, effects=tuple(altered(one, verdict=verdict) for one in found.effects))
 
     monkeypatch.setattr(study_conclusions, "compare", doubted)
     assert {
@@ -196,12 +189,10 @@ def test_a_mild_doubt_about_a_row_is_reported_and_decides_nothing() -> None:
     )
     found = concluded(two(200, 100, doubts=(doubt,)), cells("better"))
     assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: machine busy.")
-    grave = doubt.model_copy(update={"grade": "grave"})
+    grave = altered(doubt, grade="grave")
     found = concluded(two(200, 100, doubts=(grave,)), cells("better"))
-    assert (found.verdict, found.why) == (
-        "cannot tell",
-        "its one cell says nothing: Swift-Native: machine busy.",
-    )
+    assert found.verdict == "cannot tell"
+    assert found.why == "its one cell says nothing: Swift-Native: machine busy."
 
 
 def test_a_layout_is_compared_with_itself_at_another_number_of_workers() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
-from scipy.stats import linregress
 
 from fake_trials import TRIAL_S, TrialMaker, fake_variant, tuning_run
 from weighbridge.results.analysis.tuning.drift import Drift
@@ -41,13 +41,13 @@ def test_a_baseline_that_falls_by_3_percent_an_hour_is_reported() -> None:
     )
 
 
-def test_the_line_is_least_squares_with_students_p() -> None:
+def test_the_line_is_least_squares_with_students_p(stats: Any) -> None:
     maker = baselines(
         TrialMaker(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20
     )
     found = drift(maker)
     logs = [math.log(visit.points["read"].ops_s) for visit in maker.visits.values()]
-    line = linregress([trial.started_s / 3600 for trial in maker.trials], logs)
+    line = stats.linregress([trial.started_s / 3600 for trial in maker.trials], logs)
     assert found.per_hour == pytest.approx(math.exp(line.slope))
     assert found.p == pytest.approx(line.pvalue)
 

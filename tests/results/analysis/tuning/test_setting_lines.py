@@ -7,20 +7,14 @@ import pytest
 
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.setting_lines import SIGNS, setting_lines, short_names
+from weighbridge.results.analysis.tuning.setting_lines import setting_lines, short_names
 from weighbridge.results.export.export import produce
 from weighbridge.results.percent import show_percent
 from weighbridge.results.record.store import RunStore
 
 
-def test_every_verdict_has_its_own_sign() -> None:
-    assert len(set(SIGNS.values())) == len(SIGNS)
-
-
-def test_lines_are_sorted_by_gain_with_unknown_ones_last(
-    tuned_run: RunStore,
-) -> None:
-    result = RunData(tuned_run.folder).tuned
+def test_lines_are_sorted_by_gain_with_unknown_ones_last(tuned_data: RunData) -> None:
+    result = tuned_data.tuned
     assert result is not None
     lines = setting_lines(result)
     gains = [line.gain for line in lines]
@@ -30,8 +24,8 @@ def test_lines_are_sorted_by_gain_with_unknown_ones_last(
     assert len(known) < len(gains)
 
 
-def test_a_shorter_p90_sorts_as_better_and_is_shown_as_less(tuned_run: RunStore) -> None:
-    result = RunData(tuned_run.folder).tuned
+def test_a_shorter_p90_sorts_as_better_and_is_shown_as_less(tuned_data: RunData) -> None:
+    result = tuned_data.tuned
     assert result is not None
     p90 = setting_lines(result)[0].changes[1]
     assert p90.change.startswith("\N{MINUS SIGN}")
@@ -73,9 +67,7 @@ def test_notes_have_the_table_of_settings_with_remarks(tuned_run: RunStore) -> N
     assert "ended with 22" in text
 
 
-def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(
-    tuned_run: RunStore,
-) -> None:
+def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_run: RunStore) -> None:
     _, made = produce(tuned_run.folder, "json", ["ledger", "trials"])
     tables = json.loads(made.files[0].content)["tables"]
     failed = [line for line in tables["ledger"] if line["verdict"] == "failed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fake_trials import TrialMaker, fake_variant, tuning_run
+from made_rows import altered
 from trial_rounds import FEW, P90, READ, entry, rounds
 from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.record.trial import LayoutVariant, TuningRun
@@ -13,10 +14,8 @@ from weighbridge.suites.tuning import Objective, Parameter, Range
 def test_requests_at_a_rate_are_named_with_it() -> None:
     run = tuning_run(Objective(of="p90", workload="small-read"))
     assert objective_words(run, run.objectives[0]) == "p90 of 64 kB reads at 16 workers"
-    rated = run.suite.workloads[0].model_copy(update={"rate_per_s": 150.0})
-    at_a_rate = run.model_copy(
-        update={"suite": run.suite.model_copy(update={"workloads": (rated,)})}
-    )
+    rated = altered(run.suite.workloads[0], rate_per_s=150.0)
+    at_a_rate = altered(run, suite=altered(run.suite, workloads=(rated,)))
     assert (
         objective_words(at_a_rate, at_a_rate.objectives[0])
         == "p90 of 64 kB reads at 150 op/s at 16 workers"
@@ -53,10 +52,8 @@ def test_a_number_is_shown_as_a_size_only_if_its_range_has_sizes() -> None:
     sizes = Parameter(
         key="radosgw.window", range=Range(low="1MiB", high="64MiB", steps=3, scale="log")
     )
-    tuning = run.tuning.model_copy(update={"parameters": (sizes,)})
-    of_sizes = run.model_copy(
-        update={"tuning": tuning, "layout_settings": {"radosgw.window": "16MiB"}}
-    )
+    tuning = altered(run.tuning, parameters=(sizes,))
+    of_sizes = altered(run, tuning=tuning, layout_settings={"radosgw.window": "16MiB"})
     assert named(of_sizes, radosgw__window=2**23) == "radosgw.window 16MiB → 8MiB"
 
 

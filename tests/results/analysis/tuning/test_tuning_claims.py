@@ -40,7 +40,9 @@ def screen(
     return book(maker), variants
 
 
-@pytest.mark.parametrize(("scatter", "walk"), [(0.03, 0.0), (0.08, 0.01)])
+@pytest.mark.parametrize(
+    ("scatter", "walk"), [pytest.param(0.03, 0.0, marks=pytest.mark.test_all), (0.08, 0.01)]
+)
 def test_tunings_without_effects_rarely_claim_one_however_often_they_look(
     scatter: float, walk: float
 ) -> None:
