@@ -47,6 +47,13 @@ workloads:
 """
 
 
+MOMENTS = ("starting", "attesting", "is running and verified", "preparing", "step 1/")
+OTHER_ENDS = (
+    *((signal.SIGINT, when) for when in MOMENTS if when != "attesting"),
+    *((signal.SIGTERM, when) for when in MOMENTS[1:-1]),
+)
+
+
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     with (folder / "output").open("w") as output:
         return subprocess.Popen(
@@ -178,9 +185,14 @@ def test_a_comparison_leaves_nothing_behind(at_first: Traces) -> None:
     assert soon(at_first).beyond(at_first) == Traces(*[frozenset()] * 6)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "when", ["starting", "attesting", "is running and verified", "preparing", "step 1/"]
+    ("number", "when"),
+    [
+        (signal.SIGTERM, "starting"),
+        (signal.SIGINT, "attesting"),
+        (signal.SIGTERM, "step 1/"),
+        *(pytest.param(*one, marks=pytest.mark.test_all) for one in OTHER_ENDS),
+    ],
 )
 def test_a_run_that_is_ended_at_any_point_leaves_nothing(
     tmp_path: Path, before: Traces, number: signal.Signals, when: str

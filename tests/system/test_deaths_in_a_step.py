@@ -91,7 +91,13 @@ def suite(names: list[str]) -> str:
     )
 
 
-@pytest.fixture(scope="module", params=list(DEATHS))
+@pytest.fixture(
+    scope="module",
+    params=[
+        "swift",
+        *(pytest.param(one, marks=pytest.mark.test_all) for one in DEATHS if one != "swift"),
+    ],
+)
 def run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Ended]:

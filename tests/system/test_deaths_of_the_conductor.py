@@ -56,7 +56,7 @@ def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
     ("seen", "number", "whole"),
     [
         (_hosts_come, signal.SIGKILL, 0),
-        (_hosts_go, signal.SIGKILL, 1),
+        pytest.param(_hosts_go, signal.SIGKILL, 1, marks=pytest.mark.test_all),
         (_hosts_go, signal.SIGTERM, 1),
     ],
 )

@@ -82,6 +82,7 @@ def test_one_radosgw_of_two_dies_behind_haproxy_which_notices_it_and_has_it_back
     assert "HAProxy noticed after" in page
 
 
+@pytest.mark.test_all
 def test_a_storage_host_of_swift_falls_silent_is_unplugged_and_is_killed_and_comes_back(
     tmp_path: Path,
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_storage_host_of_swift_falls_silent_is_unplugged_and_is_killed_and_com
     assert {"syslog", *servers} <= set(killed.services)
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("layout", ["rgw-beast", "swift"])
 def test_a_disk_of_a_store_fails_and_its_daemons_run_again_when_it_answers(
     tmp_path: Path, layout: str

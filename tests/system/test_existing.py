@@ -271,6 +271,7 @@ def test_virtual_hosts_behind_tls_are_measured_with_a_session_and_only_the_runs_
     assert site.seen() == {"theirs": ["precious"]}
 
 
+@pytest.mark.test_all
 def test_sdk_users_reach_virtual_hosts_too(site: Site) -> None:
     done = site.run("sdk", api="[s3]", users="sdk", operations="{read: 60, write: 40}")
     (run,) = (site.folder / "sdk" / "runs").iterdir()
@@ -330,6 +331,7 @@ def test_a_killed_run_leaves_its_buckets_to_the_run_that_resumes_it_and_which_le
     assert step.measurement is not None, step.notes
 
 
+@pytest.mark.test_all
 def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site) -> None:
     code, said = signalled(site, signal.SIGKILL)
     assert code == -signal.SIGKILL, said
@@ -364,12 +366,20 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
             {"    credentials: profile theirs\n    ca_file: CA": "    credentials: profile theirs"},
             "its certificate is not accepted",
         ),
-        ({"store.test": "elsewhere.test"}, "its certificate is not accepted: Hostname mismatch"),
-        ({"profile theirs": "profile others"}, "no profile 'others' with keys in"),
-        ({"/auth/v1.0": "/nowhere/v1.0"}, "swift auth at https://store.test"),
-        (
-            {f'    storage_url: "https://store.test:{PORT}/swift/v1"\n': ""},
-            "unencrypted; set `storage_url` to one that uses https",
+        *(
+            pytest.param(*one, marks=pytest.mark.test_all)
+            for one in (
+                (
+                    {"store.test": "elsewhere.test"},
+                    "its certificate is not accepted: Hostname mismatch",
+                ),
+                ({"profile theirs": "profile others"}, "no profile 'others' with keys in"),
+                ({"/auth/v1.0": "/nowhere/v1.0"}, "swift auth at https://store.test"),
+                (
+                    {f'    storage_url: "https://store.test:{PORT}/swift/v1"\n': ""},
+                    "unencrypted; set `storage_url` to one that uses https",
+                ),
+            )
         ),
     ],
 )

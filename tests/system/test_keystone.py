@@ -111,7 +111,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             yield Site(deployment, folder)
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
+@pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_tokens_are_renewed_in_a_step_before_any_request_is_refused(site: Site, users: str) -> None:
     """By a password, and by an application credential."""
     environment = site.keystone.environment

@@ -108,8 +108,8 @@ def measured(ceph: Deployment, folder: Path, api: Api, driver: str) -> list[Meas
     ("api", "driver", "named"),
     [
         ("rados", "rados", "rados-bench"),
-        ("rbd", "rados", "rbd-bench"),
-        ("rbd", "fio", "fio-rbd"),
+        pytest.param("rbd", "rados", "rbd-bench", marks=pytest.mark.test_all),
+        pytest.param("rbd", "fio", "fio-rbd", marks=pytest.mark.test_all),
         ("cephfs", "fio", "fio"),
     ],
 )

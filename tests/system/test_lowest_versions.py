@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.test_all,
     pytest.mark.skipif(
         sys.version_info >= (3, 12),
         reason="the lower ends are those of Python 3.11: later ones have later floors",

@@ -212,7 +212,7 @@ def test_nothing_is_left_when_hosts_close(label: str, folder: Path) -> None:
     assert_nothing_is_left(label, folder)
 
 
-@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("loaded", [True, pytest.param(False, marks=pytest.mark.test_all)])
 def test_nothing_is_left_of_a_killed_conductor_after_down(
     label: str, folder: Path, *, loaded: bool
 ) -> None:

@@ -24,8 +24,14 @@ from witness import ODD_NAMES
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
-LAYOUTS = ["rgw-civetweb", "rgw-haproxy", "rgw-apache-proxy", "rgw-apache-fastcgi"]
-GIB = 1 << 30
+LAYOUTS = [
+    "rgw-haproxy",
+    *(
+        pytest.param(one, marks=pytest.mark.test_all)
+        for one in ("rgw-civetweb", "rgw-apache-proxy", "rgw-apache-fastcgi")
+    ),
+]
+SIZE = 64 << 20
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
@@ -58,10 +64,10 @@ def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
     assert seen.get("multipart", True)
 
 
-def test_a_gibibyte_comes_back_as_it_was_sent(rgw: Deployment) -> None:
+def test_a_large_object_comes_back_as_it_was_sent(rgw: Deployment) -> None:
     # In one body each way: over S3 it would go up in parts.
-    seen = large_object(rgw, "swift", GIB)
-    assert (seen["length"], seen["got"]) == (GIB, GIB)
+    seen = large_object(rgw, "swift", SIZE)
+    assert (seen["length"], seen["got"]) == (SIZE, SIZE)
     assert seen["read"] == seen["sent"]
     assert seen["same_etag"]
 

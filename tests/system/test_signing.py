@@ -62,6 +62,7 @@ CHANGED: list[tuple[dict[str, Any], set[str]]] = [
 
 
 @pytest.mark.releases
+@pytest.mark.test_all
 def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path: Path) -> None:
     def change(layout: str) -> str:
         return layout.replace("release: ceph-16", "release: ceph-18") + VAULT_OPTIONS

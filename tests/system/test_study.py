@@ -19,7 +19,7 @@ from weighbridge.suites.studies import loader
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
 
-pytestmark = [pytest.mark.system, pytest.mark.releases, pytest.mark.long]
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 
 def shortened(folder: Path) -> Path:
@@ -39,6 +39,7 @@ def shortened(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.test_all
 def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_published(
     tmp_path: Path,
 ) -> None:

@@ -53,6 +53,7 @@ def log_of(deployment: Deployment) -> str:
 
 
 @pytest.mark.releases
+@pytest.mark.test_all
 @pytest.mark.parametrize(
     ("release", "layout"), [("swift-2.26", "swift"), ("swift-2.35", "swift-s3api")]
 )

@@ -34,6 +34,8 @@ LAYOUTS = {
     "rgw-apache-fastcgi": ("    mpm:", "    tls: true\n    mpm:"),
 }
 """What a layout's file has for TLS, as it is and as it is tested."""
+MADE = 3
+"""How many of them `make test` tries: a gateway's own TLS, HAProxy's and Apache's."""
 SUITE = {
     "name": "tls",
     "about": "",
@@ -51,7 +53,13 @@ SUITE = {
 }
 
 
-@pytest.fixture(scope="module", params=LAYOUTS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        one if number < MADE else pytest.param(one, marks=pytest.mark.test_all)
+        for number, one in enumerate(LAYOUTS)
+    ],
+)
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
