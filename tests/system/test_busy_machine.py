@@ -19,6 +19,7 @@ from weighbridge.results.analysis.run_data import RunData
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
+from suite_command import weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
@@ -60,33 +61,10 @@ class Outcome:
 
 def compare(folder: Path, *, repeats: int, patience: str) -> Outcome:
     (folder / "delays.yaml").write_text(SUITE)
-    command = (
-        "compare",
-        "--suite",
-        f"{folder}/delays.yaml",
-        "--layouts",
-        LAYOUTS,
-        "--hardware",
-        "lab-cpu",
-        "--no-attest",
-    )
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "weighbridge",
-            *command,
-            "--no-charts",
-            "--repeats",
-            str(repeats),
-            "--out",
-            str(folder / "runs"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=400,
-        env={**os.environ, "COLUMNS": "200", "WEIGHBRIDGE_PATIENCE": patience},
+    done = weighbridge(
+        f"compare --suite {folder}/delays.yaml --layouts {LAYOUTS} --hardware lab-cpu --no-attest "
+        f"--no-charts --repeats {repeats} --out {folder}/runs",
+        env={"COLUMNS": "200", "WEIGHBRIDGE_PATIENCE": patience},
     )
     assert "Traceback" not in done.stderr, done.stderr
     runs = list((folder / "runs").iterdir())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +10,10 @@ import pytest
 
 from weighbridge.environment import place
 from weighbridge.results.record.outage import Outage, read_outages
-from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import leftovers
+
+sys.path.insert(0, str(Path(__file__).parent))
+from suite_command import measured, weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -47,17 +48,10 @@ def outages(
     times = WORKLOAD.replace("BACK", str(back_s)).replace("END", str(back_s + 6))
     workloads = (times.replace("NAME", name).replace("FAULT", names[name]) for name in names)
     path.write_text(SUITE + "".join(workloads))
-    words = ("--layouts", layout, "--hardware", hardware, "--no-attest", "--no-charts")
-    done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", "compare", "--suite", path, *words, "--out", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
-    assert done.returncode in (0, 4), done.stdout + done.stderr
-    (run,) = folder.glob("*-trial-*")
-    steps = RunStore.open(run).latest()
+    words = f"--layouts {layout} --hardware {hardware} --no-attest --no-charts --out {folder}/runs"
+    store = measured(weighbridge(f"compare --suite {path} {words}"), folder / "runs")
+    run = store.folder
+    steps = store.latest()
     found = {names[one.key.workload]: one for one in read_outages(run).values()}
     assert found.keys() == set(faults)
     for one in found.values():

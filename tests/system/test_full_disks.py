@@ -23,6 +23,7 @@ from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import unlimited
+from suite_command import COMMAND, valid_steps
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -129,7 +130,7 @@ class Site:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "weighbridge", *arguments],
+            [*COMMAND, *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment,
         )  # fmt: skip
 
@@ -203,7 +204,7 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
         (first,) = RunStore.open(run).steps()
         full.clear()
         code, said = site.tell("resume", "--no-charts", str(run))
-        assert code in (0, 4), said  # on a busy machine a step may be too short to be valid
+        valid_steps(code, said, RunStore.open(run))
         assert "step 1/2" not in said
         steps = RunStore.open(run).steps()
         assert steps[0] == first

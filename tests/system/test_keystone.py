@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from weighbridge.topologies.lab.host import LabHost
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, unlimited
 from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
+from suite_command import measured, weighbridge
 
 pytestmark = pytest.mark.system
 
@@ -66,24 +66,17 @@ class Site:
         folder = self.folder / users
         folder.mkdir()
         (folder / "trial.yaml").write_text(SUITE.replace("USERS", users))
-        command = [
-            "nsenter", f"--net=/proc/{self.client.pid}/ns/net", sys.executable, "-m", "weighbridge",
-            "compare", "--swift", f"cloud={self.keystone.url}",
-            "--suite", str(folder / "trial.yaml"), "--out", str(folder / "runs"), "--no-charts",
-        ]  # fmt: skip
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        words = f"--suite {folder}/trial.yaml --out {folder}/runs --no-charts"
+        # All that is not given again is of no account to the command.
+        kept = {name: "" for name in os.environ if name.startswith("OS_")}
         home = {name: str(folder / name) for name in ("WEIGHBRIDGE_HOME", "WEIGHBRIDGE_STATE")}
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
+        done = weighbridge(
+            f"compare --swift cloud={self.keystone.url} {words}",
+            within=("nsenter", f"--net=/proc/{self.client.pid}/ns/net"),
+            timeout_s=300,
             env={**kept, **home, **environment},
-            timeout=300,
-            check=False,
         )
-        assert done.returncode in (0, 4), done.stdout + done.stderr
-        (run,) = (folder / "runs").iterdir()
-        return run, done.stdout + done.stderr
+        return measured(done, folder / "runs").folder, done.stdout + done.stderr
 
     def seen(self, *changes: dict[str, str]) -> list[Any]:
         """The status of a HEAD of a container with changes to the environment of an openrc file, or
