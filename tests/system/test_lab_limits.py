@@ -22,7 +22,7 @@ from weighbridge.topologies.lab.requirements import lab_requirements
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import MIB, PYTHON, labelled, within
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +171,7 @@ def test_a_delayed_nic_adds_its_delay_to_a_round_trip_or_is_refused_without_nete
         assert "netem" in found.facts()["limits client-1"]
 
 
+@pytest.mark.alone
 def test_dropping_caches_empties_the_page_cache(client: Host) -> None:
     big = place().home / "big"  # on a disk, as /tmp need not be
     try:
