@@ -37,17 +37,22 @@ def labelled(name: str) -> str:
 
 
 def raised(
-    label: str, folder: Path, state: Path, images: Mapping[str, Path] | None = None
+    label: str,
+    folder: Path,
+    state: Path,
+    images: Mapping[str, Path] | None = None,
+    hardware: Hardware = HARDWARE,
 ) -> LabHosts:
-    folder.mkdir(exist_ok=True)
-    given = dict.fromkeys(HARDWARE.hosts, ROOT) if images is None else images
+    """Hosts of a hardware, whose roots are those of `images`, or this machine's own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    given = dict.fromkeys(hardware.hosts, ROOT) if images is None else images
     return start_lab(
         label,
-        HARDWARE,
+        hardware,
         given,
         lambda line: None,
         folder=folder,
-        names=list(HARDWARE.hosts),
+        names=list(hardware.hosts),
         state=state,
     )
 

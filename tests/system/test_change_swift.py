@@ -21,7 +21,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint, unlimited
+from deployed_layouts import deploys, endpoint, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -45,12 +45,7 @@ CONFS = {
 Change = Callable[..., tuple[str, ...]]
 
 
-@pytest.fixture(scope="module")
-def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with deployed(
-        "swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
-    ) as deployment:
-        yield deployment
+swift = deploys("swift-haproxy", change_hardware=unlimited)
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,12 @@ from weighbridge.common.errors import (
 from weighbridge.common.host import Counters, Host, Service
 from weighbridge.environment import place
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab import LabHosts, start_lab
+from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.network import can_delay
 from weighbridge.topologies.lab.requirements import lab_requirements
 
 sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import MIB, PYTHON, labelled, within
+from small_lab import MIB, PYTHON, labelled, raised, within
 
 pytestmark = pytest.mark.system
 
@@ -155,11 +155,7 @@ def test_a_delayed_nic_adds_its_delay_to_a_round_trip_or_is_refused_without_nete
         needed = [one for one in lab_requirements(far, home=tmp_path) if "netem" in one.name]
         assert [one.found for one in needed] == [False]
         return
-    label, roots = labelled("far"), dict.fromkeys(hosts, Path("/"))
-    (tmp_path / "far").mkdir()
-    with start_lab(
-        label, far, roots, print, folder=tmp_path / "far", names=list(hosts), state=tmp_path
-    ) as found:
+    with raised(labelled("far"), tmp_path / "far", tmp_path, hardware=far) as found:
         found.limit()
         peer = found.hosts["store-1"].address
         script = (

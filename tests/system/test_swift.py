@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,16 +17,15 @@ from weighbridge.topologies.deployment import Deployment
 sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
 from deployed_layouts import (
+    check_large_object,
     check_versions,
-    deployed,
+    check_witness,
+    deploys,
     endpoint,
-    large_object,
     unlimited,
     what_was_sent,
-    witness,
 )
 from listed_names import check_listed_names
-from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
 
@@ -65,23 +63,14 @@ def with_all(layout: str) -> str:
     return layout.replace("  s3api: true\n", "  s3api: true\n  formpost: true\n  versions: true\n")
 
 
-@pytest.fixture(scope="module")
-def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("swift")
-    with deployed("swift-s3api", folder, with_all, change_hardware=unlimited) as deployment:
-        yield deployment
+swift = deploys("swift-s3api", with_all, change_hardware=unlimited)
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
     swift: Deployment, api: str
 ) -> None:
-    seen = witness(swift, api)
-    assert seen["same"] == ODD_NAMES
-    assert sorted(seen["listed"]) == sorted(ODD_NAMES)
-    assert (seen["range"], seen["length"]) == (True, 1000)
-    assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
-    assert seen.get("multipart", True)
+    check_witness(swift, api)
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
@@ -107,10 +96,7 @@ def test_an_sdk_finds_the_versions_that_a_workload_prepares_makes_and_deletes(
     ],
 )
 def test_a_large_object_comes_back_as_it_was_sent(swift: Deployment, api: str, size: int) -> None:
-    seen = large_object(swift, api, size)
-    assert (seen["length"], seen["got"]) == (size, size)
-    assert seen["read"] == seen["sent"]
-    assert seen.get("same_etag", True)
+    check_large_object(swift, api, size)
 
 
 def test_sdks_list_all_names_without_objects_and_after_deletes_the_others(

@@ -3,7 +3,6 @@ what it says of itself.
 """
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,18 @@ from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
-from deployed_layouts import deployed, endpoint, large_object, unlimited, witness
+from deployed_layouts import (
+    check_large_object,
+    check_witness,
+    deploys,
+    endpoint,
+    unlimited,
+    witness,
+)
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
 
-SIZE = 64 << 20
 PROXIES = ("gateway-1-8080", "gateway-1-8081")
 SERVICES = {"EVENTLET_NO_GREENDNS": "yes"}
 
@@ -46,32 +51,18 @@ def seen_by_client(deployment: Deployment, url: str, *headers: str) -> str:
     return deployment.client.run(argv).stdout
 
 
-@pytest.fixture(scope="module")
-def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("swift")
-    with deployed(
-        "swift-haproxy", folder, with_s3, change_hardware=unlimited, once=True
-    ) as deployment:
-        yield deployment
+swift = deploys("swift-haproxy", with_s3, change_hardware=unlimited, once=True)
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_an_independent_client_reads_what_it_wrote_through_haproxy(
     swift: Deployment, api: str
 ) -> None:
-    seen = witness(swift, api)
-    assert seen["same"] == ODD_NAMES
-    assert sorted(seen["listed"]) == sorted(ODD_NAMES)
-    assert (seen["range"], seen["length"]) == (True, 1000)
-    assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
-    assert seen.get("multipart", True)
+    check_witness(swift, api)
 
 
 def test_a_large_object_comes_back_as_it_was_sent(swift: Deployment) -> None:
-    seen = large_object(swift, "swift", SIZE)
-    assert (seen["length"], seen["got"]) == (SIZE, SIZE)
-    assert seen["read"] == seen["sent"]
-    assert seen["same_etag"]
+    check_large_object(swift, "swift")
 
 
 def test_clients_are_sent_to_the_front(swift: Deployment) -> None:
