@@ -120,13 +120,3 @@ def test_every_daemon_and_the_front_report_what_they_count(rgw: Deployment) -> N
     place = planned(rgw.layout.name).place
     for front in ("haproxy", "apache"):
         assert any(front in name for name in names) == (getattr(place, front) is not None)
-
-
-def test_no_secret_is_in_what_is_shown(rgw: Deployment) -> None:
-    secrets = [
-        endpoint(rgw, "s3").key.get_secret_value(),
-        endpoint(rgw, "swift").key.get_secret_value(),
-    ]
-    assert not [
-        one for one in rgw.running_gateway.rendered for secret in secrets if secret in one.text
-    ]
