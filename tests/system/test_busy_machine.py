@@ -112,6 +112,7 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
     assert left_over() == []
 
 
+@pytest.mark.test_all
 def test_on_a_quiet_machine_it_concludes_and_exits_with_0(tmp_path: Path) -> None:
     found = compare(tmp_path, repeats=5, patience="60s")
     assert found.code == 0, found.printed

@@ -26,7 +26,7 @@ from weighbridge.results.record.telemetry import Telemetry
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 MIB = 2**20
 WINDOW_S = 5.0
@@ -118,6 +118,7 @@ def gateway(lab: LabHosts) -> Iterator[Host]:
         host.stop(service)
 
 
+@pytest.mark.alone
 def test_a_host_that_burns_all_it_may_is_seen_at_its_limit_and_named(
     lab: LabHosts, store: RunStore, gateway: Host
 ) -> None:
@@ -165,6 +166,7 @@ def cpu_s(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
+@pytest.mark.alone
 def test_a_disk_that_is_written_at_its_limit_is_seen_at_its_limit(
     lab: LabHosts, store: RunStore
 ) -> None:
