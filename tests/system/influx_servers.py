@@ -19,10 +19,13 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+from fake_run import WORKLOADS, StepFaults, fake_run
 from packaged import packaged
+from weighbridge.results.record.store import RunStore
 
 USER, PASSWORD = "weigher", "planted-secret"
 TOKEN = f"{USER}:{PASSWORD}"
+LONG = tuple(one.model_copy(update={"workers": (4, 16), "runtime": 12.0}) for one in WORKLOADS[:2])
 
 INFLUX = """
 reporting-disabled = true
@@ -63,6 +66,22 @@ frontend version-2
 backend version-1
   server influxd 127.0.0.1:{behind}
 """
+
+
+def run_of_both(folder: Path) -> RunStore:
+    """A run of two layouts by both drivers with a layer below, a step that failed and one with
+    errors.
+    """
+    failed, erring = (("swift", "small-read", 16),), (("rgw-beast", "small-write", 16),)
+    return fake_run(
+        folder,
+        workloads=LONG,
+        repeats=1,
+        driver="both",
+        layers=("rados",),
+        spoilt=StepFaults(failed=failed, erring=erring),
+        seed=7,
+    )
 
 
 def free_ports(count: int) -> list[int]:

@@ -17,14 +17,13 @@ from typing import Any
 import pytest
 from influxdb_client.client.influxdb_client import InfluxDBClient
 
-from fake_run import WORKLOADS, StepFaults, fake_run
 from grafana_boards import BOARDS, asked_for, choices, filled, targets
 from influx_points import Points, lines_of, read, shown
 from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
-from influx_servers import TOKEN, Influx, influx
+from influx_servers import TOKEN, Influx, influx, run_of_both
 
 pytestmark = [pytest.mark.system, pytest.mark.by_hand]
 
@@ -37,19 +36,7 @@ ODD = "small-read at 342/s"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    return fake_run(
-        tmp_path_factory.mktemp("runs"),
-        workloads=tuple(
-            one.model_copy(update={"workers": (4, 16), "runtime": 12.0}) for one in WORKLOADS[:2]
-        ),
-        repeats=1,
-        driver="both",
-        layers=("rados",),
-        spoilt=StepFaults(
-            failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),)
-        ),
-        seed=7,
-    )
+    return run_of_both(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from fake_run import WORKLOADS, StepFaults, fake_run
+from fake_run import fake_run
 from grafana_boards import BOARDS, asked_for, choices, filled, targets
 from influx_points import Points, lines_of, read, shown
 from weighbridge.common.errors import TargetError
@@ -26,31 +25,16 @@ from weighbridge.results.influx.server import InfluxServer, WriteRefused
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
-from influx_servers import TOKEN, Influx, get, influx, victoria
+from influx_servers import LONG, TOKEN, Influx, get, influx, run_of_both, victoria
+from suite_command import weighbridge
 
 pytestmark = pytest.mark.system
-
-LONG = tuple(one.model_copy(update={"workers": (4, 16), "runtime": 12.0}) for one in WORKLOADS[:2])
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """Two layouts by both drivers with a layer below, a step that failed and one with errors.
-
-    Not to be changed.
-    """
-    spoilt = StepFaults(
-        failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),)
-    )
-    return fake_run(
-        tmp_path_factory.mktemp("runs"),
-        workloads=LONG,
-        repeats=1,
-        driver="both",
-        layers=("rados",),
-        spoilt=spoilt,
-        seed=7,
-    )
+    """Not to be changed."""
+    return run_of_both(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")
@@ -114,24 +98,9 @@ def test_all_points_are_read_back_from_victoriametrics_as_they_were(
 def test_the_verb_sends_a_run_and_says_how_much(store: RunStore, database: Influx) -> None:
     database.query("CREATE DATABASE by_verb")
     url = f"{database.url}?bucket=by_verb"
-    argv = (
-        sys.executable,
-        "-m",
-        "weighbridge",
-        "export",
-        str(store.folder),
-        "--to",
-        "influx",
-        "--influx",
-        url,
-    )
-    done = subprocess.run(
-        argv,
+    done = weighbridge(
+        f"export {store.folder} --to influx --influx '{url}'",
         env={"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     points = points_of(store)

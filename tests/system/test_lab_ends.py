@@ -75,7 +75,8 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
         except OSError:
             continue
     own = {str(one.readlink()) for one in Path("/proc/self/ns").iterdir()}
-    disks, taken = set(), set()
+    disks: set[str] = set()
+    taken: set[str] = set()
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         try:
             ours = str(folder) in backing.read_text()
