@@ -149,6 +149,17 @@ def witness(deployment: Deployment, api: str) -> dict[str, Any]:
     return seen
 
 
+def logged_in(deployment: Deployment) -> tuple[str, str]:
+    """The storage URL and the token that curl gets on the client host."""
+    own = endpoint(deployment, "swift")
+    fields = (("X-Auth-User", own.user), ("X-Auth-Key", own.key.get_secret_value()))
+    config = "".join(f'header "{name}: {value}"\n' for name, value in fields)
+    head = deployment.client.run(["curl", "-sSi", "-K", "-", own.url], stdin=config).stdout
+    lines = re.findall(r"(?m)^([\w-]+): (\S+)", head)
+    found = {name.lower(): value for name, value in lines}
+    return found["x-storage-url"], found["x-auth-token"]
+
+
 def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -> dict[str, Any]:
     """Have the engine do every operation of `sent_witness.py`, and an SDK look at the result.
 
