@@ -16,6 +16,26 @@ from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID
 from weighbridge.results.record.store import RunStore
 
 COMMAND = (sys.executable, "-m", "weighbridge")
+_TRIAL = """
+name: trial
+about: As short as it can be
+api: {api}
+workloads:
+  - name: small
+    objects: {{size: {size}, containers: {containers}, per_container: {per_container}}}
+    operations: {operations}
+    workers: [{workers}]
+    runtime: {runtime}
+    warmup: 0s
+    verify: {verify}
+"""
+_USUAL = {"size": "4KiB", "containers": 1, "per_container": 5, "workers": 2, "verify": "false"}
+
+
+def trial(api: str, operations: str, runtime: str, **changes: object) -> str:
+    """The text of a suite of one step an API."""
+    changed = {"api": api, "operations": operations, "runtime": runtime, **changes}
+    return _TRIAL.format(**{**_USUAL, **changed})
 
 
 def weighbridge(

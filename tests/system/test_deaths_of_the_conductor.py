@@ -17,22 +17,11 @@ from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deaths import left_behind
-from suite_command import measured, started, weighbridge
+from suite_command import measured, started, trial, weighbridge
 
 pytestmark = pytest.mark.system
 
-SUITE = """
-name: killed
-about: One step against the null target
-api: [swift]
-workloads:
-  - name: small
-    objects: {size: 4KiB}
-    operations: {read: 1}
-    workers: [2]
-    runtime: 1s
-    warmup: 0s
-"""
+SUITE = trial("[swift]", "{read: 1}", "1s")
 Seen = Callable[[str], bool]
 
 

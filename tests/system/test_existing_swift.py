@@ -15,23 +15,20 @@ from weighbridge.topologies.lab.host import LabHost
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, on_client
 from small_lab import within
-from suite_command import weighbridge
+from suite_command import trial, weighbridge
 
 pytestmark = pytest.mark.system
 
-SUITE = """
-name: trial
-about: As short as it can be
-api: [swift]
-workloads:
-  - name: small
-    objects: {size: 64KiB, containers: 2, per_container: 4}
-    operations: {read: 60, write: 40}
-    workers: [4]
-    runtime: 2s
-    warmup: 0s
-    verify: true
-"""
+SUITE = trial(
+    "[swift]",
+    "{read: 60, write: 40}",
+    "2s",
+    size="64KiB",
+    containers=2,
+    per_container=4,
+    workers=4,
+    verify="true",
+)
 TOKEN = """
 import json, sys, swiftclient
 e = json.load(sys.stdin)

@@ -23,23 +23,12 @@ from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import unlimited
-from suite_command import COMMAND, valid_steps
+from suite_command import COMMAND, trial, valid_steps
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
 KEY = "a-planted-secret"
-SUITE = """
-name: trial
-about: As short as it can be
-api: [swift, s3]
-workloads:
-  - name: small
-    objects: {size: 4KiB, containers: 1, per_container: 5}
-    operations: {read: 50, write: 50}
-    workers: [2]
-    runtime: 1s
-    warmup: 0s
-"""
+SUITE = trial("[swift, s3]", "{read: 50, write: 50}", "1s")
 LAYOUT = """
 name: plain
 about: A null target that already runs

@@ -170,15 +170,22 @@ time.sleep(1000)
 """
 
 
+def conducted(
+    folder: Path, state: Path, label: str, program: str = CONDUCTOR
+) -> subprocess.Popen[bytes]:
+    words = (str(folder), str(state), str(Path(__file__).parent), label)
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        [PYTHON, "-c", program, *words], stdout=subprocess.PIPE, env={**os.environ, **paths}
+    )
+
+
 @pytest.mark.parametrize("when", ["claimed", "half-way", "running"])
 def test_what_a_killed_conductor_left_is_found_and_removed(
     tmp_path: Path, state: Path, when: str
 ) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
-    argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ) as conductor:
+    with conducted(folder, state, label) as conductor:
         if when == "running":
             assert conductor.stdout is not None
             assert conductor.stdout.readline() == b"running\n"
@@ -209,21 +216,8 @@ def test_hosts_that_were_left_running_refuse_others_until_they_are_torn_down(
     tmp_path: Path, state: Path
 ) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
-    argv = [
-        PYTHON,
-        "-c",
-        CONDUCTOR.replace("time.sleep(1000)", ""),
-        str(folder),
-        str(state),
-        str(Path(__file__).parent),
-        label,
-    ]
-    subprocess.run(
-        argv,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.DEVNULL,
-    )
+    with conducted(folder, state, label, CONDUCTOR.replace("time.sleep(1000)", "")) as conductor:
+        assert conductor.wait(60) == 0
     assert len(Runc(state / "runc").containers()) == 4
     with pytest.raises(UsageError, match=f"{label}: left running") as refused:
         raised(labelled("second"), tmp_path / "second", state)
@@ -280,13 +274,7 @@ def test_a_network_that_cannot_be_joined_removes_all_hosts(
 
 def test_an_interruption_while_hosts_start_removes_them(tmp_path: Path, state: Path) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
-    argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
-    with subprocess.Popen(
-        argv,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as conductor:
+    with conducted(folder, state, label) as conductor:
         assert within(60, lambda: any(state.glob("runc/*")))
         conductor.send_signal(signal.SIGINT)
         assert conductor.wait(30) != 0

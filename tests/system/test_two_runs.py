@@ -17,22 +17,11 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import leftovers
 
 sys.path.insert(0, str(Path(__file__).parent))
-from suite_command import started, valid_steps
+from suite_command import started, trial, valid_steps
 
 pytestmark = pytest.mark.system
 
-SUITE = """
-name: trial
-about: As short as it can be
-api: [s3]
-workloads:
-  - name: small
-    objects: {size: 4KiB, containers: 1, per_container: 5}
-    operations: {read: 100}
-    workers: [1]
-    runtime: 2s
-    warmup: 0s
-"""
+SUITE = trial("[s3]", "{read: 100}", "2s", workers=1)
 
 
 @contextmanager
