@@ -42,6 +42,7 @@ def test_limits_are_reported_as_the_kernel_has_them(limited: LabHosts) -> None:
     assert facts["disks without limits"].startswith("store-1")
 
 
+@pytest.mark.alone
 def test_the_cpu_quota_holds(limited: LabHosts, gateway: Host) -> None:
     before = gateway.counters()
     started = time.monotonic()
