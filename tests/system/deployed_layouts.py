@@ -160,6 +160,13 @@ def logged_in(deployment: Deployment) -> tuple[str, str]:
     return found["x-storage-url"], found["x-auth-token"]
 
 
+def status_of(deployment: Deployment, url: str, *fields: str) -> str:
+    """The status of an answer, by curl on the client host."""
+    more = [word for field in fields for word in ("-H", field)]
+    argv = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *more, url]
+    return deployment.client.run(argv).stdout
+
+
 def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -> dict[str, Any]:
     """Have the engine do every operation of `sent_witness.py`, and an SDK look at the result.
 

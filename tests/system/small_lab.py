@@ -57,6 +57,11 @@ def raised(
     )
 
 
+def python(host: Host, text: str, *words: str) -> str:
+    """What a program of Python prints on a host."""
+    return host.run([PYTHON, "-c", text, *words], timeout_s=120).stdout
+
+
 def within(seconds: float, happened: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + seconds
     while not happened():

@@ -15,7 +15,7 @@ from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.cgroup import Cgroups
 
 sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import PYTHON, labelled, raised
+from small_lab import labelled, python, raised
 
 pytestmark = pytest.mark.system
 
@@ -50,13 +50,13 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
 
 
 def _affinity(host: Host) -> str:
-    return host.run([PYTHON, "-c", "import os; print(*os.sched_getaffinity(0))"]).stdout.strip()
+    return python(host, "import os; print(*os.sched_getaffinity(0))").strip()
 
 
 def test_its_programs_run_on_these_cpus_alone_however_many_they_are(own: LabHosts) -> None:
     gateway = own.hosts["gateway-1"]
     before, started = gateway.counters(), time.monotonic()
-    ran_on = gateway.run([PYTHON, "-c", BURN]).stdout.split()
+    ran_on = python(gateway, BURN).split()
     took_s, after = time.monotonic() - started, gateway.counters()
     assert set(ran_on) == {"0"}
     assert before.cpu_s is not None

@@ -22,6 +22,7 @@ from deployed_layouts import (
     deploys,
     endpoint,
     logged_in,
+    status_of,
     unlimited,
     witness,
 )
@@ -60,8 +61,7 @@ def test_clients_are_sent_to_the_front(swift: Deployment) -> None:
 def test_both_proxies_answer_and_know_one_anothers_tokens(swift: Deployment) -> None:
     before = counters(swift, "haproxy.gateway-1")
     url, token = logged_in(swift)
-    ask = ["curl", "-s", "-w", "%{http_code}", "-o", "/dev/null", "-H", f"X-Auth-Token: {token}"]
-    answers = {swift.client.run([*ask, url]).stdout for _ in range(8)}
+    answers = {status_of(swift, url, f"X-Auth-Token: {token}") for _ in range(8)}
     after = counters(swift, "haproxy.gateway-1")
     assert answers <= {"200", "204"}
     gained = [after[f"{name}.hrsp_2xx"] - before[f"{name}.hrsp_2xx"] for name in PROXIES]
