@@ -36,7 +36,7 @@ workloads:
     objects: {{size: 16KiB, containers: 2, per_container: 4}}
     operations: {{read: 100}}
     workers: [2]
-    rate_per_s: 30
+    rate_per_s: 5
     runtime: {LIFE_S}s
     warmup: 0s
     verify: true
