@@ -20,7 +20,7 @@ test: setup-test ## Checks, then tests, one stage after the other; all of them r
 	@$(STAGES) images check rust unit system
 
 test-all: setup-test ## All that `make test` runs, and what is marked test_all or by_hand; 10,000 cases of each fuzz test, of a new seed
-	@$(STAGES) images check rust wheel unit-all system-all by-hand
+	@$(STAGES) images-all check rust wheel unit-all system-all by-hand
 
 quick: setup-test ## Lint, types, and the tests nearest to the changes since the last commit (SINCE=COMMIT: since that one)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -357,16 +357,12 @@ def _counts(counts: Counter[str]) -> str:
 
 def stages(names: Sequence[str]) -> list[Stage]:
     """The stages with these names."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout[:8]
-    one_seed = os.environ.get("WEIGHBRIDGE_FUZZ_SEED") or str(int(commit or "0", 16))
     new_seed = os.environ.get("WEIGHBRIDGE_FUZZ_SEED") or str(secrets.randbits(32))
     # The tests' programs are compiled once, whatever the environment says.
     env = {"PYTHONDONTWRITEBYTECODE": ""}
     files = ["--dist", "loadfile", "--no-loadscope-reorder"]  # in the order of conftest.py
-    seeded = {**env, "WEIGHBRIDGE_FUZZ_SEED": one_seed}
     unit = ["-q", "tests", "--ignore=tests/system", "-n", "3", *files]
+    images = [sys.executable, "tests/system/build_images.py"]
     make = ["make", "--no-print-directory", "-o", "setup-test"]
 
     def system(marks: str) -> list[list[str]]:
@@ -376,19 +372,18 @@ def stages(names: Sequence[str]) -> list[Stage]:
         base = ["-q", "tests/system", "-m"]
         return [
             [*base, f"not pair and not alone and {marks}", "-n", "4", *files],
-            [*base, f"pair and {marks}", "-n", "2", "--dist", "load"],
+            [*base, f"pair and {marks}", "-n", "2", *files],
             [*base, f"alone and {marks}"],
         ]
 
     known = [
-        Stage(
-            "images", [[sys.executable, "tests/system/build_images.py"]], pytest=False, beside=True
-        ),
+        Stage("images", [images], pytest=False, beside=True),
+        Stage("images-all", [[*images, "--all"]], pytest=False, beside=True),
         Stage("check", [[*make, "check"]], pytest=False),
         Stage("rust", [[*make, "rust"]], pytest=False),
         Stage("wheel", [[*make, "wheel"]], pytest=False),
-        Stage("unit-short", [[*unit, "-m", "not long and not test_all"]], seeded),
-        Stage("unit", [[*unit, "-m", "not test_all"]], seeded),
+        Stage("unit-short", [[*unit, "-m", "not long and not test_all"]], env),
+        Stage("unit", [[*unit, "-m", "not test_all"]], env),
         Stage("system", system("not test_all and not by_hand"), env),
         Stage(
             "unit-all",

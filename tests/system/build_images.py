@@ -1,8 +1,9 @@
 """Builds the root images that system tests want, one after the other: run beside the checks of
 the code, before any test.
 
-    python tests/system/build_images.py
+    python tests/system/build_images.py [--all]
 
+Those of other releases than the shipped layouts', which only `make test-all` starts, with `--all`.
 What is in the store already is left. A build that fails is told here and again by the test that
 wants the image.
 """
@@ -22,22 +23,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 from keystone_host import IMAGE as KEYSTONE
 from machines import IMAGE as MACHINE
 
-RELEASES = (
-    *(("rgw", "ceph-16"), ("swift", "swift-2.30")),  # those of the shipped layouts
-    *(
-        ("rgw", "ceph-14"),
-        ("rgw", "ceph-18"),
-        ("swift", "swift-2.26"),
-        ("swift", "swift-2.35"),
-    ),  # an old and a new one of each
+RELEASES = (("rgw", "ceph-16"), ("swift", "swift-2.30"))
+OTHERS = (
+    *(("rgw", "ceph-14"), ("rgw", "ceph-18")),
+    *(("swift", "swift-2.26"), ("swift", "swift-2.35")),
 )
+"""An old and a new one of each."""
 
 
-def main() -> int:
+def main(releases: tuple[tuple[str, str], ...]) -> int:
     """Exit status: 0 when all images are there."""
     wanted: list[RootImage] = [
         TOOLS,
-        *(STORES[kind].releases[release] for kind, release in RELEASES),
+        *(STORES[kind].releases[release] for kind, release in releases),
         MACHINE,
         KEYSTONE,
     ]
@@ -52,4 +50,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main((*RELEASES, *(OTHERS if "--all" in sys.argv else ()))))

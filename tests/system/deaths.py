@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -21,6 +20,10 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.leftovers import find
 from weighbridge.topologies.lab.runc import Container, Runc
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_lab import within
+from suite_command import started
 
 IN_WINDOW = '"phase":"measure"'
 """What telemetry of a step has in it as soon as its window is open."""
@@ -68,24 +71,10 @@ def compare(
     """
     (folder / "deaths.yaml").write_text(suite)
     out = folder / "runs"
-    command = [
-        sys.executable,
-        "-m",
-        "weighbridge",
-        "compare",
-        "--no-attest",
-        "--hardware",
-        "lab-cpu",
-        "--suite",
-        str(folder / "deaths.yaml"),
-    ]
     output = folder / "output"
+    words = f"compare --no-attest --hardware lab-cpu --suite {folder}/deaths.yaml"
     with output.open("w") as file:
-        run = subprocess.Popen(
-            [*command, "--layouts", layout, "--out", str(out), *arguments],
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+        run = started(f"{words} --layouts {layout} --out {out} {' '.join(arguments)}", file)
     left = dict(deaths)
     try:
         deadline = time.monotonic() + 400
@@ -107,17 +96,29 @@ def compare(
     return Ended(RunStore.open(made), run.returncode, output.read_text())
 
 
-def left_behind(store: RunStore) -> list[str]:
-    """What is left of a run's deployments: things that the lab knows of, and processes that one of
-    their labels is said to.
+def left_behind(store: RunStore | None = None) -> list[str]:
+    """What is left of all deployments of this test's place, and of those of a run: things that the
+    lab knows of; and as the kernel lists them, processes and mounts in whatever namespace, disks
+    and cgroups.
     """
-    labels = {event.text.split()[0] for event in store.events() if event.kind in ("up", "down")}
+    events = store.events() if store is not None else ()
+    labels = {event.text.split()[0] for event in events if event.kind in ("up", "down")}
     where = place()
+    ours = {f"{folder}/" for folder in (where.deployments, where.state)} | labels
     found = [str(one) for one in find(home=where.home, state=where.state)]
     for process in Path("/proc").glob("[0-9]*"):
-        said = _read(process / "cmdline") + _read(process / "environ") + _read(process / "mounts")
-        found += [f"process {process.name}: {label}" for label in labels if label.encode() in said]
-    return found
+        said = b"".join(read(process / name) for name in ("cmdline", "environ", "mounts", "cgroup"))
+        found += [f"process {process.name}: {one}" for one in ours if one.encode() in said]
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        found += [f"{backing}: {one}" for one in ours if one.encode() in read(backing)]
+    cgroups = Path("/sys/fs/cgroup")
+    return found + [str(path) for label in labels for path in cgroups.rglob(f"{TREE}/{label}")]
+
+
+def soon_nothing_left(store: RunStore | None = None) -> None:
+    """Nothing is left; the kernel may take a moment to free what the last process held."""
+    within(20, lambda: not left_behind(store))
+    assert left_behind(store) == []
 
 
 def failures(store: RunStore, workload: str) -> Mapping[str, int]:
@@ -142,10 +143,10 @@ def _container(host: str) -> Container:
 
 
 def _command_line(pid: int) -> str:
-    return _read(Path(f"/proc/{pid}/cmdline")).replace(b"\0", b" ").decode(errors="replace")
+    return read(Path(f"/proc/{pid}/cmdline")).replace(b"\0", b" ").decode(errors="replace")
 
 
-def _read(path: Path) -> bytes:
+def read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError:

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.environment import place
 from weighbridge.topologies.deployment import Deployment, deploy
@@ -21,6 +23,9 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
+
+sys.path.insert(0, str(Path(__file__).parent))
+from witness import ODD_NAMES
 
 UNLIMITED = re.compile(r"(cpus|nic|bandwidth): [^,}]+,? ?")
 """What makes hosts of a hardware file slower than the machine they are on."""
@@ -94,28 +99,70 @@ def deployed(
         yield deployment
 
 
+def deploys(layout: str, change: Callable[[str], str] = str, **more: Any) -> Any:
+    """A fixture of a module: `deployed` until its last test has ended."""
+
+    @pytest.fixture(scope="module")
+    def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+        with deployed(layout, tmp_path_factory.mktemp(layout), change, **more) as found:
+            yield found
+
+    return deployment
+
+
+def on_client(deployment: Deployment, api: str, *program: str, **more: Any) -> Any:
+    """What a program of Python, which gets an endpoint, prints on the client host as JSON."""
+    order = json.loads(endpoint(deployment, api).model_dump_json()) | more
+    line = [sys.executable, *program]
+    env = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = deployment.client.run(line, stdin=json.dumps(order), env=env, timeout_s=300)
+    return json.loads(done.stdout)
+
+
+def check_witness(deployment: Deployment, api: str) -> None:
+    """An independent client reads what it wrote, under odd names too."""
+    seen = witness(deployment, api)
+    assert seen["same"] == ODD_NAMES
+    assert sorted(seen["listed"]) == sorted(ODD_NAMES)
+    assert (seen["range"], seen["length"]) == (True, 1000)
+    assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
+    assert seen.get("multipart", True)
+
+
+def check_large_object(deployment: Deployment, api: str, size: int = 64 << 20) -> None:
+    """An object comes back through boto3 or python-swiftclient as it was sent."""
+    seen = on_client(deployment, api, str(LARGE), size=size)
+    assert (seen["length"], seen["got"]) == (size, size)
+    assert seen["read"] == seen["sent"]
+    assert seen.get("same_etag", True)
+
+
 def endpoint(deployment: Deployment, api: str) -> Endpoint:
     return next(one for one in deployment.endpoints if one.api == api)
 
 
 def witness(deployment: Deployment, api: str) -> dict[str, Any]:
     """What boto3 or python-swiftclient saw from the client host."""
-    order = endpoint(deployment, api).model_dump_json()
-    done = deployment.client.run([sys.executable, str(WITNESS)], stdin=order, timeout_s=300)
-    seen: dict[str, Any] = json.loads(done.stdout)
+    seen: dict[str, Any] = on_client(deployment, api, str(WITNESS))
     return seen
 
 
-def large_object(deployment: Deployment, api: str, size: int) -> dict[str, Any]:
-    """Sums, lengths and seconds of an object of `size` bytes that went up and came back through
-    boto3 or python-swiftclient.
-    """
-    order = {**json.loads(endpoint(deployment, api).model_dump_json()), "size": size}
-    done = deployment.client.run(
-        [sys.executable, str(LARGE)], stdin=json.dumps(order), timeout_s=300
-    )
-    seen: dict[str, Any] = json.loads(done.stdout)
-    return seen
+def logged_in(deployment: Deployment) -> tuple[str, str]:
+    """The storage URL and the token that curl gets on the client host."""
+    own = endpoint(deployment, "swift")
+    fields = (("X-Auth-User", own.user), ("X-Auth-Key", own.key.get_secret_value()))
+    config = "".join(f'header "{name}: {value}"\n' for name, value in fields)
+    head = deployment.client.run(["curl", "-sSi", "-K", "-", own.url], stdin=config).stdout
+    lines = re.findall(r"(?m)^([\w-]+): (\S+)", head)
+    found = {name.lower(): value for name, value in lines}
+    return found["x-storage-url"], found["x-auth-token"]
+
+
+def status_of(deployment: Deployment, url: str, *fields: str) -> str:
+    """The status of an answer, by curl on the client host."""
+    more = [word for field in fields for word in ("-H", field)]
+    argv = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *more, url]
+    return deployment.client.run(argv).stdout
 
 
 def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -> dict[str, Any]:
@@ -129,9 +176,7 @@ def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -
         for name, why in lacked.items()
         if name != "versions"  # a key of workloads: see check_versions
     }
-    order = endpoint(deployment, api).model_dump_json()
-    done = deployment.client.run([sys.executable, str(SENT)], stdin=order, timeout_s=300)
-    seen: dict[str, Any] = json.loads(done.stdout)
+    seen: dict[str, Any] = on_client(deployment, api, str(SENT))
     for name, errors in lacks.items():
         assert set(seen[name]["errors"]) <= errors, name
         assert bool(seen[name]["errors"]) == bool(errors), name
@@ -157,9 +202,7 @@ def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -
 
 def versions_seen(deployment: Deployment, api: str) -> dict[str, Any]:
     """What the engine and an SDK saw of the workloads of `versions_witness.py`."""
-    order = endpoint(deployment, api).model_dump_json()
-    done = deployment.client.run([sys.executable, str(VERSIONS)], stdin=order, timeout_s=300)
-    seen: dict[str, Any] = json.loads(done.stdout)
+    seen: dict[str, Any] = on_client(deployment, api, str(VERSIONS))
     return seen
 
 

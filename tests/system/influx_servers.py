@@ -19,10 +19,12 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+from fake_run import WORKLOADS
 from packaged import packaged
 
 USER, PASSWORD = "weigher", "planted-secret"
 TOKEN = f"{USER}:{PASSWORD}"
+LONG = tuple(one.model_copy(update={"workers": (4, 16), "runtime": 12.0}) for one in WORKLOADS[:2])
 
 INFLUX = """
 reporting-disabled = true

@@ -2,7 +2,7 @@
 streamed back, removed.
 
 stdin is JSON, an endpoint with `size` in bytes; prints the MD5 of what was sent and of what came
-back, lengths and seconds. S3 takes it in parts of 64 MiB, Swift in one PUT.
+back, lengths and seconds. S3 takes it in parts of 16 MiB, Swift in one PUT.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 BLOCK = 1 << 20
-PART = 64 << 20
+PART = 16 << 20
 NAME = "large"
 
 

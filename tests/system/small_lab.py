@@ -37,19 +37,29 @@ def labelled(name: str) -> str:
 
 
 def raised(
-    label: str, folder: Path, state: Path, images: Mapping[str, Path] | None = None
+    label: str,
+    folder: Path,
+    state: Path,
+    images: Mapping[str, Path] | None = None,
+    hardware: Hardware = HARDWARE,
 ) -> LabHosts:
-    folder.mkdir(exist_ok=True)
-    given = dict.fromkeys(HARDWARE.hosts, ROOT) if images is None else images
+    """Hosts of a hardware, whose roots are those of `images`, or this machine's own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    given = dict.fromkeys(hardware.hosts, ROOT) if images is None else images
     return start_lab(
         label,
-        HARDWARE,
+        hardware,
         given,
         lambda line: None,
         folder=folder,
-        names=list(HARDWARE.hosts),
+        names=list(hardware.hosts),
         state=state,
     )
+
+
+def python(host: Host, text: str, *words: str) -> str:
+    """What a program of Python prints on a host."""
+    return host.run([PYTHON, "-c", text, *words], timeout_s=120).stdout
 
 
 def within(seconds: float, happened: Callable[[], bool]) -> bool:

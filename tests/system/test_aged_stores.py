@@ -1,8 +1,6 @@
 """A real RGW behind HAProxy: its store aged, and one of its daemons asked past the front."""
 
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import past
-from deployed_layouts import deployed, endpoint, unlimited
+from deployed_layouts import deploys, on_client, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -60,22 +58,12 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with deployed(
-        "rgw-haproxy", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited, once=True
-    ) as deployment:
-        yield deployment
+rgw = deploys("rgw-haproxy", change_hardware=unlimited, once=True)
 
 
 def listed(deployment: Deployment, prefix: str) -> dict[str, int]:
     """Sizes by name of what boto3 sees in the buckets of a prefix, without the prefix."""
-    done = deployment.client.run(
-        [sys.executable, "-c", LISTED],
-        stdin=endpoint(deployment, "s3").model_dump_json(),
-        timeout_s=300,
-    )
-    found: dict[str, int] = json.loads(done.stdout)
+    found: dict[str, int] = on_client(deployment, "s3", "-c", LISTED)
     return {
         name.removeprefix(prefix): size for name, size in found.items() if name.startswith(prefix)
     }

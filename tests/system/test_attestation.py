@@ -37,7 +37,7 @@ from weighbridge.topologies.loader import (
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = [pytest.mark.system, pytest.mark.pair]
 
 MB = 10**6
 CPUS = 0.3
@@ -221,6 +221,7 @@ def test_limits_can_be_put_on_after_attestation(attested: Attesting) -> None:
     assert "tbf" not in attested.hosts.facts()["limits gateway-1"]
 
 
+@pytest.mark.test_all
 def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(
     attested: Attesting, tmp_path: Path
 ) -> None:
@@ -234,6 +235,7 @@ def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(
     assert "under swift" in slower.split(" and ")[1]
 
 
+@pytest.mark.test_all
 def test_a_deployment_carries_its_attestation_and_leaves_nothing(tmp_path: Path) -> None:
     made = load_hardware(shipped_hardware()["lab-cpu"])
     planned = load_layout(shipped_layouts()["null"], made)

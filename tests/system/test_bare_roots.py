@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.system, pytest.mark.by_hand]
+pytestmark = [pytest.mark.system, pytest.mark.by_hand, pytest.mark.test_all]
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 1200

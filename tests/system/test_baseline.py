@@ -4,7 +4,6 @@ and leaves nothing.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,8 +15,9 @@ from weighbridge.results.analysis.baseline import Baseline, oddities
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
+from suite_command import started, weighbridge
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 MB = 10**6
 HARDWARE = """
@@ -30,20 +30,12 @@ hosts:
     nic: 200Mbit
     disks: [{size: 1GiB, bandwidth: 60MB}, {size: 1GiB, bandwidth: 20MB}]
 """
-COMMAND = [sys.executable, "-m", "weighbridge", "baseline"]
 
 
 def measured(folder: Path) -> tuple[Baseline, str]:
     (folder / "hardware.yaml").write_text(HARDWARE)
-    line = [
-        *COMMAND,
-        str(folder / "hardware.yaml"),
-        "--sizes",
-        "1MiB",
-        "--out",
-        str(folder / "out"),
-    ]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=True)
+    done = weighbridge(f"baseline {folder}/hardware.yaml --sizes 1MiB --out {folder}/out")
+    assert done.returncode == 0, done.stdout + done.stderr
     (written,) = (folder / "out").iterdir()
     assert {path.name for path in written.iterdir()} == {"baseline.json", "baseline.csv", "charts"}
     assert (written / "charts" / "baseline.png").stat().st_size > 10_000
@@ -78,10 +70,8 @@ def test_a_baseline_sees_the_limits_of_each_disk_of_both_at_once_and_of_the_netw
 
 def test_a_baseline_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "hardware.yaml").write_text(HARDWARE)
-    line = [*COMMAND, str(tmp_path / "hardware.yaml"), "--out", str(tmp_path / "out")]
-    with subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ}
-    ) as process:
+    line = f"baseline {tmp_path}/hardware.yaml --out {tmp_path}/out"
+    with started(line, subprocess.PIPE) as process:
         assert process.stdout is not None
         for text in process.stdout:
             if text.startswith("disk wb0"):

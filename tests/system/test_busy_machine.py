@@ -19,6 +19,7 @@ from weighbridge.results.analysis.run_data import RunData
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
+from suite_command import weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
@@ -60,33 +61,10 @@ class Outcome:
 
 def compare(folder: Path, *, repeats: int, patience: str) -> Outcome:
     (folder / "delays.yaml").write_text(SUITE)
-    command = (
-        "compare",
-        "--suite",
-        f"{folder}/delays.yaml",
-        "--layouts",
-        LAYOUTS,
-        "--hardware",
-        "lab-cpu",
-        "--no-attest",
-    )
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "weighbridge",
-            *command,
-            "--no-charts",
-            "--repeats",
-            str(repeats),
-            "--out",
-            str(folder / "runs"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=400,
-        env={**os.environ, "COLUMNS": "200", "WEIGHBRIDGE_PATIENCE": patience},
+    done = weighbridge(
+        f"compare --suite {folder}/delays.yaml --layouts {LAYOUTS} --hardware lab-cpu --no-attest "
+        f"--no-charts --repeats {repeats} --out {folder}/runs",
+        env={"COLUMNS": "200", "WEIGHBRIDGE_PATIENCE": patience},
     )
     assert "Traceback" not in done.stderr, done.stderr
     runs = list((folder / "runs").iterdir())
@@ -134,6 +112,7 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
     assert left_over() == []
 
 
+@pytest.mark.test_all
 def test_on_a_quiet_machine_it_concludes_and_exits_with_0(tmp_path: Path) -> None:
     found = compare(tmp_path, repeats=5, patience="60s")
     assert found.code == 0, found.printed

@@ -4,14 +4,13 @@ back after what kills them.
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed
+from deployed_layouts import deployed, deploys
 
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.scope import Scope
@@ -134,13 +133,10 @@ def test_no_request_meets_haproxy_without_its_backends_after_a_change(tmp_path: 
         assert haproxy.running_gateway.facts["haproxy balance"].startswith("roundrobin over ")
 
 
-@pytest.fixture(scope="module")
-def beast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """It runs until the module ends, and only one can: the tests of other layouts come before
-    those of this one.
-    """
-    with deployed("rgw-beast", tmp_path_factory.mktemp("beast"), once=True) as deployment:
-        yield deployment
+beast = deploys("rgw-beast", once=True)
+"""It runs until the module ends, and only one can: the tests of other layouts come before
+those of this one.
+"""
 
 
 def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay(

@@ -21,7 +21,7 @@ from weighbridge.topologies.loader import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint, unlimited
+from deployed_layouts import deploys, endpoint, logged_in, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -45,12 +45,7 @@ CONFS = {
 Change = Callable[..., tuple[str, ...]]
 
 
-@pytest.fixture(scope="module")
-def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with deployed(
-        "swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
-    ) as deployment:
-        yield deployment
+swift = deploys("swift-haproxy", change_hardware=unlimited)
 
 
 @pytest.fixture(scope="module")
@@ -78,22 +73,7 @@ def change(swift: Deployment, baseline: Planned) -> Iterator[Change]:
 @pytest.fixture(scope="module")
 def token(swift: Deployment) -> str:
     """A token of before, and an object written with it."""
-    own = endpoint(swift, "swift")
-    asked = curl(
-        swift,
-        "-D",
-        "-",
-        "-o",
-        "/dev/null",
-        "-H",
-        f"X-Auth-User: {own.user}",
-        "-H",
-        f"X-Auth-Key: {key_of(swift)}",
-        own.url,
-    )
-    found = next(
-        line.split()[1] for line in asked.splitlines() if line.lower().startswith("x-auth-token:")
-    )
+    _, found = logged_in(swift)
     for url, body in ((f"{ACCOUNT}/kept", ""), (OBJECT, "written before")):
         curl(swift, "-f", "-X", "PUT", "-d", body, "-H", f"X-Auth-Token: {found}", url)
     return found

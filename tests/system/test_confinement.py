@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import secrets
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from weighbridge.environment import place
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import LabHosts, start_lab
+from weighbridge.topologies.lab import LabHosts
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_lab import raised
 
 pytestmark = pytest.mark.system
 
@@ -70,19 +74,16 @@ DENIED = {
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     folder = tmp_path_factory.mktemp("confined")
-    (folder / "deployment").mkdir()
     images = {IMAGE: ensure(Swift.releases["swift-2.30"], print, store=place().images)}
     label = f"confined-{secrets.token_hex(3)}"
     odd = Path("/srv") / f"{label}-größe"
     odd.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", label, str(odd)], check=True)
     try:
-        where = folder / "deployment"
-        with start_lab(
-            label, HARDWARE, images, print, folder=where, names=list(BOTH), state=folder / "state"
-        ) as raised:
-            raised.limit()
-            yield raised
+        where = folder / "deployment", folder / "state"
+        with raised(label, *where, images, HARDWARE) as confined:
+            confined.limit()
+            yield confined
     finally:
         subprocess.run(["umount", str(odd)], check=True)
         odd.rmdir()

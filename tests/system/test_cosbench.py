@@ -5,28 +5,24 @@ against a real Swift.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from weighbridge.drivers.cosbench.installation import Installation
-from weighbridge.environment import place
-from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
-from traces import Traces, traces
+from deaths import soon_nothing_left
+from suite_command import measured, weighbridge
 
 HOME = os.environ.get("COSBENCH_HOME")
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.alone,
     pytest.mark.skipif(
         HOME is None,
         reason="COSBENCH_HOME names no unpacked COSBench, and none can be had as a package",
@@ -54,15 +50,6 @@ workloads:
     runtime: 4s
     warmup: 1s
 """
-
-
-@pytest.fixture
-def before() -> Iterator[Traces]:
-    """What was there before; whatever a failing test left is taken away, so that it fails alone."""
-    yield traces(place().deployments)
-    subprocess.run(
-        [sys.executable, "-m", "weighbridge", "down", "--all"], capture_output=True, check=False
-    )
 
 
 def submit(controller: str, xml: str) -> str:
@@ -129,33 +116,15 @@ def test_it_runs_a_workload_where_it_may_not_set_the_clock_and_leaves_its_home_a
 
 
 def test_both_drivers_measure_the_same_step_of_a_real_swift_and_leave_nothing(
-    tmp_path: Path, before: Traces
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "both.yaml").write_text(SUITE)
-    arguments = [
-        "compare",
-        "--suite",
-        str(tmp_path / "both.yaml"),
-        "--layouts",
-        "swift",
-        "--hardware",
-        "lab-cpu",
-        "--no-attest",
-        "--out",
-        str(tmp_path / "runs"),
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
+    done = weighbridge(
+        f"compare --suite {tmp_path}/both.yaml --layouts swift --hardware lab-cpu --no-attest "
+        f"--out {tmp_path}/runs"
     )
-    assert done.returncode in {0, 4}, (
-        done.stdout + done.stderr
-    )  # a busy machine may make a step one that is not ranked
-    (run,) = (tmp_path / "runs").iterdir()
-    steps = {step.key.driver: step for step in RunStore.open(run).steps()}
+    store = measured(done, tmp_path / "runs")
+    steps = {step.key.driver: step for step in store.steps()}
     assert set(steps) == {"locust", "cosbench"}
     for step in steps.values():
         assert step.measurement is not None
@@ -167,4 +136,4 @@ def test_both_drivers_measure_the_same_step_of_a_real_swift_and_leave_nothing(
     cosbench = steps["cosbench"].measurement
     assert cosbench is not None
     assert cosbench.tallies[0].bins is not None
-    assert traces(place().deployments) == before
+    soon_nothing_left(store)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -18,21 +17,11 @@ from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deaths import left_behind
+from suite_command import measured, started, trial, weighbridge
 
 pytestmark = pytest.mark.system
 
-SUITE = """
-name: killed
-about: One step against the null target
-api: [swift]
-workloads:
-  - name: small
-    objects: {size: 4KiB}
-    operations: {read: 1}
-    workers: [2]
-    runtime: 1s
-    warmup: 0s
-"""
+SUITE = trial("[swift]", "{read: 1}", "1s")
 Seen = Callable[[str], bool]
 
 
@@ -47,16 +36,11 @@ def _hosts_go(printed: str) -> bool:
     return "stopping null" in printed
 
 
-def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "weighbridge", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-
-
 @pytest.mark.parametrize(
     ("seen", "number", "whole"),
     [
         (_hosts_come, signal.SIGKILL, 0),
-        (_hosts_go, signal.SIGKILL, 1),
+        pytest.param(_hosts_go, signal.SIGKILL, 1, marks=pytest.mark.test_all),
         (_hosts_go, signal.SIGTERM, 1),
     ],
 )
@@ -64,22 +48,10 @@ def test_what_was_left_is_torn_down_and_only_what_is_missing_is_measured(
     tmp_path: Path, seen: Seen, number: int, whole: int
 ) -> None:
     (tmp_path / "killed.yaml").write_text(SUITE)
-    words = (
-        "compare",
-        "--no-attest",
-        "--no-charts",
-        "--suite",
-        f"{tmp_path}/killed.yaml",
-        "--layouts",
-        "null",
-    )
+    words = f"--no-attest --no-charts --suite {tmp_path}/killed.yaml --layouts null"
     output = tmp_path / "output"
     with output.open("w") as file:
-        run = subprocess.Popen(
-            [sys.executable, "-m", "weighbridge", *words, "--out", f"{tmp_path}/runs"],
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+        run = started(f"compare {words} --out {tmp_path}/runs", file)
     deadline = time.monotonic() + 400
     while not seen(output.read_text()):
         assert run.poll() is None, output.read_text()
@@ -95,10 +67,8 @@ def test_what_was_left_is_torn_down_and_only_what_is_missing_is_measured(
         assert code == 128 + number
         assert left_behind(RunStore.open(folder)) == []
         return
-    assert weighbridge("report", "--no-charts", str(folder)).returncode in (0, 4)
-    done = weighbridge("resume", "--no-charts", str(folder))
-    assert done.returncode in (0, 4), done.stdout + done.stderr
-    store = RunStore.open(folder)
+    assert weighbridge(f"report --no-charts {folder}").returncode in (0, 4)
+    store = measured(weighbridge(f"resume --no-charts {folder}"), tmp_path / "runs")
     assert steps.read_bytes().startswith(lines)
     assert [step.order for step in store.steps()] == [0]
     assert store.steps()[0].measurement is not None

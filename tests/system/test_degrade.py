@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +10,10 @@ import pytest
 
 from weighbridge.environment import place
 from weighbridge.results.record.outage import Outage, read_outages
-from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import leftovers
+
+sys.path.insert(0, str(Path(__file__).parent))
+from suite_command import measured, weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -47,17 +48,10 @@ def outages(
     times = WORKLOAD.replace("BACK", str(back_s)).replace("END", str(back_s + 6))
     workloads = (times.replace("NAME", name).replace("FAULT", names[name]) for name in names)
     path.write_text(SUITE + "".join(workloads))
-    words = ("--layouts", layout, "--hardware", hardware, "--no-attest", "--no-charts")
-    done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", "compare", "--suite", path, *words, "--out", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
-    assert done.returncode in (0, 4), done.stdout + done.stderr
-    (run,) = folder.glob("*-trial-*")
-    steps = RunStore.open(run).latest()
+    words = f"--layouts {layout} --hardware {hardware} --no-attest --no-charts --out {folder}/runs"
+    store = measured(weighbridge(f"compare --suite {path} {words}"), folder / "runs")
+    run = store.folder
+    steps = store.latest()
     found = {names[one.key.workload]: one for one in read_outages(run).values()}
     assert found.keys() == set(faults)
     for one in found.values():
@@ -82,6 +76,7 @@ def test_one_radosgw_of_two_dies_behind_haproxy_which_notices_it_and_has_it_back
     assert "HAProxy noticed after" in page
 
 
+@pytest.mark.test_all
 def test_a_storage_host_of_swift_falls_silent_is_unplugged_and_is_killed_and_comes_back(
     tmp_path: Path,
 ) -> None:
@@ -103,6 +98,7 @@ def test_a_storage_host_of_swift_falls_silent_is_unplugged_and_is_killed_and_com
     assert {"syslog", *servers} <= set(killed.services)
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("layout", ["rgw-beast", "swift"])
 def test_a_disk_of_a_store_fails_and_its_daemons_run_again_when_it_answers(
     tmp_path: Path, layout: str

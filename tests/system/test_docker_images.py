@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from docker_daemon import Docker, docker_daemon
 
-pytestmark = [pytest.mark.system, pytest.mark.by_hand]
+pytestmark = [pytest.mark.system, pytest.mark.by_hand, pytest.mark.test_all]
 
 ROOT = Path(__file__).parents[2]
 BUILD_S = 1200.0

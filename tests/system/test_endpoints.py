@@ -33,7 +33,6 @@ pytestmark = pytest.mark.system
 
 ADDRESS = "10.80.0.11"
 ESTABLISHED = "01"
-SPREADS = ("per-worker", "round-robin")
 MOST_IMBALANCE = {"round-robin": 1.3, "per-worker": 1.8}
 """Workers that keep their endpoint do as much as their writes let them: two of them may wait for a
 busy disk while the others read.
@@ -114,7 +113,9 @@ def by_port(measurement: Measurement) -> dict[int, EndpointTally]:
     return found
 
 
-@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize(
+    "spread", ["round-robin", pytest.param("per-worker", marks=pytest.mark.test_all)]
+)
 def test_two_radosgw_share_the_requests_as_their_own_counters_say(
     spread: str, tmp_path: Path
 ) -> None:
@@ -156,7 +157,9 @@ def logged(deployment: Deployment) -> Counter[int]:
     return found
 
 
-@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize(
+    "spread", ["per-worker", pytest.param("round-robin", marks=pytest.mark.test_all)]
+)
 def test_two_proxies_share_the_requests_as_their_access_log_says(
     spread: str, tmp_path: Path
 ) -> None:
@@ -200,7 +203,7 @@ workloads:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("drop_dead", [False, True])
+@pytest.mark.parametrize("drop_dead", [True, pytest.param(False, marks=pytest.mark.test_all)])
 def test_a_radosgw_that_is_killed_in_a_step_is_counted_and_named(
     tmp_path: Path, drop_dead: bool
 ) -> None:

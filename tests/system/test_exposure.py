@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from weighbridge.environment import place
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sockets import Socket, held, open_sockets
+from suite_command import measured, weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -198,24 +198,16 @@ class Compared:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     folder = tmp_path_factory.mktemp("exposure")
     (folder / "suite.yaml").write_text(SUITE)
-    words = (
-        "--suite",
-        str(folder / "suite.yaml"),
-        "--layouts",
-        ",".join(LAYOUTS),
-        "--no-charts",
-        "--out",
-        str(folder / "runs"),
-    )
-    argv = [sys.executable, "-m", "weighbridge", "compare", *words]
-    environment = {"WEIGHBRIDGE_HOME": str(place().home), "WEIGHBRIDGE_STATE": str(place().state)}
-    with Watch() as watch, CommandLines() as lines, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        done = subprocess.run(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1200, check=False
+    words = f"--suite {folder}/suite.yaml --layouts {','.join(LAYOUTS)} --out {folder}/runs"
+    with Watch() as watch, CommandLines() as lines:
+        done = weighbridge(
+            f"compare {words} --no-charts",
+            env={
+                "WEIGHBRIDGE_HOME": str(place().home),
+                "WEIGHBRIDGE_STATE": str(place().state),
+            },
         )
-    assert done.returncode in (0, 4), done.stdout.decode()
+    run = measured(done, folder / "runs").folder
     assert not watch.faults, watch.faults
     # Hosts that were raised for a check of configuration alone have what their packages bring.
     labels = {label for label, _ in watch.addresses}
@@ -223,8 +215,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
         name: value for name, value in watch.secrets.items() if name.split()[0] in labels
     }
     watch.modes = {name: mode for name, mode in watch.modes.items() if name.split()[0] in labels}
-    (run,) = (folder / "runs").iterdir()
-    return Compared(run, done.stdout, watch, lines.seen)
+    return Compared(run, (done.stdout + done.stderr).encode(), watch, lines.seen)
 
 
 def test_everything_listens_on_the_address_of_its_host_in_the_deployments_network_alone(

@@ -28,6 +28,7 @@ from weighbridge.topologies.reference import parse
 
 pytestmark = pytest.mark.system
 
+OTHER_RELEASE = [pytest.mark.releases, pytest.mark.test_all]
 LAB = load_hardware(shipped_hardware()["lab-cpu"])
 
 
@@ -35,7 +36,9 @@ def planned(layout: str, release: str) -> Planned:
     return load_layout(shipped_layouts()[layout], LAB, parse(f"{layout}@{release}"))
 
 
-@pytest.fixture(params=["ceph-14", "ceph-16", "ceph-18"])
+@pytest.fixture(
+    params=["ceph-16", *(pytest.param(one, marks=OTHER_RELEASE) for one in ("ceph-14", "ceph-18"))]
+)
 def release(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

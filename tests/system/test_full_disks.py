@@ -23,22 +23,12 @@ from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import unlimited
+from suite_command import COMMAND, trial, valid_steps
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
 KEY = "a-planted-secret"
-SUITE = """
-name: trial
-about: As short as it can be
-api: [swift, s3]
-workloads:
-  - name: small
-    objects: {size: 4KiB, containers: 1, per_container: 5}
-    operations: {read: 50, write: 50}
-    workers: [2]
-    runtime: 1s
-    warmup: 0s
-"""
+SUITE = trial("[swift, s3]", "{read: 50, write: 50}", "1s")
 LAYOUT = """
 name: plain
 about: A null target that already runs
@@ -129,7 +119,7 @@ class Site:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "weighbridge", *arguments],
+            [*COMMAND, *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment,
         )  # fmt: skip
 
@@ -203,7 +193,7 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
         (first,) = RunStore.open(run).steps()
         full.clear()
         code, said = site.tell("resume", "--no-charts", str(run))
-        assert code in (0, 4), said  # on a busy machine a step may be too short to be valid
+        valid_steps(code, said, RunStore.open(run))
         assert "step 1/2" not in said
         steps = RunStore.open(run).steps()
         assert steps[0] == first

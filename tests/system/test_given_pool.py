@@ -22,13 +22,13 @@ import pytest
 
 from weighbridge.common.host import Service
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, endpoint
 from machines import IMAGE
+from suite_command import COMMAND, measured
 
 pytestmark = pytest.mark.system
 
@@ -142,7 +142,7 @@ class Site:
     def command(self, *words: str | Path) -> list[str]:
         """A command in the client's network."""
         assert isinstance(self.client, LabHost)
-        argv = (sys.executable, "-m", "weighbridge", *map(str, words))
+        argv = (*COMMAND, *map(str, words))
         return ["nsenter", f"--net=/proc/{self.client.pid}/ns/net", *argv]
 
     def compare(self, name: str, *, runtime: str = "3s", **layout: str) -> list[str]:
@@ -222,9 +222,8 @@ def test_rados_is_measured_below_the_gateway_and_nothing_is_left_or_changed(site
     before = site.objects, site.pools
     assert site.objects == ["benchmark_data_precious"]
     done = site.done(site.compare("run"))
-    assert done.returncode in (0, 4), done.stdout + done.stderr
-    (run,) = (site.folder / "run" / "runs").iterdir()
-    store = RunStore.open(run)
+    store = measured(done, site.folder / "run" / "runs")
+    run = store.folder
     below = [step for step in store.steps() if step.key.layer == "rados"]
     assert [step.key.workload for step in below] == ["get", "put"]
     for step in below:
@@ -241,7 +240,9 @@ def test_rados_is_measured_below_the_gateway_and_nothing_is_left_or_changed(site
     assert [path for path in written if not path.startswith(("/var/lib/ceph", "/var/log"))] == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.test_all)]
+)
 def test_a_run_that_is_asked_to_end_leaves_nothing(site: Site, number: signal.Signals) -> None:
     before = site.objects
     with site.benching(f"run-{number.name}") as process:
@@ -276,8 +277,10 @@ def test_programs_end_with_a_killed_run_and_clean_sweeps_what_it_left_and_nothin
     ("layout", "words"),
     [
         ({"pool": "benhc"}, "gateway-1: pool benhc: the cluster has no such pool"),
-        ({"user": "client.reader"}, "client.reader cannot use it: rados create: "),
-        ({"user": "client.nobody"}, "client.nobody cannot use it: rados create: "),
+        *(
+            pytest.param({"user": user}, f"{user} cannot use it: rados create: ", marks=more)
+            for user, more in (("client.reader", ()), ("client.nobody", pytest.mark.test_all))
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_before_anything_is_measured(
@@ -292,6 +295,7 @@ def test_what_is_wrong_is_refused_before_anything_is_measured(
     assert (site.objects, site.pools) == before
 
 
+@pytest.mark.test_all
 def test_a_pool_with_a_quota_is_refused(site: Site) -> None:
     site.ceph("osd", "pool", "set-quota", POOL, "max_objects", "1000")
     try:

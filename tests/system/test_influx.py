@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from fake_run import WORKLOADS, StepFaults, fake_run
+from fake_run import StepFaults, fake_run
 from grafana_boards import BOARD, TARGETS, asked_for, choices, filled
 from influx_points import Points, lines_of, read, shown
 from weighbridge.common.errors import TargetError
@@ -25,11 +24,10 @@ from weighbridge.results.influx.server import InfluxServer, WriteRefused
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
-from influx_servers import TOKEN, Influx, get, influx, victoria
+from influx_servers import LONG, TOKEN, Influx, get, influx, victoria
+from suite_command import weighbridge
 
 pytestmark = pytest.mark.system
-
-LONG = tuple(one.model_copy(update={"workers": (4, 16), "runtime": 12.0}) for one in WORKLOADS[:2])
 
 
 @pytest.fixture(scope="module")
@@ -113,24 +111,9 @@ def test_all_points_are_read_back_from_victoriametrics_as_they_were(
 def test_the_verb_sends_a_run_and_says_how_much(store: RunStore, database: Influx) -> None:
     database.query("CREATE DATABASE by_verb")
     url = f"{database.url}?bucket=by_verb"
-    argv = (
-        sys.executable,
-        "-m",
-        "weighbridge",
-        "export",
-        str(store.folder),
-        "--to",
-        "influx",
-        "--influx",
-        url,
-    )
-    done = subprocess.run(
-        argv,
+    done = weighbridge(
+        f"export {store.folder} --to influx --influx '{url}'",
         env={"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     points = points_of(store)

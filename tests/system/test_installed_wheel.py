@@ -153,6 +153,7 @@ def as_nobody(environment: Path, folder: Path, *line: str, **variables: str) -> 
     return done.stdout
 
 
+@pytest.mark.test_all
 def test_an_sdist_has_all_that_a_wheel_is_built_of(tmp_path: Path) -> None:
     code = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
     (tmp_path / "apart").mkdir()

@@ -49,11 +49,10 @@ print(client.head_container("kept")["x-storage-policy"])
 
 
 def put(deployment: Any, api: str, program: str, **order: Any) -> str:
+    # The programs print what is not JSON.
     target = json.loads(endpoint(deployment, api).model_dump_json())
-    text = json.dumps({**target, **order})
-    out: str = deployment.client.run(
-        [sys.executable, "-c", program], stdin=text, timeout_s=120
-    ).stdout
+    line = [sys.executable, "-c", program]
+    out: str = deployment.client.run(line, stdin=json.dumps(target | order), timeout_s=120).stdout
     return out
 
 

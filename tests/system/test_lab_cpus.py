@@ -11,13 +11,13 @@ import pytest
 
 from weighbridge.common.host import Host
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab import LabHosts, start_lab
+from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.cgroup import Cgroups
 
 sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import PYTHON, ROOT, labelled
+from small_lab import labelled, python, raised
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 OWN = Hardware.model_validate(
     {
@@ -44,30 +44,19 @@ print(*sorted(ran_on), flush=True)
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     home = tmp_path_factory.mktemp("own")
-    folder = home / "deployment"
-    folder.mkdir()
-    images = dict.fromkeys(OWN.hosts, ROOT)
-    with start_lab(
-        labelled("own"),
-        OWN,
-        images,
-        lambda line: None,
-        folder=folder,
-        names=list(OWN.hosts),
-        state=home / "state",
-    ) as hosts:
+    with raised(labelled("own"), home / "deployment", home / "state", hardware=OWN) as hosts:
         hosts.limit()
         yield hosts
 
 
 def _affinity(host: Host) -> str:
-    return host.run([PYTHON, "-c", "import os; print(*os.sched_getaffinity(0))"]).stdout.strip()
+    return python(host, "import os; print(*os.sched_getaffinity(0))").strip()
 
 
 def test_its_programs_run_on_these_cpus_alone_however_many_they_are(own: LabHosts) -> None:
     gateway = own.hosts["gateway-1"]
     before, started = gateway.counters(), time.monotonic()
-    ran_on = gateway.run([PYTHON, "-c", BURN]).stdout.split()
+    ran_on = python(gateway, BURN).split()
     took_s, after = time.monotonic() - started, gateway.counters()
     assert set(ran_on) == {"0"}
     assert before.cpu_s is not None
@@ -85,16 +74,6 @@ def test_the_facts_have_the_cpus_as_the_kernel_has_them(own: LabHosts) -> None:
 
 def test_nothing_is_left_of_its_cgroups_in_any_hierarchy(tmp_path: Path) -> None:
     label = labelled("own-ends")
-    folder = tmp_path / "deployment"
-    folder.mkdir()
-    with start_lab(
-        label,
-        OWN,
-        dict.fromkeys(OWN.hosts, ROOT),
-        lambda line: None,
-        folder=folder,
-        names=list(OWN.hosts),
-        state=tmp_path / "state",
-    ):
+    with raised(label, tmp_path / "deployment", tmp_path / "state", hardware=OWN):
         assert Cgroups().folders(f"/weighbridge/{label}")
     assert not Cgroups().folders(f"/weighbridge/{label}")

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ from weighbridge.topologies.lab.runc import Runc
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import MIB, PYTHON, ROOT, labelled, raised, within
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,9 @@ NOTHING = Traces(
 )
 
 
-MOUNTED = frozenset(Path("/proc/self/mountinfo").read_text().splitlines())
-"""What was mounted before any test, such as a folder of images."""
-
-
 def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()) -> Traces:
     """Everything that carries the label or lies in the folder; `minors` are loop devices the
-    deployment had.
+    deployment had, which another test may have by now.
     """
     namespaces, processes, mounts = set(), set(), 0
     for process in Path("/proc").glob("[0-9]*"):
@@ -74,18 +69,18 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
                 namespaces |= {str(one.readlink()) for one in (process / "ns").iterdir()}
             if int(process.name) == os.getpid():
                 mounts = sum(
-                    str(folder) in line or "weighbridge" in line
+                    str(folder) in line or str(state) in line
                     for line in (process / "mountinfo").read_text().splitlines()
-                    if line not in MOUNTED
                 )
         except OSError:
             continue
     own = {str(one.readlink()) for one in Path("/proc/self/ns").iterdir()}
-    disks = set()
+    disks: set[str] = set()
+    taken: set[str] = set()
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         try:
-            if str(folder) in backing.read_text():
-                disks.add(backing.parent.parent.name)
+            ours = str(folder) in backing.read_text()
+            (disks if ours else taken).add(backing.parent.parent.name)
         except OSError:
             continue
     throttles = Path("/sys/fs/cgroup/blkio").glob("blkio.throttle.*_device")
@@ -93,7 +88,7 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
         line
         for file in throttles
         for line in file.read_text().splitlines()
-        if line.split()[0] in {f"7:{one}" for one in minors}
+        if line.split()[0] in {f"7:{one}" for one in minors if f"loop{one}" not in taken}
     }
     cgroups = {str(path) for path in Path("/sys/fs/cgroup").rglob(label) if path.is_dir()}
     containers = {path.name for path in (state / "runc").glob("*")}
@@ -129,9 +124,7 @@ def state(tmp_path: Path) -> Iterator[Path]:
     leftovers.remove(state=folder)
 
 
-def test_closing_removes_everything_but_the_logs_within_a_second(
-    tmp_path: Path, state: Path
-) -> None:
+def test_closing_removes_everything_but_the_logs(tmp_path: Path, state: Path) -> None:
     folder, label = tmp_path / "deployment", labelled("close")
     hosts = raised(label, folder, state)
     hosts.limit()
@@ -153,15 +146,12 @@ def test_closing_removes_everything_but_the_logs_within_a_second(
     assert before.mounts == 0  # they are in namespaces of the hosts
     if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
         assert {line.split()[1] for line in before.root_limits} == {str(20 * MIB)}
-    started = time.monotonic()
     hosts.close()
-    took_s = time.monotonic() - started
     hosts.close()
     assert_gone(label, folder, state, minors)
     assert {path.name for path in folder.iterdir()} == {"logs"}
     assert (folder / "logs/store-1/kept").read_text() == "kept"
     assert leftovers.find(state=state) == ()
-    assert took_s < 5  # 0.2 s when the machine is free
 
 
 # A shell starts what it runs in the background with SIGINT ignored, and Python then leaves it so:
@@ -180,15 +170,22 @@ time.sleep(1000)
 """
 
 
+def conducted(
+    folder: Path, state: Path, label: str, program: str = CONDUCTOR
+) -> subprocess.Popen[bytes]:
+    words = (str(folder), str(state), str(Path(__file__).parent), label)
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        [PYTHON, "-c", program, *words], stdout=subprocess.PIPE, env={**os.environ, **paths}
+    )
+
+
 @pytest.mark.parametrize("when", ["claimed", "half-way", "running"])
 def test_what_a_killed_conductor_left_is_found_and_removed(
     tmp_path: Path, state: Path, when: str
 ) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
-    argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ) as conductor:
+    with conducted(folder, state, label) as conductor:
         if when == "running":
             assert conductor.stdout is not None
             assert conductor.stdout.readline() == b"running\n"
@@ -219,21 +216,8 @@ def test_hosts_that_were_left_running_refuse_others_until_they_are_torn_down(
     tmp_path: Path, state: Path
 ) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
-    argv = [
-        PYTHON,
-        "-c",
-        CONDUCTOR.replace("time.sleep(1000)", ""),
-        str(folder),
-        str(state),
-        str(Path(__file__).parent),
-        label,
-    ]
-    subprocess.run(
-        argv,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.DEVNULL,
-    )
+    with conducted(folder, state, label, CONDUCTOR.replace("time.sleep(1000)", "")) as conductor:
+        assert conductor.wait(60) == 0
     assert len(Runc(state / "runc").containers()) == 4
     with pytest.raises(UsageError, match=f"{label}: left running") as refused:
         raised(labelled("second"), tmp_path / "second", state)
@@ -290,13 +274,7 @@ def test_a_network_that_cannot_be_joined_removes_all_hosts(
 
 def test_an_interruption_while_hosts_start_removes_them(tmp_path: Path, state: Path) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
-    argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
-    with subprocess.Popen(
-        argv,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as conductor:
+    with conducted(folder, state, label) as conductor:
         assert within(60, lambda: any(state.glob("runc/*")))
         conductor.send_signal(signal.SIGINT)
         assert conductor.wait(30) != 0

@@ -15,14 +15,14 @@ from weighbridge.common.errors import (
 from weighbridge.common.host import Counters, Host, Service
 from weighbridge.environment import place
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab import LabHosts, start_lab
+from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.network import can_delay
 from weighbridge.topologies.lab.requirements import lab_requirements
 
 sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import MIB, PYTHON, labelled, within
+from small_lab import MIB, PYTHON, labelled, python, raised, within
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +42,11 @@ def test_limits_are_reported_as_the_kernel_has_them(limited: LabHosts) -> None:
     assert facts["disks without limits"].startswith("store-1")
 
 
+@pytest.mark.alone
 def test_the_cpu_quota_holds(limited: LabHosts, gateway: Host) -> None:
     before = gateway.counters()
     started = time.monotonic()
-    gateway.run(
-        [
-            PYTHON,
-            "-c",
-            "import time; end = time.monotonic() + 2\nwhile time.monotonic() < end: pass",
-        ]
-    )
+    python(gateway, "import time; end = time.monotonic() + 2\nwhile time.monotonic() < end: pass")
     took_s = time.monotonic() - started
     after = gateway.counters()
     assert _more(before, after, "cpu_s") <= 0.25 * took_s * 1.2 + 0.05
@@ -70,9 +65,7 @@ def test_a_program_beyond_the_memory_of_its_host_is_killed_and_the_host_runs(
 ) -> None:
     before = gateway.counters()
     with pytest.raises(CommandFailed) as killed:
-        gateway.run(
-            [PYTHON, "-c", "kept = []\nwhile True: kept.append(bytearray(4 << 20))"], timeout_s=120
-        )
+        python(gateway, "kept = []\nwhile True: kept.append(bytearray(4 << 20))")
     assert killed.value.code == 137
     after = gateway.counters()
     assert _more(before, after, "oom_kills") >= 1
@@ -85,14 +78,8 @@ def test_a_program_beyond_the_memory_of_its_host_is_killed_and_the_host_runs(
 def test_the_disk_limit_holds_for_direct_and_for_written_back_writes(
     limited: LabHosts, store: Host, how: str
 ) -> None:
-    store.run(
-        [
-            "sh",
-            "-ec",
-            "mkfs.xfs -q -K -f /dev/wb0; mkdir -p /run/limited; mount -t xfs /dev/wb0 /run/limited",
-        ],
-        timeout_s=120,
-    )
+    mount = "mkdir -p /run/limited; mount -t xfs /dev/wb0 /run/limited"
+    store.run(["sh", "-ec", f"mkfs.xfs -q -K -f /dev/wb0; {mount}"], timeout_s=120)
     try:
         write = (
             "dd if=/dev/zero of=/run/limited/f bs=1M count=60 "
@@ -140,7 +127,7 @@ def test_the_rate_of_a_nic_holds_in_both_directions(
     ):  # only the client's NIC is limited: what it sends, what it gets
         receiver.start([Service("sink", (PYTHON, "-c", RECEIVE))])
         assert within(20, partial(listens, receiver))
-        rate_bit_per_s = float(sender.run([PYTHON, "-c", SEND, receiver.address]).stdout)
+        rate_bit_per_s = float(python(sender, SEND, receiver.address))
         receiver.stop("sink")
         assert rate_bit_per_s < 200e6 * 1.15
         assert rate_bit_per_s > 200e6 * 0.4
@@ -155,22 +142,19 @@ def test_a_delayed_nic_adds_its_delay_to_a_round_trip_or_is_refused_without_nete
         needed = [one for one in lab_requirements(far, home=tmp_path) if "netem" in one.name]
         assert [one.found for one in needed] == [False]
         return
-    label, roots = labelled("far"), dict.fromkeys(hosts, Path("/"))
-    (tmp_path / "far").mkdir()
-    with start_lab(
-        label, far, roots, print, folder=tmp_path / "far", names=list(hosts), state=tmp_path
-    ) as found:
+    with raised(labelled("far"), tmp_path / "far", tmp_path, hardware=far) as found:
         found.limit()
         peer = found.hosts["store-1"].address
         script = (
             "import socket, time; begin = time.monotonic(); one = socket.socket(); "
             f"one.connect_ex(('{peer}', 9)); print(time.monotonic() - begin)"
         )
-        took_s = float(found.hosts["client-1"].run([PYTHON, "-c", script]).stdout)
+        took_s = float(python(found.hosts["client-1"], script))
         assert took_s >= 0.02  # a refused connection is one round trip
         assert "netem" in found.facts()["limits client-1"]
 
 
+@pytest.mark.alone
 def test_dropping_caches_empties_the_page_cache(client: Host) -> None:
     big = place().home / "big"  # on a disk, as /tmp need not be
     try:

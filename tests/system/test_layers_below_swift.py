@@ -5,7 +5,6 @@ behind its front.
 import base64
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import driving, measured, past
-from deployed_layouts import deployed, endpoint, unlimited
+from deployed_layouts import deploys, endpoint, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -67,12 +66,7 @@ print(json.dumps({"length": headers["Content-Length"], "body": base64.b64encode(
 """Swift's own client of object servers, on the proxy's host."""
 
 
-@pytest.fixture(scope="module")
-def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with deployed(
-        "swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
-    ) as deployment:
-        yield deployment
+swift = deploys("swift-haproxy", change_hardware=unlimited)
 
 
 def places(deployment: Deployment, path: str) -> tuple[int, list[dict[str, Any]]]:

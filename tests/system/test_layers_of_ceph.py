@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from weighbridge.suites import Api, Suite
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, unlimited, witness
+from deployed_layouts import deploys, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -42,11 +41,7 @@ SUITE = Suite.model_validate(
 )
 
 
-@pytest.fixture(scope="module")
-def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("ceph")
-    with deployed("rgw-beast", folder, change_hardware=unlimited, tools=True) as deployment:
-        yield deployment
+ceph = deploys("rgw-beast", change_hardware=unlimited, tools=True)
 
 
 def in_cluster(ceph: Deployment) -> dict[str, str]:
@@ -108,8 +103,8 @@ def measured(ceph: Deployment, folder: Path, api: Api, driver: str) -> list[Meas
     ("api", "driver", "named"),
     [
         ("rados", "rados", "rados-bench"),
-        ("rbd", "rados", "rbd-bench"),
-        ("rbd", "fio", "fio-rbd"),
+        pytest.param("rbd", "rados", "rbd-bench", marks=pytest.mark.test_all),
+        pytest.param("rbd", "fio", "fio-rbd", marks=pytest.mark.test_all),
         ("cephfs", "fio", "fio"),
     ],
 )

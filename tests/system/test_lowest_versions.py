@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.test_all,
     pytest.mark.skipif(
         sys.version_info >= (3, 12),
         reason="the lower ends are those of Python 3.11: later ones have later floors",
@@ -26,23 +27,17 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 TESTS = (
-    *(
-        "tests/drivers/locust/test_sdk_window.py",
-        "tests/drivers/locust/test_step.py",
-        "tests/results/export/test_query.py",
-    ),
+    "tests/drivers/locust/test_sdk_window.py",
+    "tests/drivers/locust/test_step.py",
+    "tests/results/export/test_query.py",
     "tests/drivers/locust/test_foreign_workers.py",
     "tests/weighbridge/test_locust.py::test_the_page_starts_tests_shows_live_percentiles_and_no_key",
-    *(
-        "tests/results/slides/test_powerpoint.py",
-        "tests/weighbridge/test_command.py",
-        "tests/suites/test_cosbench_xml.py",
-    ),
-    *(
-        "tests/results/export/test_exports.py",
-        "tests/weighbridge/conductor/test_influx_writer.py",
-        "tests/topologies/test_loader.py",
-    ),
+    "tests/results/slides/test_powerpoint.py",
+    "tests/weighbridge/test_command.py",
+    "tests/suites/test_cosbench_xml.py",
+    "tests/results/export/test_exports.py",
+    "tests/weighbridge/conductor/test_influx_writer.py",
+    "tests/topologies/test_loader.py",
 )
 """Where the suite leans on the libraries most:
 
@@ -97,21 +92,9 @@ def run(line: Sequence[str], *paths: Path) -> str:
 def test_the_oldest_versions_that_are_allowed_run_the_suite(tmp_path: Path) -> None:
     run([sys.executable, "-m", "venv", str(tmp_path / "venv")])
     python = str(tmp_path / "venv" / "bin" / "python")
-    run(
-        [
-            python,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-compile",  # half of it is imported by nobody
-            *floors(),
-            "pytest",
-            "hypothesis",
-            "jsonschema",
-            "markdown-it-py",
-        ]
-    )
+    # Half of it is imported by nobody.
+    install = [python, "-m", "pip", "install", "--quiet", "--no-compile"]
+    run([*install, *floors(), "pytest", "hypothesis", "jsonschema", "markdown-it-py"])
     assert int(run([python, "-c", IMPORT_ALL])) > 300
     # Without its entry points the suite has no drivers.
     metadata = tmp_path / "metadata"

@@ -22,11 +22,11 @@ from weighbridge.common.host import Host, ModelDiskCounters
 from weighbridge.environment import place
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Limited
-from weighbridge.topologies.lab import LabHosts, leftovers, model_disks, start_lab
+from weighbridge.topologies.lab import LabHosts, leftovers, model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
 
 sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import PYTHON, ROOT, labelled, within
+from small_lab import PYTHON, labelled, raised, within
 
 pytestmark = pytest.mark.system
 
@@ -74,16 +74,7 @@ for number in range(40):
 
 
 def started(folder: Path, state: Path, label: str) -> LabHosts:
-    folder.mkdir(exist_ok=True)
-    return start_lab(
-        label,
-        HARDWARE,
-        dict.fromkeys(HARDWARE.hosts, ROOT),
-        lambda line: None,
-        folder=folder,
-        names=list(HARDWARE.hosts),
-        state=state,
-    )
+    return raised(label, folder, state, hardware=HARDWARE)
 
 
 @pytest.fixture
@@ -212,7 +203,7 @@ def test_nothing_is_left_when_hosts_close(label: str, folder: Path) -> None:
     assert_nothing_is_left(label, folder)
 
 
-@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("loaded", [True, pytest.param(False, marks=pytest.mark.test_all)])
 def test_nothing_is_left_of_a_killed_conductor_after_down(
     label: str, folder: Path, *, loaded: bool
 ) -> None:

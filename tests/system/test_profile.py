@@ -4,8 +4,6 @@ there is none; nothing is left.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,12 +11,12 @@ import pytest
 
 from weighbridge.conductor.perf import able
 from weighbridge.results.record.profile import read_profiles
-from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
+from suite_command import measured, weighbridge
 
-pytestmark = [pytest.mark.system, pytest.mark.pair]
+pytestmark = pytest.mark.system
 
 SUITE = """
 name: profiled
@@ -36,31 +34,14 @@ workloads:
 def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     suite = tmp_path / "suite.yaml"
     suite.write_text(SUITE)
-    line = [
-        sys.executable,
-        "-m",
-        "weighbridge",
-        "compare",
-        "--suite",
-        str(suite),
-        "--layouts",
-        "rgw-beast",
-        "--hardware",
-        "lab-cpu",
-        "--no-attest",
-    ]
-    line += ["--perf", "small-write:4", "--out", str(tmp_path / "runs")]
-    done = subprocess.run(
-        line, capture_output=True, text=True, timeout=300, check=False, env={**os.environ}
+    done = weighbridge(
+        f"compare --suite {suite} --layouts rgw-beast --hardware lab-cpu --no-attest "
+        f"--perf small-write:4 --out {tmp_path}/runs",
+        timeout_s=300,
     )
-    # Beside a test that takes half of the machine nothing may be ranked; a profile is made all the
-    # same.
-    assert done.returncode == 0 or (done.returncode == 4 and "machine" in done.stdout), (
-        done.stdout + done.stderr
-    )
-    (folder,) = (tmp_path / "runs").iterdir()
-    store = RunStore.open(folder)
-    assert all(step.valid for step in store.steps())
+    # Beside other tests nothing may be ranked; a profile is made all the same.
+    store = measured(done, tmp_path / "runs")
+    folder = store.folder
     texts = [event.text for event in store.events() if event.kind == "profile"]
     report = (folder / "derived" / "report.html").read_text()
     allowed = able()

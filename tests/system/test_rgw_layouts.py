@@ -19,13 +19,26 @@ from weighbridge.topologies.loader import (
 
 sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
-from deployed_layouts import deployed, endpoint, large_object, unlimited, witness
+from deployed_layouts import (
+    check_large_object,
+    check_witness,
+    deployed,
+    endpoint,
+    logged_in,
+    unlimited,
+    witness,
+)
 from witness import ODD_NAMES
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
-LAYOUTS = ["rgw-civetweb", "rgw-haproxy", "rgw-apache-proxy", "rgw-apache-fastcgi"]
-GIB = 1 << 30
+LAYOUTS = [
+    "rgw-haproxy",
+    *(
+        pytest.param(one, marks=pytest.mark.test_all)
+        for one in ("rgw-civetweb", "rgw-apache-proxy", "rgw-apache-fastcgi")
+    ),
+]
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
@@ -50,20 +63,12 @@ def planned(name: str) -> Rgw:
 def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
     rgw: Deployment, api: str
 ) -> None:
-    seen = witness(rgw, api)
-    assert seen["same"] == ODD_NAMES
-    assert sorted(seen["listed"]) == sorted(ODD_NAMES)
-    assert (seen["range"], seen["length"]) == (True, 1000)
-    assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
-    assert seen.get("multipart", True)
+    check_witness(rgw, api)
 
 
-def test_a_gibibyte_comes_back_as_it_was_sent(rgw: Deployment) -> None:
+def test_a_large_object_comes_back_as_it_was_sent(rgw: Deployment) -> None:
     # In one body each way: over S3 it would go up in parts.
-    seen = large_object(rgw, "swift", GIB)
-    assert (seen["length"], seen["got"]) == (GIB, GIB)
-    assert seen["read"] == seen["sent"]
-    assert seen["same_etag"]
+    check_large_object(rgw, "swift")
 
 
 def test_swift_clients_are_kept_at_the_address_they_came_to(rgw: Deployment) -> None:
@@ -71,18 +76,8 @@ def test_swift_clients_are_kept_at_the_address_they_came_to(rgw: Deployment) -> 
     base = swift.url.removesuffix("/auth/v1.0")
     assert base == endpoint(rgw, "s3").url
     assert base.endswith(":8000") == (planned(rgw.layout.name).place.front is None)
-    key = swift.key.get_secret_value()
-    head = rgw.client.run(
-        ["curl", "-sSi", "-K", "-", swift.url],
-        stdin=f'header "X-Auth-User: {swift.user}"\nheader "X-Auth-Key: {key}"',
-    )
-    found = next(
-        line.split()[1]
-        for line in head.stdout.splitlines()
-        if line.lower().startswith("x-storage-url:")
-    )
     # radosgw's own way is to send them to its own port, past the front.
-    assert found == f"{base}/swift/v1"
+    assert logged_in(rgw)[0] == f"{base}/swift/v1"
 
 
 def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) -> None:
@@ -116,13 +111,3 @@ def test_every_daemon_and_the_front_report_what_they_count(rgw: Deployment) -> N
     place = planned(rgw.layout.name).place
     for front in ("haproxy", "apache"):
         assert any(front in name for name in names) == (getattr(place, front) is not None)
-
-
-def test_no_secret_is_in_what_is_shown(rgw: Deployment) -> None:
-    secrets = [
-        endpoint(rgw, "s3").key.get_secret_value(),
-        endpoint(rgw, "swift").key.get_secret_value(),
-    ]
-    assert not [
-        one for one in rgw.running_gateway.rendered for secret in secrets if secret in one.text
-    ]

@@ -71,6 +71,7 @@ def test_filestore_keeps_objects_as_files_and_its_journal_on_the_disk_that_is_fo
         assert any("kernel's caches" in line for line in deployment.running_gateway.drop_caches())
 
 
+@pytest.mark.test_all
 def test_memstore_needs_no_disk_and_runs_several_osds_a_host(tmp_path: Path) -> None:
     options = "    objectstore: memstore\n    memstore: {per_host: 2, size: 1GiB}\n"
     diskless = lambda text: text.replace(", disks: [{size: 20GiB, bandwidth: 200MB}]", "")  # noqa: E731
@@ -87,6 +88,7 @@ def test_memstore_needs_no_disk_and_runs_several_osds_a_host(tmp_path: Path) -> 
 
 
 @pytest.mark.releases
+@pytest.mark.test_all
 @pytest.mark.parametrize(
     ("release", "version", "frontend"),
     [("ceph-14", "14.2.", "civetweb"), ("ceph-18", "18.2.", "beast")],

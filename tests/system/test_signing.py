@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint, unlimited
+from deployed_layouts import deployed, on_client, unlimited
 from signing_witness import OBJECTS, SEED, SIZE
 
 from weighbridge.common.host import Service
@@ -23,7 +23,6 @@ from weighbridge.gateways.ports import await_ports
 
 pytestmark = pytest.mark.system
 
-ROOT = Path(__file__).parents[2]
 WITNESS = Path(__file__).with_name("signing_witness.py")
 ENCRYPTION = Path(__file__).with_name("encryption_witness.py")
 STUB_VAULT = Path(__file__).with_name("stub_vault.py")
@@ -62,22 +61,17 @@ CHANGED: list[tuple[dict[str, Any], set[str]]] = [
 
 
 @pytest.mark.releases
+@pytest.mark.test_all
 def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path: Path) -> None:
     def change(layout: str) -> str:
         return layout.replace("release: ceph-16", "release: ceph-18") + VAULT_OPTIONS
 
     with deployed("rgw-beast", tmp_path, change, change_hardware=unlimited, once=True) as rgw:
-        order = json.loads(endpoint(rgw, "s3").model_dump_json())
-        order["signings"] = [signing for signing, _ in CHANGED]
-        done = rgw.client.run(
-            [sys.executable, str(WITNESS)],
-            stdin=json.dumps(order),
-            env={"PYTHONPATH": str(ROOT)},
-            timeout_s=300,
-        )
+        signings = [signing for signing, _ in CHANGED]
+        found = on_client(rgw, "s3", str(WITNESS), signings=signings)
         assert rgw.layout.release == "ceph-18"
         encrypted(rgw)
-    for (signing, errors), seen in zip(CHANGED, json.loads(done.stdout), strict=True):
+    for (signing, errors), seen in zip(CHANGED, found, strict=True):
         assert (seen["right"]["done"], seen["right"]["errors"]) == (OBJECTS, {}), signing
         assert seen["said"].startswith(SAID[signing.get("payload", signing.get("auth"))]), seen
         assert seen["objects"] == OBJECTS, signing
@@ -96,13 +90,7 @@ def encrypted(rgw: Any) -> None:
     vault = Service("vault", ("python3", "/root/stub_vault.py", str(VAULT_PORT)))
     host.start([vault])
     await_ports(rgw.client, [Daemon(host, vault, VAULT_PORT)], print)
-    done = rgw.client.run(
-        [sys.executable, str(ENCRYPTION)],
-        stdin=endpoint(rgw, "s3").model_dump_json(),
-        env={"PYTHONPATH": str(ROOT)},
-        timeout_s=300,
-    )
-    seen = json.loads(done.stdout)
+    seen = on_client(rgw, "s3", str(ENCRYPTION))
     assert (seen["written"]["done"], seen["written"]["errors"]) == (OBJECTS, {})
     assert seen["same"] == OBJECTS
     assert (seen["without"], seen["with another"]) == ("InvalidArgument", "InvalidArgument")

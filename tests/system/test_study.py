@@ -5,8 +5,6 @@ whole way is gone.
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,8 +16,9 @@ from weighbridge.suites.studies import loader
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
+from suite_command import measured, weighbridge
 
-pytestmark = [pytest.mark.system, pytest.mark.releases, pytest.mark.long]
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 
 def shortened(folder: Path) -> Path:
@@ -39,25 +38,14 @@ def shortened(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.test_all
 def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_published(
     tmp_path: Path,
 ) -> None:
-    command = [
-        "study",
-        str(shortened(tmp_path)),
-        "--variants",
-        "xfs,bluestore",
-        "--no-attest",
-        "--out",
-        str(tmp_path / "runs"),
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *command],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1800,
-        env={**os.environ, "COLUMNS": "200"},
+    done = weighbridge(
+        f"study {shortened(tmp_path)} --variants xfs,bluestore --no-attest --out {tmp_path}/runs",
+        timeout_s=1800,
+        env={"COLUMNS": "200"},
     )
     # Other tests may use this machine meanwhile: then nothing of it may be ranked, and it says so.
     busy = done.returncode == 4 and "machine busy" in done.stdout
@@ -105,21 +93,10 @@ def test_a_studys_own_tools_are_measured_on_a_cluster_with_journals_on_the_faste
         text = text.replace(old, new)
     path = tmp_path / "short.yaml"
     path.write_text(text)
-    command = ["study", str(path), "--variants", "r2-o3-journal", "--no-attest"]
-    command += ["--out", str(tmp_path / "runs")]
-    done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *command],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1800,
-        env={**os.environ, "COLUMNS": "200"},
+    done = weighbridge(
+        f"study {path} --variants r2-o3-journal --no-attest --out {tmp_path}/runs", timeout_s=1800
     )
-    assert done.returncode in (0, 4), (
-        done.stdout + done.stderr
-    )  # 4: nothing ranked on a busy machine
-    (run,) = (tmp_path / "runs").iterdir()
-    store = RunStore.open(run)
+    store = measured(done, tmp_path / "runs")
     steps = {(step.key.driver, step.key.api, step.key.workload): step for step in store.steps()}
     tools = {key for key in steps if key[0] != "rados"}
     assert tools == {
@@ -131,10 +108,10 @@ def test_a_studys_own_tools_are_measured_on_a_cluster_with_journals_on_the_faste
         ("bonnie", "cephfs", "bonnie-read"),
     }
     for key in tools:
-        measured = steps[key].measurement
-        assert measured is not None, steps[key].notes
-        assert measured.tallies[0].count > 0
-        assert measured.window_s > 0
+        made = steps[key].measurement
+        assert made is not None, steps[key].notes
+        assert made.tallies[0].count > 0
+        assert made.window_s > 0
     # FileStore writes its journal first: the SSD, which nothing else is on, wrote as well.
     facts = {
         sheet.layout: sheet.facts for sheet in store.manifest.sheets if sheet.title == "deployment"

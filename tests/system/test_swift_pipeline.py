@@ -4,9 +4,7 @@ one of the 2014 study.
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import checked_again
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint, unlimited
+from deployed_layouts import deployed, deploys, on_client, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -24,10 +22,7 @@ WITNESS = Path(__file__).with_name("pipeline_witness.py")
 
 
 def seen_by_swiftclient(deployment: Deployment) -> dict[str, Any]:
-    order = endpoint(deployment, "swift").model_dump_json()
-    found: dict[str, Any] = json.loads(
-        deployment.client.run([sys.executable, str(WITNESS)], stdin=order, timeout_s=300).stdout
-    )
+    found: dict[str, Any] = on_client(deployment, "swift", str(WITNESS))
     return found
 
 
@@ -53,6 +48,7 @@ def log_of(deployment: Deployment) -> str:
 
 
 @pytest.mark.releases
+@pytest.mark.test_all
 @pytest.mark.parametrize(
     ("release", "layout"), [("swift-2.26", "swift"), ("swift-2.35", "swift-s3api")]
 )
@@ -67,14 +63,10 @@ def test_the_standard_pipeline_of_another_release_takes_manifests_and_bulk_reque
         check_standard(deployment)
 
 
-@pytest.fixture(scope="module")
-def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Of the layout's own release, with what it ships with. It runs until the module ends, and only
-    one can: those of other releases come before.
-    """
-    folder = tmp_path_factory.mktemp("swift")
-    with deployed("swift", folder, change_hardware=unlimited, once=True) as deployment:
-        yield deployment
+swift = deploys("swift", change_hardware=unlimited, once=True)
+"""Of the layout's own release, with what it ships with. It runs until the module ends, and only
+one can: those of other releases come before.
+"""
 
 
 def change(swift: Deployment, **settings: object) -> None:

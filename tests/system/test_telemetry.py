@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import subprocess
 import sys
 import threading
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small_lab import within
+from small_lab import labelled, raised, within
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.host import Host, Service
@@ -25,9 +24,9 @@ from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Telemetry
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab import LabHosts, start_lab
+from weighbridge.topologies.lab import LabHosts
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = pytest.mark.system
 
 MIB = 2**20
 WINDOW_S = 5.0
@@ -79,18 +78,8 @@ while True:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     home = tmp_path_factory.mktemp("lab")
-    (home / "deployment").mkdir()
-    images = dict.fromkeys(HARDWARE.hosts, Path("/"))
-    label = f"telemetry-{secrets.token_hex(3)}"
-    with start_lab(
-        label,
-        HARDWARE,
-        images,
-        lambda line: None,
-        folder=home / "deployment",
-        names=list(HARDWARE.hosts),
-        state=home / "state",
-    ) as hosts:
+    label = labelled("telemetry")
+    with raised(label, home / "deployment", home / "state", hardware=HARDWARE) as hosts:
         hosts.limit()
         yield hosts
 
@@ -129,6 +118,7 @@ def gateway(lab: LabHosts) -> Iterator[Host]:
         host.stop(service)
 
 
+@pytest.mark.alone
 def test_a_host_that_burns_all_it_may_is_seen_at_its_limit_and_named(
     lab: LabHosts, store: RunStore, gateway: Host
 ) -> None:
@@ -176,6 +166,7 @@ def cpu_s(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
+@pytest.mark.alone
 def test_a_disk_that_is_written_at_its_limit_is_seen_at_its_limit(
     lab: LabHosts, store: RunStore
 ) -> None:

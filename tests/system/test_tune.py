@@ -6,8 +6,6 @@ That the order of the trials does not matter, tests/weighbridge/tuning shows.
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from weighbridge.results.record.trial import CONFIRMATION
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
+from suite_command import weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.pair]
 
@@ -52,36 +51,17 @@ parameters:
 """
 
 
-def tune(folder: Path, *options: str) -> Path:
-    """The run of the tuning; the command ended well."""
-    path = folder / "known-knob.yaml"
-    path.write_text(TUNING)
-    command = [
-        "tune",
-        str(path),
-        "--no-attest",
-        "--no-charts",
-        "--out",
-        str(folder / "runs"),
-        *options,
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *command],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-        env={**os.environ, "COLUMNS": "160"},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    (run,) = (folder / "runs").iterdir()
-    return run
-
-
 def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_radosgw(
     tmp_path: Path,
 ) -> None:
-    run = tune(tmp_path, "--seed", "1", "--confirm", "1")
+    (tmp_path / "known-knob.yaml").write_text(TUNING)
+    done = weighbridge(
+        f"tune {tmp_path}/known-knob.yaml --no-attest --no-charts --seed 1 --confirm 1 "
+        f"--out {tmp_path}/runs",
+        env={"COLUMNS": "160"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
     data = RunData(run)
     assert data.setting_table is not None
     verdicts = {

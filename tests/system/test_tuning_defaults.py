@@ -40,6 +40,7 @@ WORD = "is a word of rgw_frontends: what holds without it is in radosgw's code a
 SILENT = "HAProxy tells nobody what it does where its configuration is silent"
 NO_DEFAULT = "has no default: it is there or it is not, or is computed"
 
+OTHER_RELEASE = [pytest.mark.releases, pytest.mark.test_all]
 CEPH = ["rgw-beast", "rgw-beast-objects", "rgw-civetweb"]
 SWIFT = ["swift-proxy", "swift-object"]
 
@@ -80,7 +81,7 @@ def at(*releases: str) -> pytest.MarkDecorator:
     wanted.
     """
     first, *others = releases
-    marked = [first, *(pytest.param(one, marks=pytest.mark.releases) for one in others)]
+    marked = [first, *(pytest.param(one, marks=OTHER_RELEASE) for one in others)]
     return pytest.mark.parametrize("deployment", marked, indirect=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,21 +11,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over, written_once
+from suite_command import weighbridge
 
 pytestmark = pytest.mark.system
 
-ON_CLIENT = ("exec", "client-1", "--", "bash", "-e")
+ON_CLIENT = "exec client-1 -- bash -e"
 
 
-def weighbridge(*arguments: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def fine(words: str, stdin: str | None = None) -> str:
+    done = weighbridge(words, stdin=stdin)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -36,9 +29,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """What `up` says of a real radosgw that answers both APIs."""
     layout = written_once("rgw-beast", tmp_path_factory.mktemp("up"))
     try:
-        yield weighbridge("up", str(layout)).splitlines()
+        yield fine(f"up {layout}").splitlines()
     finally:
-        weighbridge("down", "--all")
+        fine("down --all")
         assert left_over() == []
 
 
@@ -59,7 +52,7 @@ def test_the_line_for_swifts_own_client_finds_the_client_and_the_account(
 ) -> None:
     line = pasted(printed, "swift client:")
     assert "swift stat" in line
-    assert "Account:" in weighbridge(*ON_CLIENT, stdin=line)
+    assert "Account:" in fine(ON_CLIENT, stdin=line)
 
 
 def test_the_lines_for_boto3_are_a_client_that_lists_buckets(printed: list[str]) -> None:
@@ -68,7 +61,7 @@ def test_the_lines_for_boto3_are_a_client_that_lists_buckets(printed: list[str])
         f"{pasted(printed, 'boto3:')}\ns3.create_bucket(Bucket='pasted')\n"
         "print(s3.list_buckets()['Buckets'])"
     )
-    assert "'Name': 'pasted'" in weighbridge("exec", "client-1", "--", "python", "-", stdin=script)
+    assert "'Name': 'pasted'" in fine("exec client-1 -- python -", stdin=script)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +71,7 @@ def test_the_lines_for_curl_are_let_in(printed: list[str], title: str, answer: s
     at = next(
         index for index, line in enumerate(printed) if line.strip().startswith(f"{title}: http")
     )
-    assert answer in weighbridge(*ON_CLIENT, stdin=pasted(printed[at:], "curl:"))
+    assert answer in fine(ON_CLIENT, stdin=pasted(printed[at:], "curl:"))
 
 
 def test_no_curl_that_is_pasted_has_a_key_among_its_words(printed: list[str]) -> None:
@@ -98,16 +91,10 @@ def test_no_curl_that_is_pasted_has_a_key_among_its_words(printed: list[str]) ->
 def test_status_says_which_daemon_has_died_and_where_its_log_is(printed: list[str]) -> None:
     """The last one: nothing is let in any more."""
     assert printed
-    assert "dead" not in weighbridge("status")
-    weighbridge(
-        "exec",
-        "gateway-1",
-        "--",
-        "sh",
-        "-ec",
-        "kill -9 $(pidof radosgw); while pidof radosgw; do sleep 0.1; done",
-    )
-    lines = [line.strip() for line in weighbridge("status").splitlines()]
+    assert "dead" not in fine("status")
+    kill = "kill -9 $(pidof radosgw); while pidof radosgw; do sleep 0.1; done"
+    fine(f"exec gateway-1 -- sh -ec '{kill}'")
+    lines = [line.strip() for line in fine("status").splitlines()]
     (dead,) = [line for line in lines if line.startswith("dead: ")]
     assert re.match(r"dead: radosgw\S* on gateway-1; its log: ", dead)
     assert Path(dead.rpartition(": ")[2]).is_file()

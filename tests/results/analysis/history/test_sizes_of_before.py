@@ -1,4 +1,4 @@
-"""Runs of before settings followed the size of hosts, beside later ones."""
+"""Runs of layouts that give a setting, beside runs in which it follows the size of hosts."""
 
 from __future__ import annotations
 
@@ -32,15 +32,6 @@ def test_runs_whose_files_gave_what_is_now_computed_are_one_series_with_later_on
     history = history_of([run(0, sizes, {}), run(1, {}, sizes), run(2, {"threads": 512}, sizes)])
     assert groups(history) == [3]
     assert history.breaks == ()
-
-
-def test_what_a_run_left_open_and_did_not_record_parts_no_series_but_its_values_later_do() -> None:
-    history = history_of([run(0, {}, {}), run(1, {}, {"threads": 512})])
-    assert groups(history) == [2]
-    history = history_of([run(0, {}, {}), run(1, {}, {"threads": 512}), run(2, {}, {"threads": 9})])
-    assert groups(history) == [2, 1]
-    (words,) = break_words(history.breaks)
-    assert words.endswith("layout radosgw.threads: 512 before, 9 now")
 
 
 def test_a_real_difference_comes_before_what_only_moved_to_the_sizing_rule() -> None:

@@ -1,0 +1,94 @@
+"""The suite's command as a program of its own, as its users start it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO
+
+from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID
+from weighbridge.results.record.store import RunStore
+
+COMMAND = (sys.executable, "-m", "weighbridge")
+_TRIAL = """
+name: trial
+about: As short as it can be
+api: {api}
+workloads:
+  - name: small
+    objects: {{size: {size}, containers: {containers}, per_container: {per_container}}}
+    operations: {operations}
+    workers: [{workers}]
+    runtime: {runtime}
+    warmup: 0s
+    verify: {verify}
+"""
+_USUAL = {"size": "4KiB", "containers": 1, "per_container": 5, "workers": 2, "verify": "false"}
+
+
+def trial(api: str, operations: str, runtime: str, **changes: object) -> str:
+    """The text of a suite of one step an API."""
+    changed = {"api": api, "operations": operations, "runtime": runtime, **changes}
+    return _TRIAL.format(**{**_USUAL, **changed})
+
+
+def weighbridge(
+    words: str,
+    *,
+    stdin: str | None = None,
+    timeout_s: float = 900,
+    cwd: Path | None = None,
+    within: tuple[str, ...] = (),
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.CompletedProcess[str]:
+    """What the command came to. `within`: what starts it, as in another network namespace."""
+    return subprocess.run(
+        [*within, *COMMAND, *shlex.split(words)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout_s,
+        cwd=cwd,
+        env={**os.environ, **env},
+    )
+
+
+def started(words: str, output: IO[str] | int, **more: object) -> subprocess.Popen[str]:
+    """The command, which goes on; all that it prints goes to `output`."""
+    line = [*COMMAND, *shlex.split(words)]
+    return subprocess.Popen(line, stdout=output, stderr=subprocess.STDOUT, text=True, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def printed(run: subprocess.Popen[str], output: Path, words: str) -> None:
+    """Wait until a command has printed some words to its file."""
+    deadline = time.monotonic() + 400
+    while words not in output.read_text():
+        assert run.poll() is None, output.read_text()
+        assert time.monotonic() < deadline, output.read_text()
+        time.sleep(0.02)
+
+
+def measured(done: subprocess.CompletedProcess[str], runs: Path) -> RunStore:
+    """The one run that a folder has, of a command that ended well: see `valid_steps`."""
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said, said
+    found = list(runs.iterdir()) if runs.exists() else []
+    assert len(found) == 1, said
+    return valid_steps(done.returncode, said, RunStore.open(found[0]))
+
+
+def valid_steps(code: int, said: str, store: RunStore) -> RunStore:
+    """A run whose command ended well. Beside other tests nothing of it may be ranked, and then the
+    command ends with 4, as it does if nothing valid was measured: but something was.
+    """
+    assert code in (EXIT_FINE, EXIT_INVALID), said
+    steps = store.latest().values()
+    assert any(step.valid for step in steps), [said, *(step.notes for step in steps)]
+    return store
