@@ -23,7 +23,7 @@ from weighbridge.environment import place
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.topologies.deployment import StateFolders, deploy
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.reference import split
+from weighbridge.topologies.loader import split
 
 
 def once(layout: str, hardware_name: str, where: StateFolders) -> dict[str, float | str]:

@@ -41,8 +41,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
-from weighbridge.results.analysis.across_runs.guard import Guarded
+from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
 from weighbridge.results.analysis.across_runs.runs_comparison import RUNS, compare_runs, regressions
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison, Effect

@@ -43,9 +43,8 @@ from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab.usage import LabMachine
-from weighbridge.topologies.layout import Layout
-from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.lab.cgroup import LabMachine
+from weighbridge.topologies.loader import Layout, Planned
 
 COUNTS = (1, 2, 4)
 CLIENT_CPUS = {"waiting": 0.5, "loaded": 0.5, "small": 0.2, "busy": 0.5}

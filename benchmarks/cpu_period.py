@@ -34,21 +34,19 @@ from pathlib import Path
 from weighbridge.common.host import Counters
 from weighbridge.common.quantities import parse_seconds
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.driver import Driver
-from weighbridge.drivers.protocol import Prepare, Step
+from weighbridge.drivers.protocol import Driver, Prepare, Step
 from weighbridge.environment import place
-from weighbridge.results.analysis.steps.throttling import Throttled
+from weighbridge.results.analysis.steps.use import Throttled
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import Deployment, deploy
+from weighbridge.topologies.hardware import quota_of, slice_words
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.cgroup import Cgroups, LabMachine
 from weighbridge.topologies.lab.host import LabHost
-from weighbridge.topologies.lab.usage import LabMachine
-from weighbridge.topologies.quota import quota_of, slice_words
-from weighbridge.topologies.reference import split
+from weighbridge.topologies.loader import split
 
 PERCENTS = (50.0, 90.0, 99.0)
 FIGURES = ("p50", "p90", "p99", "max")

@@ -39,8 +39,14 @@ from typing import Any
 
 from weighbridge.common.host import ModelDiskCounters
 from weighbridge.common.quantities import parse_bytes
-from weighbridge.topologies.disk_expectations import DiskFigures, DiskLoad, simulate
-from weighbridge.topologies.disk_models import DISK_MODELS, DiskModel, SpinningDisk
+from weighbridge.topologies.disk_models import (
+    DISK_MODELS,
+    DiskFigures,
+    DiskLoad,
+    DiskModel,
+    SpinningDisk,
+    simulate,
+)
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.disk import LoopDisk, attached

@@ -43,8 +43,7 @@ from cost_cases import CASES, WARMUP_S, CostCase, CostRow, TurnCost
 from nulltarget import KEY, USER, NullTarget, wrk_put_script
 from pydantic import SecretStr
 
-from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.signing import Signing
+from weighbridge.common.endpoint import Endpoint, Signing
 from weighbridge.drivers.engine import _native
 from weighbridge.drivers.protocol import (
     EVENT,

@@ -2,10 +2,10 @@
 finds.
 
 Complete runs of its cells are simulated with fixed seeds, in the order that a plan would have
-(`weighbridge.conductor.balance`), with its A/A control, and judged after 5, 6, 7 and 8 repeats by
+(`weighbridge.conductor.plan`), with its A/A control, and judged after 5, 6, 7 and 8 repeats by
 the functions that make claims (`results.analysis.comparing.compare`) and end a run
-(`weighbridge.conductor.further.clear`). Half of the variance of repeats comes from the deployment,
-shared by all its cells; p90 rises where throughput falls. Four rules are compared on the same
+(`weighbridge.conductor.conductor.is_clear`). Half of the variance of repeats comes from the
+deployment, shared by all its cells; p90 rises where throughput falls. Four rules are compared on the same
 figures:
 
 - five: the run ends after 5 repeats, whatever it found: what two busy cores have time for.
@@ -34,8 +34,8 @@ from typing import Final
 import numpy as np
 
 from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
-from weighbridge.conductor.balance import blocks
-from weighbridge.conductor.further import clear
+from weighbridge.conductor.conductor import is_clear
+from weighbridge.conductor.plan import blocks
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.contrast import ALWAYS
@@ -154,7 +154,7 @@ def looks_read(rule: str, looks: Sequence[Comparison]) -> list[int]:
         return [0]
     if rule == "twice":
         return [0] if decided(looks[0]) else [0, last]
-    ends = clear if rule == "strict" else decided
+    ends = is_clear if rule == "strict" else decided
     return [next((number for number, look in enumerate(looks[:-1]) if ends(look)), last)]
 
 

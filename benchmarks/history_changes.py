@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks.simulated_runs import Array
 from weighbridge.results.analysis.history.change_points import RULE, ChangeRule, change_points
-from weighbridge.results.analysis.history.outlying import OUTLIER_RULE, OutlierRule, outlying
+from weighbridge.results.analysis.history.run_outliers import OUTLIER_RULE, OutlierRule, outlying
 from weighbridge.suites import Bounds
 
 RUNS: Final = 100

@@ -22,9 +22,9 @@ from typing import Final
 
 import numpy as np
 
-from weighbridge.results.analysis.steps.stalls import period_s
-from weighbridge.results.analysis.steps.steadiness import steadiness
-from weighbridge.results.analysis.steps.steady_repeats import (
+from weighbridge.results.analysis.steps.steadiness import (
+    period_s,
+    steadiness,
     steady_over_repeats,
     window_grain,
     window_move,

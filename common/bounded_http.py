@@ -11,7 +11,27 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from weighbridge.common import http_body
+# Bodies of HTTP responses, read completely but only up to a limit.
+
+
+def read_limited(answer: http.client.HTTPResponse, most_bytes: int) -> bytes:
+    """The complete body of a response.
+
+    Raises HTTPException if it is longer than `most_bytes` or ends early; OSError.
+    """
+    if answer.length is not None and answer.length > most_bytes:
+        raise http.client.HTTPException(
+            f"an answer of {answer.length} bytes: more than {most_bytes} are not read"
+        )
+    if answer.length is not None:
+        return answer.read()  # given a size, it would not raise for a body that ends early
+    body = answer.read(most_bytes + 1)
+    if len(body) > most_bytes:
+        raise http.client.HTTPException(
+            f"an answer of more than {most_bytes} bytes: more are not read"
+        )
+    return body
+
 
 _LEAST_S: Final = 0.001
 """A timeout of 0 would mean not to wait at all."""
@@ -67,7 +87,7 @@ def exchanged(
             connection.sock.settimeout(_left_s(deadline_s))
         connection.request(method, path, body, dict(headers))
         response = connection.getresponse()
-        return response, http_body.read_limited(response, most_bytes)
+        return response, read_limited(response, most_bytes)
     except TimeoutError:
         what = "connection" if connection.sock is None else "complete answer"
         # What is still to come must not be taken for the next answer.

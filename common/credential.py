@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from urllib.parse import quote, quote_plus
+import math
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
+from urllib.parse import SplitResult, quote, quote_plus, urlsplit
 from xml.sax.saxutils import escape
 
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
 from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
 
 HIDDEN = "***"
 
@@ -49,3 +68,545 @@ def _forms(secret: str) -> tuple[str, ...]:
         escape(secret, {'"': "&quot;"}),
         escape(secret, {'"': "&quot;", "'": "&#39;"}),
     )
+
+
+# Server URLs and folders in options and files. They may hold no secret: every report shows them.
+#
+# Error messages never repeat them, since a refused one may hold a secret. Python's own messages
+# about URLs do.
+
+
+_SSH: Final = re.compile(
+    r"ssh://(?:(?P<user>[^@/:%;?#\s]+)@)?(?P<host>\[[^]@\s]+]|[^@/:?#\s]+)(?::(?P<port>\d+))?(?P<path>/[^?#]*)"
+)
+
+
+@dataclass(frozen=True)
+class SshPlace:
+    """A folder on a host reached by ssh; port 0 and an empty user: as ~/.ssh says."""
+
+    user: str
+    host: str
+    port: int
+    path: str
+
+
+def parts_of(url: str) -> SplitResult:
+    """The parts of an ASCII http(s) URL with a host and a valid port or none. Raises ValueError."""
+    try:
+        parts = urlsplit(url)
+        found = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise ValueError(
+            "not of the form http://HOST[:PORT][/PATH]: its host or port is invalid"
+        ) from None
+    if "@" in parts.netloc:
+        raise ValueError("contains a user or a password")
+    if not found or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("not of the form http://HOST[:PORT][/PATH]")
+    return parts
+
+
+def without_query(url: str) -> str:
+    """A URL as of `parts_of`, without query or fragment. Raises ValueError."""
+    parts_of(url)
+    if "?" in url or "#" in url:
+        raise ValueError("has a query (?) or a fragment (#), which may contain a password")
+    return url
+
+
+def ssh_place(place: str) -> SshPlace:
+    """What ssh://USER@HOST[:PORT]/PATH names. Raises ValueError."""
+    found = _SSH.fullmatch(place)
+    if found is None or not place.isprintable():
+        raise ValueError("not of the form ssh://USER@HOST[:PORT]/PATH (without a password)")
+    return SshPlace(
+        found["user"] or "",
+        found["host"].strip("[]"),
+        int(found["port"] or 0),
+        found["path"].rstrip("/"),
+    )
+
+
+def folder_or_ssh_place(place: str) -> str:
+    """The path of a folder, or a location as of `ssh_place`. Raises ValueError."""
+    if "://" in place:
+        ssh_place(place)
+    return place
+
+
+# Tokens of Keystone, OpenStack's identity service (its API v3), and the storage URL that its
+# catalogue has for them.
+
+
+SERVICE: Final = "object-store"
+"""The type of Swift's API in a catalogue."""
+RENEW_AT: Final = 0.8
+"""After this share of its life a token is replaced: requests that are under way still have it."""
+SHORTEST_S: Final = 5.0
+"""A token with a shorter life is refused: it would be renewed all the time."""
+_DEFAULT_DOMAIN: Final = "default"
+"""The ID of the domain that a new Keystone has; its own tools take it too if none is given."""
+_SHOWN: Final = 8
+"""At most so many names of an answer are shown."""
+_REFUSED: Final = 401
+_GRANTED: Final = 201
+_FOUND: Final = 200
+
+Interface = Literal["public", "internal", "admin"]
+
+
+class Keystone(Record):
+    """Who asks for a token and of what, and which storage URL of the catalogue is used; no secret.
+
+    The keys are those of clouds.yaml. Where both a name and an ID are given, the ID counts.
+    """
+
+    username: str = ""
+    """The user's name in its domain."""
+    user_id: str = ""
+    """The user's ID, which needs no domain."""
+    user_domain_name: str = ""
+    """The name of the domain of the user's name."""
+    user_domain_id: str = ""
+    """The ID of that domain; neither: `default`."""
+    project_name: str = ""
+    """The project's name in its domain."""
+    project_id: str = ""
+    """The project's ID, which needs no domain."""
+    project_domain_name: str = ""
+    """The name of the domain of the project's name."""
+    project_domain_id: str = ""
+    """The ID of that domain; neither: `default`."""
+    application_credential_name: str = ""
+    """The name of an application credential of the user."""
+    application_credential_id: str = ""
+    """An application credential in place of a password; its project is its own."""
+    region_name: str = ""
+    """Region of the storage URL; needed where the catalogue has several."""
+    interface: Literal["", Interface] = ""
+    """Which of its storage URLs; "": public."""
+
+    @property
+    def by_application(self) -> bool:
+        """Whether an application credential is used."""
+        return bool(self.application_credential_id or self.application_credential_name)
+
+    @property
+    def who(self) -> str:
+        """Whom Keystone is asked to let in, in words."""
+        if self.by_application:
+            name = self.application_credential_id or self.application_credential_name
+            return f"the application credential {name!r}"
+        return f"the user {self.user_id or self.username!r}"
+
+    @property
+    def project(self) -> str:
+        """The name or ID of its project, or "" where it is that of an application credential."""
+        return "" if self.by_application else self.project_id or self.project_name
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A token, what it is for, and how long it is valid from its issue on."""
+
+    storage_url: str
+    token: str = field(repr=False)
+    life_s: float
+
+
+class Answered(Protocol):
+    """An HTTP answer with its complete body."""
+
+    @property
+    def status(self) -> int:
+        """Its status."""
+
+    @property
+    def headers(self) -> Any:
+        """Its header fields, by names in lower case."""
+
+    @property
+    def body(self) -> bytes:
+        """Its body."""
+
+
+Send = Callable[[str, str, bytes, Mapping[str, str]], Answered]
+"""Method, path, body and headers of a request to Keystone -> its answer."""
+
+
+class KeystoneRefuses(Exception):
+    """No token or no storage URL: `what` says why, without a secret."""
+
+    def __init__(self, what: str, answer: Answered) -> None:
+        super().__init__(what)
+        self.what = what
+        self.answer = answer
+
+
+class _Part(BaseModel):
+    """What is used of an answer; it says more."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+class _Place(_Part):
+    url: str
+    interface: str
+    region: str | None = None
+    region_id: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.region_id or self.region or ""
+
+
+class _Service(_Part):
+    type: str
+    endpoints: tuple[_Place, ...] = ()
+
+
+class _Token(_Part):
+    issued_at: AwareDatetime
+    expires_at: AwareDatetime
+    catalog: tuple[_Service, ...] = ()
+
+
+class _Answer(_Part):
+    token: _Token
+
+
+class _Project(_Part):
+    name: str
+
+
+class _Projects(_Part):
+    projects: Annotated[tuple[_Project, ...], Field(max_length=100_000)]
+
+
+def log_in(keystone: Keystone, secret: str, path: str, send: Send) -> Granted:
+    """Ask Keystone for a token; `path` is that of its URL, such as `/v3`.
+
+    Raises KeystoneRefuses, and what `send` raises.
+    """
+    path = f"{path.rstrip('/')}/auth/tokens"
+    answer = _ask(keystone, secret, _scope(keystone), path, send)
+    if answer.status == _REFUSED:
+        raise KeystoneRefuses(_why(keystone, secret, path, send), answer)
+    if answer.status != _GRANTED:
+        what = "a token (201) was expected: is this the URL of Keystone's API v3?"
+        raise KeystoneRefuses(what, answer)
+    token = answer.headers.get("x-subject-token")
+    try:
+        found = _Answer.model_validate_json(answer.body).token
+    except ValidationError:
+        token = None
+    if not token:
+        raise KeystoneRefuses("its answer has no token that can be read", answer)
+    if not token.isprintable() or not token.isascii():
+        raise KeystoneRefuses("its token has characters that no header can carry", answer)
+    life_s = (found.expires_at - found.issued_at).total_seconds()
+    if life_s < SHORTEST_S:
+        raise KeystoneRefuses(
+            f"its token lasts {life_s:g} s, and {SHORTEST_S:g} s are needed to renew it", answer
+        )
+    url = _storage_url(keystone, found.catalog, answer, (secret, token))
+    return Granted(url, token, life_s)
+
+
+def _ask(keystone: Keystone, secret: str, scope: object, path: str, send: Send) -> Answered:
+    auth = {"identity": _identity(keystone, secret), **({} if scope is None else {"scope": scope})}
+    body = json.dumps({"auth": auth}).encode()
+    return send("POST", path, body, {"Content-Type": "application/json"})
+
+
+def _identity(keystone: Keystone, secret: str) -> dict[str, object]:
+    user = _named(keystone, "user", keystone.username)
+    if not keystone.by_application:
+        return {"methods": ["password"], "password": {"user": {**user, "password": secret}}}
+    own: dict[str, object] = {"id": keystone.application_credential_id}
+    if not keystone.application_credential_id:
+        # Its name is the user's own.
+        own = {"name": keystone.application_credential_name, "user": user}
+    method = "application_credential"
+    return {"methods": [method], method: {**own, "secret": secret}}
+
+
+def _scope(keystone: Keystone) -> object:
+    if keystone.by_application:
+        return None
+    return {"project": _named(keystone, "project", keystone.project_name)}
+
+
+def _named(keystone: Keystone, kind: str, name: str) -> dict[str, object]:
+    """A user or project by its ID, or by its name and domain."""
+    if known := getattr(keystone, f"{kind}_id"):
+        return {"id": known}
+    domain_id = getattr(keystone, f"{kind}_domain_id")
+    domain_name = getattr(keystone, f"{kind}_domain_name")
+    by_name = domain_name and not domain_id
+    domain = {"name": domain_name} if by_name else {"id": domain_id or _DEFAULT_DOMAIN}
+    return {"name": name, "domain": domain}
+
+
+def _why(keystone: Keystone, secret: str, path: str, send: Send) -> str:
+    """Why Keystone answered 401: it says the same to a wrong password as to an unknown project."""
+    unknown = (
+        f"Keystone refuses {keystone.who}: there is none of this name or ID in its domain, "
+        f"or its {'secret' if keystone.by_application else 'password'} is wrong, or it is locked"
+    )
+    if keystone.by_application:
+        return unknown
+    alone = _ask(keystone, secret, "unscoped", path, send)
+    if alone.status != _GRANTED:
+        return unknown
+    headers = {"X-Auth-Token": alone.headers.get("x-subject-token") or ""}
+    listed = send("GET", path.removesuffix("tokens") + "projects", b"", headers)
+    try:
+        own = _Projects.model_validate_json(listed.body) if listed.status == _FOUND else None
+    except ValidationError:
+        own = None
+    secrets = (secret, headers["X-Auth-Token"])
+    known = "not known"
+    if own is not None:
+        known = _names((one.name for one in own.projects), secrets) or "none"
+    return (
+        f"the password of {keystone.who} is right, but there is no project {keystone.project!r} in "
+        f"its domain, or the user has no role there; projects of this user: {known}"
+    )
+
+
+def _storage_url(
+    keystone: Keystone, catalog: Iterable[_Service], answer: Answered, secrets: Sequence[str]
+) -> str:
+    catalog = tuple(catalog)
+    places = [place for one in catalog if one.type == SERVICE for place in one.endpoints]
+    if not places:
+        known = _names((one.type for one in catalog), secrets) or "nothing"
+        raise KeystoneRefuses(f"its catalogue has no {SERVICE}, but {known}", answer)
+    interface, region = keystone.interface or "public", keystone.region_name
+    here = [one for one in places if not region or one.name == region]
+    if not here:
+        known = _names((one.name for one in places), secrets)
+        what = f"its catalogue has no {SERVICE} in the region {region!r}, but in {known}"
+        raise KeystoneRefuses(what, answer)
+    fit = [one for one in here if one.interface == interface]
+    if not fit:
+        known = _names((one.interface for one in here), secrets)
+        what = f"its catalogue has no {interface} URL of the {SERVICE}, but {known}"
+        raise KeystoneRefuses(what, answer)
+    if len({one.name for one in fit}) > 1:
+        known = _names((one.name for one in fit), secrets)
+        what = f"its catalogue has an {SERVICE} in several regions, {known}: set `region_name`"
+        raise KeystoneRefuses(what, answer)
+    try:
+        parts_of(fit[0].url)
+    except ValueError as error:
+        what = f"the storage URL of its catalogue cannot be used: {redacted(str(error), secrets)}"
+        raise KeystoneRefuses(what, answer) from None
+    return fit[0].url.rstrip("/")
+
+
+def _names(names: Iterable[str], secrets: Sequence[str]) -> str:
+    """Some names of an answer, each once; empty without any. It may repeat what it was sent."""
+    found = list(dict.fromkeys(redacted(one, secrets) for one in names))
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return ", ".join(f"{one[:64]!r}" for one in found[:_SHOWN]) + more
+
+
+# Keys of S3 that end, and where they are got again: AWS profiles, read by botocore.
+
+
+PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "assume-role": "role_arn",
+        "assume-role-with-web-identity": "web_identity_token_file",
+        "custom-process": "credential_process",
+    }
+)
+"""botocore's names of what gives temporary keys, each with what a profile asks for it by."""
+
+
+GIVEN_WITHIN_S: Final = 30.0
+"""How long a `credential_process`, or asking for a role, may take; a driver that is silent for 60 s
+is given up.
+"""
+ASK_S: Final = 20.0
+"""How long a token service may be silent; botocore itself would wait 60 s, five times."""
+RETRY_S: Final = 30.0
+"""After a renewal that failed, the longest time until the next."""
+
+
+class KeySource(Record):
+    """An AWS profile that gives temporary keys; no secret."""
+
+    provider: str
+    """One of PROVIDERS."""
+    profile: str
+    config_file: str
+    credentials_file: str
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of a user, and when they end (UTC), if that is known."""
+
+    access: str
+    secret: str = field(repr=False)
+    token: str = field(repr=False)
+    """The session token; "" if there is none."""
+    end_at: datetime | None = None
+
+    @classmethod
+    def of(cls, found: Credentials) -> Keys:
+        """What botocore found. Raises RuntimeError when that has ended."""
+        frozen = found.get_frozen_credentials()
+        end_at: datetime | None = getattr(found, "_expiry_time", None)
+        return cls(
+            str(frozen.access_key),
+            str(frozen.secret_key),
+            str(frozen.token or ""),
+            None if end_at is None else end_at.astimezone(UTC),
+        )
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until they end; None: that is not known, or never."""
+        return None if self.end_at is None else (self.end_at - datetime.now(UTC)).total_seconds()
+
+
+class KeysUnavailable(Exception):
+    """A profile gave no keys, in words without a secret."""
+
+
+class _LimitedProgram:
+    """A `credential_process` in a process group of its own, killed if it takes too long."""
+
+    def __init__(self, argv: Sequence[str], **options: Any) -> None:
+        # Not a subclass: gevent puts its own Popen in place of the one that was imported.
+        self._program = subprocess.Popen(argv, start_new_session=True, **options)
+
+    @property
+    def returncode(self) -> int | None:
+        """As of Popen."""
+        return self._program.returncode
+
+    def communicate(self) -> tuple[Any, Any]:
+        """As of Popen. Raises RuntimeError after GIVEN_WITHIN_S."""
+        try:
+            return self._program.communicate(timeout=GIVEN_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._program.pid, signal.SIGKILL)
+            self._program.communicate()
+            raise RuntimeError(f"its program took longer than {GIVEN_WITHIN_S:g} s") from None
+
+
+def load(source: KeySource, known: Sequence[str] = ()) -> Keys | None:
+    """Keys of a profile, new ones each time; None if it does not name this provider. `known` are
+    secrets that it gave before.
+
+    Raises KeysUnavailable.
+    """
+    from botocore.config import Config  # noqa: PLC0415 - a quarter of a second of imports
+    from botocore.credentials import (  # noqa: PLC0415
+        ProcessProvider,
+        create_credential_resolver,
+    )
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.session import Session  # noqa: PLC0415
+
+    asked: list[str] = []
+
+    def asks(request: Any, **_: object) -> None:
+        asked.append(str(request.url).partition("?")[0])
+
+    session: Any = Session(profile=source.profile)
+    session.register("before-send", asks)
+    session.set_default_client_config(
+        Config(connect_timeout=ASK_S, read_timeout=ASK_S, retries={"total_max_attempts": 1})
+    )
+    session.set_config_variable("config_file", str(Path(source.config_file).expanduser()))
+    session.set_config_variable("credentials_file", str(Path(source.credentials_file).expanduser()))
+    try:
+        profile = session.full_config.get("profiles", {}).get(source.profile, {})
+        if PROVIDERS[source.provider] not in profile:
+            return None
+        if source.provider == ProcessProvider.METHOD:
+            provider = ProcessProvider(source.profile, lambda: session.full_config, _LimitedProgram)
+            return _keys_of(provider)
+        provider = create_credential_resolver(session).get_provider(source.provider)
+        return _in_time(lambda: _keys_of(provider), source.provider, asked)
+    except (BotoCoreError, ClientError, OSError, RuntimeError, ValueError) as error:
+        # Of a program's output, and of what it could not be read as, nothing is repeated.
+        told = isinstance(error, BotoCoreError | ClientError | RuntimeError)
+        # What a program writes to stderr helps whoever wrote it; it may have the keys before.
+        words = redacted(str(error), known)[:500].strip() if told else type(error).__name__
+        raise KeysUnavailable(
+            f"profile {source.profile!r} gives no keys ({source.provider}): {words}"
+        ) from None
+
+
+def _keys_of(provider: Any) -> Keys | None:
+    found = provider.load()
+    return None if found is None else Keys.of(found)
+
+
+def _in_time(get: Callable[[], Keys | None], what: str, asked: Sequence[str]) -> Keys | None:
+    """What `get` returns or raises. Raises RuntimeError after GIVEN_WITHIN_S, naming what was
+    `asked` last: a server that drips is silent for no timeout of botocore's.
+    """
+    found: list[Keys | None] = []
+    faults: list[Exception] = []
+
+    def run() -> None:
+        try:
+            found.append(get())
+        except Exception as error:  # noqa: BLE001 - raised again below
+            faults.append(error)
+
+    asking = threading.Thread(target=run, daemon=True)
+    asking.start()
+    asking.join(GIVEN_WITHIN_S)
+    if faults:
+        raise faults[0]
+    if not found:
+        where = f"{asked[-1]} was asked for keys" if asked else f"{what} asked for keys"
+        raise RuntimeError(f"{where}: no complete answer within {GIVEN_WITHIN_S:g} s")
+    return found[0]
+
+
+def load_again(source: KeySource, known: Sequence[str]) -> Keys:
+    """New keys of a profile that gave some before. Raises KeysUnavailable."""
+    keys = load(source, known)
+    if keys is None:
+        raise KeysUnavailable(
+            f"profile {source.profile!r} of {source.config_file} no longer gives temporary keys"
+        )
+    return keys
+
+
+class RenewedKeys:
+    """The keys of a source, got again when most of their life is over."""
+
+    def __init__(self, source: KeySource, keys: Keys) -> None:
+        self._source = source
+        self._take(keys)
+
+    def _take(self, keys: Keys) -> None:
+        left_s = math.inf if keys.left_s is None else keys.left_s
+        self._keys, self._renew_s = keys, time.monotonic() + RENEW_AT * left_s
+
+    def now(self) -> Keys:
+        """Keys that have not ended: where there are no new ones, the old ones until their end.
+
+        Raises KeysUnavailable.
+        """
+        if time.monotonic() >= self._renew_s:
+            try:
+                self._take(load_again(self._source, (self._keys.secret, self._keys.token)))
+            except KeysUnavailable:
+                left_s = self._keys.left_s or 0.0
+                if left_s <= 0:
+                    raise
+                self._renew_s = time.monotonic() + min(RETRY_S, left_s / 2)
+        return self._keys

@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from weighbridge.common import bounded_http
 
 if TYPE_CHECKING:
-    from weighbridge.common.temporary_keys import Keys
+    from weighbridge.common.credential import Keys
 
 TIMEOUT_S = 60.0
 UNAUTHORIZED: Final = 401
@@ -163,22 +163,22 @@ def _renewed(endpoint: Mapping[str, Any]) -> Callable[[], Keys]:
     """What gives the keys of now: those of the endpoint, later new ones."""
     from datetime import datetime  # noqa: PLC0415 - most do without all this
 
-    from weighbridge.common import temporary_keys  # noqa: PLC0415
+    from weighbridge.common import credential  # noqa: PLC0415
 
     end_at = endpoint["keys_end_at"]
-    first = temporary_keys.Keys(
+    first = credential.Keys(
         endpoint["user"],
         endpoint["key"],
         endpoint["token"] or "",
         datetime.fromisoformat(end_at) if end_at else None,
     )
-    source = temporary_keys.KeySource.model_validate(endpoint["key_source"])
-    keys = temporary_keys.RenewedKeys(source, first)
+    source = credential.KeySource.model_validate(endpoint["key_source"])
+    keys = credential.RenewedKeys(source, first)
 
     def now() -> Keys:
         try:
             return keys.now()
-        except temporary_keys.KeysUnavailable as error:
+        except credential.KeysUnavailable as error:
             raise WrongAnswer("keys", str(error), None) from None
 
     return now
@@ -245,9 +245,9 @@ def _auth_v1(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tup
 def _keystone(
     endpoint: Mapping[str, Any], place: SplitResult, wire: Callable[..., Wire]
 ) -> tuple[str, str]:
-    from weighbridge.common import keystone  # noqa: PLC0415 - records that auth v1 does without
+    from weighbridge.common import credential  # noqa: PLC0415 - records that auth v1 does without
 
-    asks = keystone.Keystone.model_validate(endpoint["keystone"])
+    asks = credential.Keystone.model_validate(endpoint["keystone"])
 
     def send(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         # A connection for each: uWSGI closes those of Keystone after an answer without saying so.
@@ -255,8 +255,8 @@ def _keystone(
 
     with answered("auth"):
         try:
-            granted = keystone.log_in(asks, endpoint["key"], place.path, send)
-        except keystone.KeystoneRefuses as refusal:
+            granted = credential.log_in(asks, endpoint["key"], place.path, send)
+        except credential.KeystoneRefuses as refusal:
             raise WrongAnswer(
                 "auth", refusal.what, HttpAnswer(refusal.answer.status, {}, b"")
             ) from None

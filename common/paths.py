@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+import weighbridge
 
 
 def is_file(path: Path) -> bool:
@@ -19,3 +22,17 @@ def expanded(name: str) -> Path:
         return Path(name).expanduser()
     except RuntimeError:
         return Path(name)
+
+
+# Where the suite's own files are, in a checkout or an installed package.
+
+
+PACKAGE: Final = Path(weighbridge.__file__).resolve().parent
+"""The package's folder.
+
+In a checkout the rooms below it are links: do not resolve paths below it.
+"""
+IMPORTED_FROM: Final = PACKAGE.parent
+"""What must be on Python's path to import the suite: the checkout, or site-packages."""
+ROOMS: Final = ("common", "drivers", "gateways", "results", "suites", "topologies")
+"""The packages that are top-level folders of the repository; globs skip the links to them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -15,3 +17,16 @@ class Record(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
     )
+
+
+# The base of the documents that verbs print with `--json`.
+
+
+class JsonDocument(Record):
+    """One document on stdout. Each kind has its own value of `document`, and fields that are only
+    added to while `schema_version` stays. `exit_code` is that of the command.
+    """
+
+    document: str
+    schema_version: Literal[1] = 1
+    exit_code: int = 0

@@ -224,3 +224,11 @@ def _too_large(path: Path, largest_bytes: int) -> Refused:
         f"is larger than {show_bytes(largest_bytes)}, the limit for such a file",
         str(path),
     )
+
+
+# Lock files: whoever can open one, even read-only, can lock it and block everybody else.
+
+
+def open_lock(path: Path, flags: int = 0) -> int:
+    """The descriptor of a lock file, created if missing, for this user only. Raises OSError."""
+    return open_descriptor(path.parent, path.name, os.O_RDWR | os.O_CREAT | flags, mode=0o600)

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 
-from weighbridge.common.layers import StoreLayer
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
+
+# The layers of an object store: what a suite asks for, a store offers and a staircase shows.
+
+
+StoreLayer = Literal["osd", "rados", "object-server", "gateway", "rbd", "cephfs"]
+"""What can be measured below or beside a gateway. `gateway`: one daemon without its front."""
+
+Layer = Literal["disk", "network", StoreLayer]
+"""Everything below a gateway, and beside it on the same store.
+
+Disk, network and osd (`ceph tell osd.N bench`) are measured once per deployment; at the others
+steps are replayed.
+"""
+
+LAYERS: Final[tuple[Layer, ...]] = get_args(Layer)
+
+Level = Literal[Layer, "front"]
+"""A level of a staircase: a layer, or the front that clients talk to."""
+
 
 Answers = Literal["disk", "data on disk", "page cache", "memory"]
 """What a store has on disk when it acknowledges a write."""
@@ -112,3 +133,236 @@ class Structure(Redundancy):
             return self.times_kept
         # The store that gets an object keeps one fragment of it, and sends the others on.
         return 1 + (self.fragments.count - 1) / self.fragments.data
+
+
+# The parts of a gateway that can die: its services, their hosts, and what each is for.
+
+
+Role = Literal["gateway-daemon", "storage-daemon", "storage-host", "storage-disk"]
+"""What any layout has: a radosgw or Swift proxy; an OSD or object server; a host of the latter; a
+disk that keeps objects.
+"""
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A service of a gateway before it runs."""
+
+    host: str
+    service: str
+    role: Literal["gateway-daemon", "storage-daemon"] | None = None
+    """None: something else."""
+    lone: str = ""
+    """Why nothing is left to measure without it, such as `the only mon`; empty: there are others.
+    """
+    disks: tuple[str, ...] = ()
+    """Those of its host that it keeps data on: `/dev/wb0`."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a fault happens to: one service of a host, a disk of it, or a host with all of its
+    services.
+    """
+
+    host: str
+    service: str | None = None
+    disk: str | None = None
+    """`/dev/wb0`."""
+
+    def __str__(self) -> str:
+        part = self.service or (self.disk or "").removeprefix("/dev/")
+        return f"{self.host}/{part}" if part else self.host
+
+
+def targets(parts: Sequence[Part], what: str) -> tuple[Target, ...]:
+    """What `what` may mean in a layout with these parts: all of a role, or the one that it names.
+
+    Raises ValueError with the reason if nothing of it may die.
+    """
+    if what == "storage-host":
+        hosts = dict.fromkeys(one.host for one in parts if one.role == "storage-daemon")
+        found = [Target(host) for host in hosts]
+    elif what == "storage-disk":
+        storing = [one for one in parts if one.role == "storage-daemon"]
+        found = [Target(one.host, disk=disk) for one in storing for disk in one.disks]
+    elif what in ROLES:
+        found = [Target(one.host, one.service) for one in parts if one.role == what]
+    else:
+        found = [_named(parts, what)]
+    found = list(dict.fromkeys(found))
+    if not found:
+        raise ValueError(f"it has no {what}")
+    fit = [one for one in found if not _lone(parts, one)]
+    if not fit:
+        raise ValueError(f"{found[0]} may not die: {_lone(parts, found[0])}")
+    return tuple(fit)
+
+
+def _named(parts: Sequence[Part], what: str) -> Target:
+    host, _, service = what.partition("/")
+    hosts = list(dict.fromkeys(one.host for one in parts))
+    if host not in hosts:
+        raise ValueError(f"it has no service on {host!r}{did_you_mean(host, [*hosts, *ROLES])}")
+    disks = {
+        disk.removeprefix("/dev/"): disk for one in parts if one.host == host for disk in one.disks
+    }
+    if service in disks:
+        return Target(host, disk=disks[service])
+    services = [one.service for one in parts if one.host == host]
+    if service and service not in services:
+        known = [*services, *disks]
+        raise ValueError(f"{host} has no {service!r}{did_you_mean(service, known)}")
+    return Target(host, service or None)
+
+
+def parts_of(parts: Sequence[Part], target: Target) -> tuple[Part, ...]:
+    """Those that a target is, or that keep data on it."""
+    return tuple(
+        one
+        for one in parts
+        if one.host == target.host
+        and target.service in {None, one.service}
+        and (target.disk is None or target.disk in one.disks)
+    )
+
+
+def _lone(parts: Sequence[Part], target: Target) -> str:
+    """Why a target may not die; empty if it may."""
+    mine = parts_of(parts, target)
+    lone = [one.lone for one in mine if one.lone]
+    if lone:
+        return f"{lone[0]} is there" if target.service is None else f"it is {lone[0]}"
+    served = {one.host for one in parts if one.role == "gateway-daemon"}
+    if target.service is None and target.disk is None and served <= {target.host}:
+        return "all its gateway daemons are there"
+    return ""
+
+
+# Scopes: what must be restarted or created again before a changed setting takes effect.
+
+
+Scope = Literal["nothing", "reload", "restart", "buckets", "cluster"]
+"""From the least to the most disruptive.
+
+`nothing`: running daemons apply it. `reload`: a front reloads its configuration while it serves
+(Apache's graceful restart). `restart`: daemons whose configuration changed are stopped and started
+(radosgw, Apache, HAProxy, Swift's servers). `buckets`: also, buckets and objects are created again,
+since only new ones have it. `cluster`: all of the deployment is.
+"""
+
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+"""From the least to the most disruptive."""
+
+
+def widest(scopes: Iterable[Scope]) -> Scope:
+    """The most disruptive of these scopes; `nothing` if there are none."""
+    return max(scopes, key=SCOPES.index, default="nothing")
+
+
+def differing(before: Record, after: Record) -> tuple[str, ...]:
+    """Dotted keys of settings that differ, including those that only one of the two has."""
+    one, other = dict(_flat(before.model_dump(), "")), dict(_flat(after.model_dump(), ""))
+    return tuple(
+        key
+        for key in {**one, **other}
+        if key not in one or key not in other or one[key] != other[key]
+    )
+
+
+def _flat(value: object, key: str) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{key}.{name}" if key else str(name))
+    else:
+        yield key, value
+
+
+# Counters that rooms pass on: of daemons, which are worth showing and how, and of disks at a
+# power cut.
+#
+# The probe of a daemon declares its own; they are recorded with the counts, so that a run can be
+# read where the daemon is unknown.
+
+
+class CounterFigure(Record):
+    """One figure computed from the counters of all daemons of a kind over a window.
+
+    `sum`: the sum of a gauge's means. `rate`: the sum of the counters' growth per second.
+    `latency`: growth of `NAME_sum_s` per `NAME_count`, in ms. `hits`: growth of the first counter
+    as a percentage of both.
+    """
+
+    words: str
+    """The text, with `{}` for the value: `{} requests queued`."""
+    reckon: Literal["sum", "rate", "latency", "hits"]
+    counters: tuple[str, ...]
+
+
+class DaemonCounters(Record):
+    """Which counters of a kind of daemon are shown.
+
+    Gauges describe its queue (empty: it reports none): `waiting` minus `working` requests are
+    queued; `busy` and `idle` count workers.
+    """
+
+    daemon: str
+    """Its kind: the part of its probes' names before the first dot."""
+    figures: tuple[CounterFigure, ...] = ()
+    waiting: str = ""
+    working: str = ""
+    busy: str = ""
+    idle: str = ""
+
+
+class CutDisk(Record):
+    """A disk at a cut: what it had been given since the load began, and what the cut took."""
+
+    name: str
+    """Host and device, such as `store-1/dev/wb0`; `store-1/` is the host's own root."""
+    writes: Count
+    flushes: Count
+    unflushed_blocks: Count
+    """Blocks of 4 KiB that were written and not flushed at the cut."""
+    kept_blocks: Count
+    """Of these, those that the disk had written by itself, by chance."""
+
+    @model_validator(mode="after")
+    def _kept_some(self) -> Self:
+        if self.kept_blocks > self.unflushed_blocks:
+            raise ValueError("more blocks were kept than were unflushed")
+        return self
+
+
+# A pool of a Ceph cluster that already runs, and the client by which `rados bench` may use it.
+
+
+PathThere = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/+-]{1,200}$")]
+
+
+class CephPool(Record):
+    """An existing pool for `rados bench`, from a host that has Ceph's programs. Only objects of the
+    run are made there, in a namespace of its own, and deleted; nothing else is changed.
+    """
+
+    host: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
+    """One of the hardware's `observed` hosts; it has `rados` and the user's keyring."""
+    pool: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.:+-]{0,99}$")]
+    """The pool, which exists and has no quota."""
+    user: Annotated[str, Field(pattern=r"^client\.[A-Za-z0-9_.-]{1,90}$")] = "client.admin"
+    """Ceph's user; needs `mon 'allow r'` and `osd 'allow rw pool=POOL'`."""
+    conf: PathThere | None = None
+    """The cluster's ceph.conf on that host; None: /etc/ceph/ceph.conf."""
+    keyring: PathThere | None = None
+    """The user's keyring on that host, which the login of ssh can read; None: where Ceph looks,
+    such as /etc/ceph/ceph.client.admin.keyring.
+    """
+
+    @property
+    def client(self) -> tuple[str, ...]:
+        """Options by which Ceph's programs are this client."""
+        words = ["--name", self.user]
+        words += ["--conf", self.conf] if self.conf is not None else []
+        words += ["--keyring", self.keyring] if self.keyring is not None else []
+        return tuple(words)

@@ -13,8 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from weighbridge.common.credential import redacted
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.drivers.driver import DriverFailure
-from weighbridge.drivers.protocol import Event, Failed, Quit
+from weighbridge.drivers.protocol import DriverFailure, Event, Failed, Quit
 
 EXIT_FAILED: Final = 3
 

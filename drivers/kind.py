@@ -14,14 +14,13 @@ from typing import ClassVar, Final, TypeVar
 
 import click
 
-from weighbridge.common.ceph_pool import CephPool
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host, ProgramHost
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.drivers.driver import Driver
+from weighbridge.common.structure import CephPool
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.drivers.protocol import Ring, Setup
+from weighbridge.drivers.protocol import Driver, Ring, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import (

@@ -7,6 +7,7 @@ Each is one line, so that a layout's text in one place cannot become an option o
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 from pydantic import AfterValidator
@@ -69,3 +70,46 @@ Section = Annotated[str, AfterValidator(section_name)]
 Key = Annotated[str, AfterValidator(option_key)]
 Value = Annotated[Plain, AfterValidator(option_value)]
 Line = Annotated[str, AfterValidator(config_line)]
+
+
+# INI files as Ceph, Swift and rsync read them.
+
+
+OptionValue = str | int | float | bool
+Sections = Mapping[str, Mapping[str, OptionValue]]
+
+
+def ini_text(sections: Sections, *, head: Mapping[str, OptionValue] | None = None) -> str:
+    """The text of the sections in their order, with the options of `head` before the first.
+
+    Raises ValueError on text that would be read as something else (see gateways.config_text).
+    """
+    parts = [_lines(head)] if head else []
+    parts += [f"[{section_name(name)}]\n{_lines(options)}" for name, options in sections.items()]
+    return "\n".join(parts)
+
+
+def merged_sections(*layers: Sections) -> dict[str, dict[str, OptionValue]]:
+    """The sections of all layers; a later layer overrides an earlier one."""
+    merged: dict[str, dict[str, OptionValue]] = {}
+    for layer in layers:
+        for name, options in layer.items():
+            merged.setdefault(name, {}).update(options)
+    return merged
+
+
+def masked(text: str, secrets: Sequence[str]) -> str:
+    """The text with every secret replaced by `***`."""
+    return (
+        re.sub("|".join(re.escape(secret) for secret in secrets), "***", text) if secrets else text
+    )
+
+
+def option_word(value: OptionValue) -> str:
+    """A value as these files spell it: booleans are `true` and `false`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _lines(options: Mapping[str, OptionValue]) -> str:
+    lines = ((option_key(name), option_value(value)) for name, value in options.items())
+    return "".join(f"{name} = {option_word(value)}\n" for name, value in lines)

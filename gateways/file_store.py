@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shlex
 from abc import abstractmethod
@@ -15,17 +16,94 @@ from typing import ClassVar, Final, Generic, TypeVar, cast
 from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
-from weighbridge.common.errors import CommandFailed, UsageError
+from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
-from weighbridge.common.structure import ANSWERS, Structure
-from weighbridge.gateways import daemon, program, xfs_disks
-from weighbridge.gateways.artefact import Program
+from weighbridge.common.structure import ANSWERS, Redundancy, Structure
+from weighbridge.gateways import daemon, program
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
-from weighbridge.gateways.gateway import Gateway, Rendered, RunningGateway, Say, Site
+from weighbridge.gateways.gateway import (
+    DiskSpace,
+    Gateway,
+    KeptBytes,
+    Program,
+    Rendered,
+    RunningGateway,
+    Say,
+    Site,
+)
 from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
+
+# Disks of hosts with an XFS file system each, for stores that keep objects in its files.
+
+
+_BELOW: Final = "/srv/disk"
+_OPTIONS: Final = "noatime,nodiratime,logbufs=8"
+_DF_LINE: Final = re.compile(r"\s*(\d{1,19})\s+(\d{1,19})\s+(\d{1,19})\s*")
+
+
+def disk_folders(site: Site) -> tuple[str, ...]:
+    """Where the disks of a host are mounted, in their order."""
+    return tuple(f"{_BELOW}{number}" for number in range(len(site.disks)))
+
+
+def make_disks(hosts: Sequence[Host]) -> None:
+    """Make a file system on every disk of these hosts and mount it. Raises CommandFailed."""
+    together([partial(_run, host, ("mkfs.xfs -q -f -K",)) for host in hosts])
+
+
+def mount_again(hosts: Sequence[Host]) -> None:
+    """Mount what `make` made on hosts that were without power. Raises CommandFailed."""
+    together([partial(_run, host, ()) for host in hosts])
+
+
+def _run(host: Host, before: Sequence[str]) -> None:
+    lines = [
+        line
+        for disk, folder in zip(host.disks, disk_folders(host), strict=True)
+        for line in (
+            *(f"{one} {disk}" for one in before),
+            f"mkdir -p {folder}",
+            f"mount -t xfs -o {_OPTIONS} {disk} {folder}",
+        )
+    ]
+    host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
+
+
+def disk_space_of(hosts: Sequence[Host], kept: Redundancy) -> DiskSpace:
+    """Size and free space of all disks of these hosts. Raises TargetError."""
+    rows = file_systems([(one, disk_folders(one)) for one in hosts])
+    return DiskSpace(
+        bytes=sum(size for size, _, _ in rows),
+        free_bytes=sum(free for _, _, free in rows),
+        kept=kept,
+    )
+
+
+def kept_on_disks(hosts: Sequence[Host]) -> KeptBytes:
+    """What is used of them, inodes and folders included. Raises TargetError."""
+    rows = file_systems([(one, disk_folders(one)) for one in hosts])
+    used = sum(used for _, used, _ in rows)
+    return KeptBytes(used, None, "XFS: used bytes of all disks, metadata included")
+
+
+def file_systems(
+    mounted: Sequence[tuple[Host, Sequence[str]]],
+) -> list[tuple[int, int, int]]:
+    """Size, used and free bytes of the file systems in these folders. Raises TargetError."""
+
+    def asked(host: Host, mine: Sequence[str]) -> list[tuple[int, int, int]]:
+        lines = host.run(["df", "--block-size=1", "--output=size,used,avail", *mine]).stdout
+        rows = [_DF_LINE.fullmatch(line) for line in lines.splitlines()[1:]]
+        known = [(int(row[1]), int(row[2]), int(row[3])) for row in rows if row]
+        if len(known) != len(mine):
+            raise TargetError(f"{host.name}: df does not say what its disks have")
+        return known
+
+    return [row for rows in together([partial(asked, *one) for one in mounted]) for row in rows]
+
 
 Place = TypeVar("Place", bound=Record)
 Settings = TypeVar("Settings", bound=Record)
@@ -140,13 +218,13 @@ class RunningFileStore(RunningGateway):
 
     def disk_space(self) -> DiskSpace:
         """See RunningGateway. Raises TargetError."""
-        return xfs_disks.space(self._store.stores, self._store.structure)
+        return disk_space_of(self._store.stores, self._store.structure)
 
     def kept_bytes(self) -> KeptBytes:
-        return xfs_disks.kept(self._store.stores)
+        return kept_on_disks(self._store.stores)
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        xfs_disks.mount_again([one for one in self._store.stores if one.name in names])
+        mount_again([one for one in self._store.stores if one.name in names])
         self._store.start(self._client, say, names)
         self._store.await_ready()
 
@@ -242,7 +320,7 @@ class FileGateway(Gateway, Generic[Place, Settings]):
         url = base_url(entrance.address, self.port)
         endpoint = Endpoint(api="s3", url=url, user=user, key=SecretStr(key))
         say("creating file systems")
-        xfs_disks.make(stores)
+        make_disks(stores)
         self.put_files(hosts, endpoint)
         store = FileStore(
             stages=self.stages(hosts, endpoint),

@@ -12,9 +12,9 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.gateways.file_grammar import FileGrammar, OtherGrammar
 from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES, Rendered
+from weighbridge.gateways.probe import FileGrammar, OtherGrammar
 
 _SECRET = "***"  # noqa: S105 - a placeholder
 _KEYRING = "keyring"

@@ -18,14 +18,12 @@ from pydantic import Field, create_model, model_validator
 from weighbridge.common.endpoint import USUAL_PORTS, Endpoints, base_url
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Part, Scope
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.gateway import Site
-from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.probe import FileGrammar, Probe
 from weighbridge.gateways.sizing import Role, Sized, Sizes
 
 

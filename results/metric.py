@@ -2,16 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Final, Literal, Protocol
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, Literal, Protocol
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from weighbridge.common.record import Record
-from weighbridge.results.metric_figure import Merge, MetricFigure, geometric_mean
-from weighbridge.results.outage_figures import OutageFigures
+from weighbridge.results import statistics
+from weighbridge.results.interval import Interval, highest, middle
 from weighbridge.results.record.measurement import Tally
 from weighbridge.suites import Bounds, Workload
+
+# What is known of one metric, and how repeats are merged.
+
+
+class MetricFigure(Record):
+    """What is known of one metric of a repeat, or of a row, in the metric's unit."""
+
+    value: NonNegativeInt | NonNegativeFloat | None = None
+    within: Interval | None = None
+    """The bin that it lies in, if the driver counts in bins; there is then no value."""
+    low: NonNegativeFloat | None = None
+    high: NonNegativeFloat | None = None
+    """The 95 % interval: over repeats, or by order statistics for one repeat with few samples. Both
+    None: unknown; only `high` None: the upper end is unknown.
+    """
+    at_least: bool = False
+    """Whether it is a lower bound: requests in flight at the end, or given up, took at least as
+    long.
+    """
+    parts: tuple[NonNegativeFloat, NonNegativeInt] | None = None
+    """For a mean: the total and its count, so that the mean over repeats can be computed."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _number(cls, given: Any) -> Any:
+        """Accept a plain number as a value."""
+        return {"value": given} if isinstance(given, int | float) else given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MetricFigure:
+        if self.value is not None and self.within is not None:
+            raise ValueError("a figure has either a value or a bin")
+        if self.high is not None and (self.low is None or self.low > self.high):
+            raise ValueError(f"an interval from {self.low} to {self.high} is empty")
+        return self
+
+    @property
+    def known(self) -> bool:
+        """Whether it says anything."""
+        return self != NOTHING
+
+
+NOTHING: Final = MetricFigure()
+
+
+Merge = Callable[[Sequence[MetricFigure]], MetricFigure]
+
+
+def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The geometric mean; 0 if a value is 0, NOTHING if one is unknown. For bins: that of the
+    median.
+
+    Without the unknown value it would describe a different set of repeats.
+    """
+    values = [one.value for one in found if one.value is not None]
+    bins = [one.within for one in found if one.within is not None]
+    if values and len(values) == len(found):
+        return MetricFigure(value=statistics.geometric_mean(values) if min(values) > 0 else 0.0)
+    return MetricFigure(within=middle(bins)) if bins and len(bins) == len(found) else NOTHING
+
+
+def average(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The arithmetic mean, for shares that may be 0; NOTHING if a value is unknown."""
+    values = [one.value for one in found if one.value is not None]
+    known = values and len(values) == len(found)
+    return MetricFigure(value=sum(values) / len(values)) if known else NOTHING
+
+
+def largest(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The largest known value, or its bin."""
+    values = [one.value for one in found if one.value is not None]
+    bins = [one.within for one in found if one.within is not None]
+    if values:
+        return MetricFigure(value=max(values))
+    return MetricFigure(within=highest(bins)) if bins else NOTHING
+
+
+def total(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The sum; NOTHING if a value is unknown."""
+    values = [one.value for one in found if one.value is not None]
+    return MetricFigure(value=sum(values)) if values and len(values) == len(found) else NOTHING
+
+
+def mean_of_all(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The sum of totals over the sum of counts (`parts`); NOTHING if one is unknown."""
+    parts = [one.parts for one in found if one.parts is not None]
+    count = sum(one[1] for one in parts)
+    return (
+        MetricFigure(value=sum(one[0] for one in parts) / count)
+        if count and len(parts) == len(found)
+        else NOTHING
+    )
+
+
+# What a fault did to one operation of a step.
+
+
+SPAN_S: Final = 5
+"""Rates are means of so many seconds."""
+SERVES: Final = 0.5
+"""A rate of this share of the one before, without an error, shows that the fault was dealt with."""
+BACK: Final = 0.9
+"""A rate of this share of the one before is as before."""
+
+
+class OutageFigures(Record):
+    """Figures of a fault. Times are seconds since the fault, rates per second.
+
+    A time of at most 1 s means that not one complete second was below.
+    """
+
+    before_ops_s: NonNegativeFloat
+    """The median of the complete seconds before the fault."""
+    detect_s: NonNegativeFloat | None
+    """Until the first of SPAN_S seconds without an error and with SERVES of the rate before, which
+    end before it comes back; None: not within that time.
+    """
+    detect_within_s: NonNegativeFloat
+    """How long that was looked for."""
+    recover_s: NonNegativeFloat | None
+    """Until the first of SPAN_S seconds with BACK of the rate before; None: not in the window."""
+    recover_within_s: NonNegativeFloat
+    unanswered_s: NonNegativeInt
+    """Complete seconds after the fault in which nothing succeeded."""
+    missed_s: NonNegativeFloat
+    """What was not done from the fault to the end, in seconds of the rate before."""
+    away_p99_ms: NonNegativeFloat | None
+    away_max_ms: NonNegativeFloat | None
+    """Of what succeeded between the fault and the return, or the end."""
+    lowest_back: NonNegativeFloat | None
+    """The lowest rate of SPAN_S seconds after the return, as a share of the one before."""
+    errors: dict[str, NonNegativeInt]
+    """From the fault on, by class; `unknown` where the driver does not say."""
+
 
 OF_ANY: Final = ("samples", "errors")
 """Metrics that also workloads with `fault` have."""

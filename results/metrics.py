@@ -9,7 +9,7 @@ the group `weighbridge.metrics`, named by the metric's key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field
@@ -17,17 +17,16 @@ from pydantic import AfterValidator, Field
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.results.interval import Interval
-from weighbridge.results.metric import Metric, OperationReader
-from weighbridge.results.metric_figure import (
+from weighbridge.results.metric import (
     NOTHING,
+    Metric,
     MetricFigure,
+    OperationReader,
     average,
     largest,
     mean_of_all,
     total,
 )
-from weighbridge.results.outage_metrics import OUTAGE_METRICS
-from weighbridge.results.overload_metrics import GOODPUT, SHARES, WITH_INTERVAL
 from weighbridge.suites import TRAITS
 
 __all__ = [
@@ -40,6 +39,259 @@ __all__ = [
     "by_column",
     "compared",
 ]
+
+
+# Metrics of workloads that may be beyond capacity: goodput, and what became of the rest.
+
+
+WITH_INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
+REFUSED: Final = ("http-503", "http-429", "http-498")
+"""Classes of failures by which a server says that it has too much to do; radosgw answers 498 over
+Swift's API (seen with 16.2).
+"""
+TIMED_OUT: Final = ("timeout",)
+OUTSTANDING: Final = ("unfinished",)
+"""Those outstanding when the window closed, which nobody saw end. About as many from before the
+window are counted in it: to count both would make more than were due.
+"""
+
+
+def _of_offered(one: OperationReader, count: float | None) -> float | None:
+    """A number of requests in % of those that were due."""
+    return None if count is None or not one.offered else 100 * count / one.offered
+
+
+def _failures(one: OperationReader, classes: tuple[str, ...]) -> int:
+    return sum(one.tally.errors.get(name, 0) for name in classes)
+
+
+def _share_metric(
+    key: str, name: str, about: str, read: Callable[[OperationReader], float | None]
+) -> Metric:
+    """The metric of a share of the requests that were due."""
+    return Metric(
+        key=key,
+        name=name,
+        title=name[0].upper() + name[1:],
+        unit="%",
+        suffix="percent",
+        group="count",
+        about=f"{about} Of workloads with `overload`.",
+        of_overload=True,
+        over_repeats="Mean over the repeats.",
+        read=read,
+        merge=average,
+        page=False,
+    )
+
+
+GOODPUT: Final = Metric(
+    key="goodput",
+    name="goodput",
+    title="Goodput",
+    unit="op/s",
+    suffix="ops_s",
+    group="rate",
+    about=(
+        "Operations that succeeded inside the window, and within the time that the workload’s "
+        "`overload` allows from their intended start, divided by the window’s length."
+    ),
+    of_overload=True,
+    over_repeats=WITH_INTERVAL,
+    read=lambda one: None if one.good is None else one.good / one.window_s,
+    better="more",
+    bound="throughput_ratio",
+    page=False,
+)
+SHARES: Final = (
+    _share_metric(
+        "refused",
+        "refused",
+        "Requests answered with 503, 429 or 498, in % of those that were due.",
+        lambda one: _of_offered(one, _failures(one, REFUSED)),
+    ),
+    _share_metric(
+        "late",
+        "late",
+        "Requests that succeeded too late to count, in % of those that were due.",
+        lambda one: _of_offered(one, None if one.good is None else one.tally.count - one.good),
+    ),
+    _share_metric(
+        "timed-out",
+        "timed out",
+        "Requests without a complete answer within the suite’s timeout, in % of those due.",
+        lambda one: _of_offered(one, _failures(one, TIMED_OUT)),
+    ),
+    _share_metric(
+        "failed-otherwise",
+        "failed otherwise",
+        "Requests that failed in another way, in % of those that were due; without those that were "
+        "outstanding when the window closed.",
+        lambda one: _of_offered(
+            one, one.tally.failed - _failures(one, (*REFUSED, *TIMED_OUT, *OUTSTANDING))
+        ),
+    ),
+    _share_metric(
+        "not-sent",
+        "not sent",
+        "Requests that were due and waited in the client for a free connection when the window "
+        "closed, in % of those that were due.",
+        lambda one: None if one.sent_share is None else 100 * (1 - one.sent_share),
+    ),
+)
+"""What became of requests that are not good, each in % of those that were due."""
+
+
+# Metrics of workloads in whose steps something dies.
+
+
+_OF: Final = "Of workloads with `fault`."
+WHOLE_SECOND: Final = 1.0
+"""They are read from complete seconds: the first after the fault begins up to this much later."""
+
+
+def _until(reached_s: float | None, within_s: float) -> MetricFigure:
+    """A time, or that it was longer than was looked for."""
+    if reached_s is None:
+        return MetricFigure(value=within_s, at_least=True)
+    return MetricFigure(value=reached_s)
+
+
+def _detect(one: OperationReader) -> MetricFigure | None:
+    found = one.outage
+    return None if found is None else _until(found.detect_s, found.detect_within_s)
+
+
+def _recover(one: OperationReader) -> MetricFigure | None:
+    found = one.outage
+    return None if found is None else _until(found.recover_s, found.recover_within_s)
+
+
+def _shown(
+    key: str,
+    name: str,
+    unit: str,
+    about: str,
+    read: Callable[[OperationReader], float | None],
+    **more: Any,
+) -> Metric:
+    """A figure that is shown, and not compared: it may be 0, or is coarse."""
+    return Metric(
+        key=key,
+        name=name,
+        title=name[0].upper() + name[1:],
+        unit=unit,
+        suffix={"%": "percent", "op/s": "ops_s"}.get(unit, unit),
+        group="count",
+        about=f"{about} {_OF}",
+        of_outage=True,
+        read=read,
+        page=False,
+        **{"merge": average, "over_repeats": "Mean over the repeats.", **more},
+    )
+
+
+def _time(
+    key: str,
+    name: str,
+    about: str,
+    read: Callable[[OperationReader], MetricFigure | float | None],
+    resolution: float = 0.0,
+) -> Metric:
+    """A time that is compared."""
+    return Metric(
+        key=key,
+        name=name,
+        title=name[0].upper() + name[1:],
+        unit="s",
+        suffix="s",
+        group="latency",
+        about=f"{about} {_OF}",
+        over_repeats="Geometric mean over the repeats. ≥: not within the time observed.",
+        of_outage=True,
+        read=read,
+        better="less",
+        bound=1.25,
+        resolution=resolution,
+        page=False,
+    )
+
+
+OUTAGE_METRICS: Final = (
+    _time(
+        "stall",
+        "longest stall",
+        "The longest time in which a worker got no success, over all its tries.",
+        lambda one: None if one.outage is None or one.stall_us is None else one.stall_us / 1e6,
+    ),
+    _time(
+        "detect",
+        "time to detect",
+        "From the fault to the first of five seconds without errors and with half of the rate "
+        "before the fault, looked for until what died comes back.",
+        _detect,
+        resolution=WHOLE_SECOND,
+    ),
+    _time(
+        "recover",
+        "time to 90 %",
+        "From the fault to the first of five seconds with 90 % of the rate before the fault.",
+        _recover,
+        resolution=WHOLE_SECOND,
+    ),
+    _shown(
+        "rate-before",
+        "rate before",
+        "op/s",
+        "Median of the seconds of the window before the fault.",
+        lambda one: None if one.outage is None else one.outage.before_ops_s,
+    ),
+    _shown(
+        "unanswered",
+        "seconds without an answer",
+        "s",
+        "Complete seconds after the fault in which nothing succeeded.",
+        lambda one: None if one.outage is None else float(one.outage.unanswered_s),
+    ),
+    _shown(
+        "missed",
+        "work missed",
+        "s",
+        "Work missed from the fault to the end of the window, in seconds at the rate before the "
+        "fault.",
+        lambda one: None if one.outage is None else one.outage.missed_s,
+    ),
+    _shown(
+        "away-p99",
+        "p99 while away",
+        "ms",
+        "99 % of what succeeded between the fault and the return took at most this long, from "
+        "bands that are 19 to 25 % wide.",
+        lambda one: None if one.outage is None else one.outage.away_p99_ms,
+    ),
+    _shown(
+        "away-max",
+        "max while away",
+        "ms",
+        "The slowest success between the fault and the return.",
+        lambda one: None if one.outage is None else one.outage.away_max_ms,
+        merge=largest,
+        over_repeats="The largest.",
+    ),
+    _shown(
+        "lowest-back",
+        "lowest rate after the return",
+        "%",
+        "Mean of five seconds, in % of the rate before the fault.",
+        lambda one: (
+            None
+            if one.outage is None or one.outage.lowest_back is None
+            else 100 * one.outage.lowest_back
+        ),
+    ),
+)
+"""In the order of tables."""
+
 
 WITH_BODIES: Final = tuple(name for name, one in TRAITS.items() if one.moves_bodies)
 

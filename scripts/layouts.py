@@ -9,8 +9,7 @@ import sys
 
 from weighbridge.cli.topologies import releases_of
 from weighbridge.common.document import Document
-from weighbridge.topologies.layout import Layout
-from weighbridge.topologies.loader import shipped_layouts
+from weighbridge.topologies.loader import Layout, shipped_layouts
 
 HEAD = """# Layouts that ship
 

@@ -18,7 +18,7 @@ from weighbridge.suites import Suite
 from weighbridge.suites.operations import OPERATIONS, TRAITS
 from weighbridge.suites.tuning.tuning import Tuning
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Layout
 from weighbridge.topologies.parameters import LayoutParameter, parameters
 
 FILES: Mapping[str, tuple[type[BaseModel], str, str]] = {

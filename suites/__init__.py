@@ -1,14 +1,20 @@
 """WHAT is replayed: the model of a suite, its loader, and the suites that ship."""
 
-from weighbridge.common.layers import Layer
-from weighbridge.suites.age import Age
-from weighbridge.suites.cache_policy import CachePolicy, Every, kernel_alone
-from weighbridge.suites.durability import Durability
-from weighbridge.suites.encryption import PLAIN, encryption_needs
-from weighbridge.suites.factors import ENCRYPTION, FACTORS, SIGNING, Factor
+from weighbridge.common.structure import Layer
+from weighbridge.suites.factors import (
+    ENCRYPTION,
+    FACTORS,
+    PLAIN,
+    SIGNING,
+    UNSIGNED,
+    Factor,
+    WorkloadSigning,
+    encryption_needs,
+    signing_label,
+    signing_needs,
+    signing_words,
+)
 from weighbridge.suites.fault import Fault, FaultWay
-from weighbridge.suites.listed import Listed
-from weighbridge.suites.listed_workloads import continues, deleted_indexes, remaining, whole
 from weighbridge.suites.operations import (
     OPERATIONS,
     PARTS,
@@ -17,32 +23,35 @@ from weighbridge.suites.operations import (
     Operation,
     parts_of,
 )
-from weighbridge.suites.overload import Overload
-from weighbridge.suites.signing import (
-    UNSIGNED,
-    WorkloadSigning,
-    signing_label,
-    signing_needs,
-    signing_words,
-)
 from weighbridge.suites.suite import (
     DEFAULT_DRIVER,
     HOST_LAYERS,
+    Age,
     Api,
     Bounds,
     DriverName,
+    Durability,
     Further,
     RadosBenchOptions,
     Suite,
+    continues,
+    deleted_indexes,
+    remaining,
+    whole,
 )
-from weighbridge.suites.versions import VERSIONS
 from weighbridge.suites.workload import (
+    VERSIONS,
+    CachePolicy,
+    Every,
+    Listed,
     Objects,
+    Overload,
     SizeBar,
     SizeHistogram,
     Uniform,
     Workload,
     Zipf,
+    kernel_alone,
 )
 
 __all__ = [

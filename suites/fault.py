@@ -6,9 +6,9 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from weighbridge.common.parts import ROLES, Role
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
+from weighbridge.common.structure import ROLES, Role
 
 FaultWay = Literal["kill", "silence", "unplug", "fail"]
 """`kill`: processes end at once (SIGKILL), and their kernel closes their sockets and refuses new

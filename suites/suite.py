@@ -2,28 +2,279 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from weighbridge.common.document import WRITTEN, did_you_mean
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
-from weighbridge.common.layers import LAYERS, Layer
-from weighbridge.common.quantities import Seconds
+from weighbridge.common.quantities import Bytes, Seconds, parse_bytes, parse_share, show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.suites.age import Age
-from weighbridge.suites.cache_policy import CachePolicy, Every, cache_words, every
-from weighbridge.suites.connections import connection_words
-from weighbridge.suites.durability import Durability
-from weighbridge.suites.encryption import PLAIN, encryption_words
-from weighbridge.suites.factors import SIGNING, Factor
-from weighbridge.suites.listed_workloads import check_order, variants
+from weighbridge.common.structure import LAYERS, Layer
+from weighbridge.suites.factors import (
+    LONGEST_NAME,
+    PLAIN,
+    SDK_DEFAULT,
+    SIGNING,
+    UNSIGNED,
+    Factor,
+    encryption_words,
+    signing_label,
+    signing_words,
+)
 from weighbridge.suites.operations import PLAIN_OPERATIONS, TRAITS
-from weighbridge.suites.signing import SDK_DEFAULT, UNSIGNED, signing_label, signing_words
-from weighbridge.suites.workload import Name, Workload
+from weighbridge.suites.workload import (
+    MOST_BYTES,
+    CachePolicy,
+    Every,
+    Name,
+    Objects,
+    SizeHistogram,
+    Uniform,
+    Workload,
+    cache_words,
+    connection_words,
+    every,
+    excess,
+)
+
+# Ageing of a store before it is measured: filled to a share of its disks, then churned.
+
+
+MAX_FILL: Final = 0.85
+"""Fuller OSDs make Ceph warn (mon_osd_nearfull_ratio) and soon refuse moved data (backfillfull)."""
+
+
+def _fill(value: object) -> object:
+    """`5%` as 0.05, `2GB` as bytes."""
+    found = parse_share(value)
+    return parse_bytes(found) if isinstance(found, str) else found
+
+
+class Age(Record):
+    """Objects written before anything is measured, which stay until the deployment is torn down.
+
+    The seed alone decides which objects there are, their sizes and which are deleted: two stores
+    with the same `fill` in bytes, or the same disks, get the same objects.
+    """
+
+    fill: Annotated[float | int, BeforeValidator(_fill)]
+    """`5%` of the disks' capacity over replicas; or bytes, such as `2GB`, if that is unknown."""
+    size: Bytes | Uniform | SizeHistogram = 64_000
+    """Bytes of each object, as in a workload."""
+    containers: Annotated[int, Field(ge=1, le=100_000)] = 4
+    """Buckets or containers that they are spread over."""
+    churn: Annotated[int, Field(ge=0, le=1000)] = 3
+    """Rounds: each deletes a share of the objects and writes as many new ones."""
+    share: Annotated[float, BeforeValidator(parse_share), Field(gt=0, lt=1)] = 0.2
+    """Share of the objects that a round replaces: `20%`."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """None: the suite's."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Age:
+        if self.objects(1).mean_bytes <= 0:
+            raise ValueError("objects of size 0 fill nothing")
+        if isinstance(self.fill, int):
+            if self.fill < 1:
+                raise ValueError(f"fill {self.fill} must be above 0")
+            if self.fill > MOST_BYTES:
+                raise ValueError(f"fill: at most {show_bytes(MOST_BYTES)} of objects are written")
+            too_much = self.excess(self.count(None))
+            if too_much:
+                raise ValueError(f"fill: {too_much}")
+        elif not 0 < self.fill * self.swell <= MAX_FILL:
+            # Deleted objects are freed later (RGW's garbage collection, Swift's tombstones), so
+            # everything ever written must fit.
+            raise ValueError(
+                f"fill: {self.fill:.0%} and {self.churn} rounds of {self.share:.0%} of it come to "
+                f"{self.fill * self.swell:.0%} of the disks, which must be above 0 and at most "
+                f"{MAX_FILL:.0%}"
+            )
+        return self
+
+    @property
+    def swell(self) -> float:
+        """Everything ever written, as a multiple of what exists at one time."""
+        return 1 + self.churn * self.share
+
+    def count(self, room_bytes: float | None) -> int:
+        """How many objects exist at one time, in a store with room for so many bytes of objects.
+
+        Raises ValueError if the room is needed and unknown.
+        """
+        if isinstance(self.fill, int):
+            wanted_bytes: float = self.fill
+        elif room_bytes is None:
+            raise ValueError("a share of disks of unknown size")
+        else:
+            wanted_bytes = self.fill * room_bytes
+        return max(1, round(wanted_bytes / self.objects(1).mean_bytes))
+
+    def excess(self, count: int) -> str:
+        """Why `count` objects with their churn are too many to be written; empty if not."""
+        ever = count + self.churn * self.turnover(count)
+        return excess(self.containers * -(-ever // self.containers), self.objects(1).mean_bytes)
+
+    def turnover(self, count: int) -> int:
+        """How many of `count` objects each round replaces."""
+        return round(self.share * count)
+
+    def objects(self, count: int) -> Objects:
+        """Containers with room for `count` objects."""
+        return Objects(
+            size=self.size, containers=self.containers, per_container=-(-count // self.containers)
+        )
+
+    def workload(self, count: int) -> Workload:
+        """The workload that draws its objects, `count` at one time, each with its own number."""
+        ever = count + self.churn * self.turnover(count)
+        return Workload(
+            name="age",
+            objects=self.objects(ever),
+            operations={"write": 1},
+            workers=(1,),
+            runtime=1.0,
+        )
+
+
+# Power cuts under load: what a store has acknowledged, and has no more afterwards.
+
+
+LARGEST_BYTES: Final = 64 * 2**20
+
+
+class Durability(Record):
+    """A deployment of its own for each layout: all hosts but the clients lose power under load.
+
+    The load runs once and gives all cuts. Rates of such a deployment are not measured: its disks
+    are files of a program that remembers every write.
+    """
+
+    cuts: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Moments of one load at which power is cut. The more, the rarer a loss they find."""
+    sizes: Annotated[tuple[Bytes, ...], Field(min_length=1, max_length=8)] = (4096, 2**20)
+    """Bytes of objects, in turn."""
+    api: tuple[ObjectApi, ...] | None = None
+    """APIs that objects are written over, at once; None: all that a layout has."""
+    multipart: bool = True
+    """Also write objects in parts: of 5 MiB over S3, as static large objects over Swift."""
+    workers: Annotated[int, Field(ge=1, le=256)] = 8
+    """Workers of the load."""
+    load: Annotated[Seconds, Field(ge=1, le=3600)] = 30.0
+    """How long the load runs, over which the cuts are spread."""
+    overwrites: Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=0.5)] = 0.1
+    """Share of operations that overwrite an object."""
+    deletes: Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=0.5)] = 0.1
+    """Share of operations that delete an object."""
+    keep: Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=1)] = 0.5
+    """Chance that a block is kept that the store had not flushed: disks write in any order. Every
+    second cut keeps none.
+    """
+    control: bool = True
+    """Also run the store on disks that ignore flushes, which must lose objects. Otherwise cuts
+    without a loss prove nothing.
+    """
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """None: the suite's."""
+
+    @field_validator("sizes")
+    @classmethod
+    def _writable(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(sizes)) < len(sizes):
+            raise ValueError("a size is named twice")
+        if not all(64 <= size <= LARGEST_BYTES for size in sizes):
+            raise ValueError("objects need 64 B to 64 MiB: each says which version it is")
+        return sizes
+
+
+# Workloads whose objects are only listed: one for each share of deletes, and what each finds.
+
+
+def variants(workload: Workload) -> tuple[Workload, ...]:
+    """A workload for each share of deletes that it lists, the first with its name; itself if it
+    lists none. Raises ValueError if a name gets too long.
+    """
+    listed = workload.listed
+    if listed is None or not isinstance(listed.deleted, tuple):
+        return (workload,)
+    found = []
+    for number, share in enumerate(listed.shares):
+        name = f"{workload.name}-{100 * share:.0f}-deleted" if number else workload.name
+        if len(name) > LONGEST_NAME:
+            raise ValueError(
+                f"listed: {name} is longer than {LONGEST_NAME} characters; choose a shorter name "
+                "for the workload"
+            )
+        of = workload.name if number else listed.of
+        own = listed.model_copy(update={"deleted": share, "of": of})
+        found.append(workload.model_copy(update={"name": name, "listed": own}))
+    return tuple(found)
+
+
+def continues(workload: Workload) -> bool:
+    """Whether it deletes objects of another workload, and so cannot be prepared before its end."""
+    return workload.listed is not None and workload.listed.of is not None
+
+
+def whole(workload: Workload) -> Workload:
+    """The workload whose buckets have its objects, before anything was deleted."""
+    listed = workload.listed
+    if listed is None:
+        return workload
+    before = listed.model_copy(update={"deleted": 0.0, "of": None})
+    return workload.model_copy(update={"name": listed.of or workload.name, "listed": before})
+
+
+def remaining(workload: Workload) -> Workload:
+    """The same with as many objects as its steps find. Which ones, only `deleted_indexes` knows."""
+    listed, objects = workload.listed, workload.objects
+    if listed is None:
+        return workload
+    left = objects.per_container - listed.gone(objects.per_container)
+    return whole(workload).model_copy(
+        update={"objects": objects.model_copy(update={"per_container": left})}
+    )
+
+
+def deleted_indexes(workload: Workload, seed: int) -> tuple[int, ...]:
+    """Indexes of the objects that are deleted from each of its containers, in random order: those
+    of a smaller share are the first of a larger one.
+    """
+    listed, count = workload.listed, workload.objects.per_container
+    if listed is None or not listed.gone(count):
+        return ()
+    drawn = sorted(range(count), key=lambda index: _draw(seed, index))
+    return tuple(drawn[: listed.gone(count)])
+
+
+def _draw(seed: int, index: int) -> bytes:
+    return hashlib.sha256(f"deleted {seed} {index}".encode()).digest()
+
+
+def check_order(workloads: Sequence[Workload]) -> None:
+    """Raise ValueError unless each that deletes objects of another follows it, and those that
+    deleted fewer of them.
+    """
+    last: dict[str, Workload] = {}
+    for one in workloads:
+        if one.listed is None:
+            continue
+        name, of = f"{one.name}: listed", one.listed.of
+        if of is not None:
+            earlier = last.get(of)
+            if earlier is None or earlier.listed is None:
+                raise ValueError(f"{name}: no workload {of!r} before it that is only listed")
+            if earlier.objects != one.objects:
+                raise ValueError(f"{name}: the objects of {of} are others")
+            if one.listed.shares[0] <= earlier.listed.shares[0]:
+                raise ValueError(f"{name}: it deletes no more than a workload before it")
+        last[of or one.name] = one
+
 
 Api = Literal[ObjectApi, "rados", "object-server", "rbd", "cephfs"]
 """How requests are made: an API of gateways, of what is below them, or beside them."""

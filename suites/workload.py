@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from weighbridge.common.encryption import Encryption
-from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_bytes
+from weighbridge.common.endpoint import Encryption
+from weighbridge.common.quantities import Bytes, Seconds, parse_seconds, parse_share, show_bytes
 from weighbridge.common.record import Record
-from weighbridge.suites.cache_policy import CachePolicy, every
-from weighbridge.suites.connections import Connections
-from weighbridge.suites.encryption import PLAIN, SeveralEncryptions, unfit_encryption
-from weighbridge.suites.factors import FACTORS, each_way
+from weighbridge.suites.factors import (
+    FACTORS,
+    PLAIN,
+    UNSIGNED,
+    SeveralEncryptions,
+    SeveralSignings,
+    WorkloadSigning,
+    each_way,
+    unfit_encryption,
+)
 from weighbridge.suites.fault import Fault, unfit_fault
-from weighbridge.suites.listed import Listed
 from weighbridge.suites.operations import (
+    MOST_PARTS,
     PARTS,
     TRAITS,
     ListingOptions,
@@ -24,10 +32,264 @@ from weighbridge.suites.operations import (
     RangeOptions,
     sent_words,
 )
-from weighbridge.suites.overload import Overload
-from weighbridge.suites.parts import unfit_parts
-from weighbridge.suites.signing import UNSIGNED, SeveralSignings, WorkloadSigning
-from weighbridge.suites.versions import Versions, unfit_versions
+
+# How long a worker keeps its connection.
+
+
+class ReconnectEvery(Record):
+    """A connection is closed after so many requests, and a new one made for the next."""
+
+    reconnect_every: Annotated[int, Field(ge=2, le=1_000_000)]
+
+
+Connections = Literal["keep-alive", "per-request"] | ReconnectEvery
+"""`keep-alive`: a worker keeps its connection as long as the server does; `per-request`: a
+connection for each request; `{reconnect_every: 100}`: one for every 100 requests.
+"""
+
+
+def connection_words(connections: Connections) -> str:
+    """How long connections are kept, in words."""
+    if isinstance(connections, ReconnectEvery):
+        return f"a new one after every {connections.reconnect_every:,} requests of a worker"
+    return "kept by each worker" if connections == "keep-alive" else "a new one for every request"
+
+
+# What is listed: objects of which nothing but listings is asked.
+
+
+LISTINGS: Final[frozenset[Operation]] = frozenset({"list", "list-all"})
+"""What may be asked of such objects."""
+MOST_DELETED: Final = 0.9
+
+Share = Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=MOST_DELETED)]
+
+
+class Listed(Record):
+    """Objects that are only listed: `{deleted: [0%, 25%]}`."""
+
+    deleted: Share | Annotated[tuple[Share, ...], Field(min_length=1)] = 0.0
+    """Share of the objects of each container, drawn by the seed, that is deleted before its steps.
+    An ascending list makes a workload of each share, all on the same objects, one after the other.
+    """
+    of: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")] | None = None
+    """The workload whose objects these are: of a list the first. None: they are its own."""
+
+    @model_validator(mode="after")
+    def _whole_percent(self) -> Listed:
+        shares = self.shares
+        if any(abs(100 * one - round(100 * one)) > 1e-9 for one in shares):
+            raise ValueError("deleted: shares are in whole per cent, such as 25%")
+        if list(shares) != sorted(set(shares)):
+            raise ValueError("deleted: deleted objects do not come back: list ascending shares")
+        return self
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """All shares that are deleted, ascending."""
+        return self.deleted if isinstance(self.deleted, tuple) else (self.deleted,)
+
+    def gone(self, per_container: int) -> int:
+        """How many objects of each container are deleted before its steps."""
+        return round(self.shares[0] * per_container)
+
+    def check(
+        self,
+        operations: Iterable[Operation],
+        per_container: int,
+        listing: ListingOptions | None,
+    ) -> None:
+        """Raise ValueError if a workload cannot have it."""
+        if others := sorted(set(operations) - LISTINGS):
+            raise ValueError(
+                f"listed: {', '.join(others)} would miss objects: only {' and '.join(LISTINGS)} "
+                "can be used on objects that are only listed"
+            )
+        if per_container - round(self.shares[-1] * per_container) < 1:
+            raise ValueError("listed: no object of a container would be left")
+        counts = [round(share * per_container) for share in self.shares]
+        if len(set(counts)) < len(counts) or any(
+            share and not count for share, count in zip(self.shares, counts, strict=True)
+        ):
+            raise ValueError(
+                f"listed: shares of {per_container} objects are {', '.join(map(str, counts))}: "
+                "each must delete more than the previous one"
+            )
+        if self.shares[-1] and listing is not None and (listing.prefix or listing.delimiter):
+            raise ValueError(
+                "listed: which names of a prefix are left after deletes is not counted: leave "
+                "`prefix` and `delimiter` out, or `deleted`"
+            )
+
+
+# Objects in parts: those that `write-multipart` writes, and those that `read-part` reads.
+
+
+_WHOLE_ONLY: Final[frozenset[Operation]] = frozenset(
+    ("copy", "read-if-match", "read-if-none-match", "update-metadata")
+)
+"""The ETag of an object in parts is not the MD5 of it, and a copy, such as one onto itself, may
+have other parts.
+"""
+
+
+def unfit_parts(
+    asked: AbstractSet[Operation], sizes: tuple[int, int], multipart: MultipartOptions | None
+) -> str:
+    """Why objects of these smallest and largest sizes cannot be in such parts; empty if they can.
+
+    `asked`: the workload's operations.
+    """
+    if multipart is None:
+        return ""
+    if -(-sizes[1] // multipart.part) > MOST_PARTS:
+        return (
+            f"an object of {show_bytes(sizes[1])} would have more than {MOST_PARTS} parts, "
+            "which Swift's manifests cannot have: use larger parts"
+        )
+    others = sorted(one for one in asked - {"write-multipart"} if TRAITS[one].makes)
+    if "write-multipart" in asked and others:
+        return (
+            f"write-multipart beside {', '.join(others)}: how an object is deleted depends on "
+            "how it was written; make two workloads of them"
+        )
+    if "read-part" not in asked:
+        return ""
+    if multipart.at_once > 1 and "write-multipart" not in asked:
+        return "at_once is for write-multipart, which this workload does not have: leave it out"
+    if sizes[0] <= multipart.part:
+        return (
+            f"read-part: an object of {show_bytes(sizes[0])} is one part, so a store that "
+            "ignores the number would send the same: use larger objects, or smaller parts"
+        )
+    if whole := sorted(_WHOLE_ONLY & asked):
+        return (
+            f"read-part beside {', '.join(whole)}: those need objects that were uploaded at once; "
+            "make two workloads of them"
+        )
+    return ""
+
+
+# Versions of objects: how many a workload's have, and what can be asked of them.
+
+
+VERSIONS: Final = "versions"
+"""The key of a workload, and what stores are said to lack that keep none."""
+MOST_VERSIONS: Final = 100
+LEAST_BYTES: Final = 16
+"""Versions of smaller objects need not differ."""
+LEAST_COMPRESSIBLE_BYTES: Final = 2048
+"""The same of objects of which a share is zeros, in blocks of 1 KiB."""
+MOST_READ: Final = 100_000
+"""Versions that are read one by one: their IDs are listed before each step."""
+
+Versions = Annotated[int, Field(strict=True, ge=1, le=MOST_VERSIONS)]
+
+_NEED: Final[frozenset[Operation]] = frozenset({"read-version", "list-versions"})
+_NONE: Final[frozenset[Operation]] = frozenset({"write-multipart", "read-part"})
+
+
+class _Objects(Protocol):
+    """Of `suites.workload.Objects`."""
+
+    @property
+    def compressible(self) -> float | None: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def size_bounds(self) -> tuple[int, int]: ...
+
+
+def unfit_versions(
+    versions: int | None,
+    asked: AbstractSet[Operation],
+    listed: object | None,
+    listing: ListingOptions | None,
+    objects: _Objects,
+) -> str:
+    """Why a workload cannot be; empty if it can."""
+    if versions is None:
+        if missing := sorted(_NEED & asked):
+            return f"{', '.join(missing)} needs `versions: 3`, the number that each object has"
+        return ""
+    if listed is not None:
+        return "versions: objects that are only listed have none: leave `listed` out"
+    if parts := sorted(_NONE & asked):
+        return (
+            "versions: uploads in parts leave segments that are not versions: "
+            f"leave {', '.join(parts)} out"
+        )
+    least = LEAST_BYTES if objects.compressible is None else LEAST_COMPRESSIBLE_BYTES
+    if objects.size_bounds[0] < least:
+        return f"versions: objects need at least {least} bytes, so that their versions differ"
+    if "list-versions" in asked and listing is not None and listing.delimiter:
+        return "listing: list-versions has no `delimiter`"
+    if "read-version" in asked and objects.count * versions > MOST_READ:
+        return (
+            f"read-version: these are {objects.count * versions:,} versions, whose IDs are listed "
+            f"before each step: at most {MOST_READ:,}"
+        )
+    return ""
+
+
+# Rates that may be beyond capacity.
+
+
+class Overload(Record):
+    """Requests come at a rate that may be beyond capacity: those that fail, are late or could not
+    be sent are part of the result and make no step invalid.
+    """
+
+    within: Annotated[Seconds, Field(gt=0)] | None = None
+    """Goodput counts requests that succeeded within this time from their intended start; None: all
+    that succeeded.
+    """
+
+
+# Which caches are dropped, and when.
+
+
+class Every(Record):
+    """Caches dropped periodically while a step runs; the 2014 study did so every minute."""
+
+    every: Annotated[Seconds, Field(ge=1)]
+    kernel: bool = False
+    """Whether only kernels drop theirs, as in that study, and daemons keep what they cache."""
+
+
+def every(value: object) -> object:
+    """The fields of Every for `every 60s` or `kernel every 60s`; anything else unchanged.
+
+    Raises ValueError if the time is invalid.
+    """
+    if isinstance(value, str) and value.startswith(("every ", "kernel every ")):
+        kernel, _, time = value.partition("every ")
+        return {"every": parse_seconds(time.strip()), "kernel": bool(kernel)}
+    return value
+
+
+CachePolicy = Literal["none", "before-step", "kernel"] | Every
+"""Which caches are dropped, and when: never; before each step those of daemons and kernels, or
+`kernel`: only those of kernels; or Every so often while a step runs.
+"""
+
+
+def kernel_alone(cache: CachePolicy) -> bool:
+    """Whether daemons keep what they cache while kernels drop theirs."""
+    return cache.kernel if isinstance(cache, Every) else cache == "kernel"
+
+
+def cache_words(cache: CachePolicy) -> str:
+    """The policy in words, such as `dropped before every step`."""
+    if isinstance(cache, Every):
+        whose = ", only of kernels" if cache.kernel else ""
+        return f"dropped every {cache.every:g} s while a step runs{whose}"
+    return {
+        "none": "never dropped",
+        "before-step": "dropped before every step, of kernels and daemons",
+        "kernel": "dropped before every step, only of kernels",
+    }[cache]
+
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""

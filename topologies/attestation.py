@@ -23,11 +23,18 @@ from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import HostNeed, RootImage, Say
 from weighbridge.topologies import ceilings
-from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
-from weighbridge.topologies.disk_expectations import DiskLoad, expected_per_s
+from weighbridge.topologies.ceilings import (
+    TIMEOUT_S,
+    DiskRequest,
+    HostCeiling,
+    ask,
+    at_once,
+    limited,
+    serve,
+)
+from weighbridge.topologies.disk_models import DiskLoad, expected_per_s
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import Hosts
-from weighbridge.topologies.tool_runs import TIMEOUT_S, ask, at_once, limited, serve
 
 TOOLS: Final = ("fio", "iperf3", "sysbench")
 STUDY_TOOLS: Final = ("bonnie++", "rbd-fuse")

@@ -23,9 +23,8 @@ from typing import Annotated, Final
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from weighbridge.common.cpu_list import cpu_numbers, show_cpus
 from weighbridge.common.errors import UsageError
-from weighbridge.common.quantities import show_bytes
+from weighbridge.common.quantities import cpu_numbers, show_bytes, show_cpus
 from weighbridge.common.record import Record
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import model_disks

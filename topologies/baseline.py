@@ -15,12 +15,11 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies import attestation, ceilings
 from weighbridge.topologies.attestation import HostDisk
-from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
+from weighbridge.topologies.ceilings import DiskRequest, HostCeiling, ask, at_once, limited, serve
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
-from weighbridge.topologies.tool_runs import ask, at_once, limited, serve
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 """`disks`: several at once; `fabric`: every host sends to and receives from others at once."""

@@ -22,16 +22,21 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.hardware import Hardware, HostsRequest
-from weighbridge.topologies.hosts import ClusterHost, Hosts
-from weighbridge.topologies.kept_logs import keep_all
+from weighbridge.topologies.hosts import (
+    ClusterHost,
+    DeploymentOwner,
+    Hosts,
+    PowerCuts,
+    keep_all,
+    own_folder,
+    owners_below,
+)
 from weighbridge.topologies.loader import Planned
-from weighbridge.topologies.ownership import DeploymentOwner, own_folder, owners_below
-from weighbridge.topologies.power_cuts import PowerCuts
 
 RECORD = "deployment.json"
 """The file in a deployment's folder that describes it; only root reads it, for its credentials."""

@@ -15,13 +15,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from weighbridge.common.counters import CutDisk
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed, Counters, Host, Service
+from weighbridge.common.structure import CutDisk
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
-from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
-from weighbridge.topologies.power_cuts import PowerCuts
+from weighbridge.topologies.hosts import LIMITED, Hosts, Limited, PowerCuts
 
 # The kernel ends a process with the conductor that started it: no process is left over.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from weighbridge.common.cpu_list import CpuList, cpu_numbers
-from weighbridge.common.quantities import BitsPerS, Bytes, Seconds
+from weighbridge.common.quantities import BitsPerS, Bytes, CpuList, Seconds, cpu_numbers
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.gateways.config_text import option_value
@@ -21,15 +22,163 @@ from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.gateways.sizing import HostSize
 from weighbridge.topologies.disk_models import AnyDiskModel
 from weighbridge.topologies.hosts import Hosts
-from weighbridge.topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
-from weighbridge.topologies.real_host import (
-    DeviceId,
-    MachineSize,
-    Observed,
-    Reach,
-    SshAccess,
+
+# CPU quotas: microseconds of CPU time in each period (Documentation/scheduler/sched-bwc.rst).
+
+
+LEAST_QUOTA_US: Final = 1_000
+"""The kernel's least quota and period (`min_cfs_quota_period`, kernel/sched/core.c)."""
+LONGEST_PERIOD_US: Final = 1_000_000
+"""The kernel's longest period (`max_cfs_quota_period`)."""
+LEAST_CPUS: Final = LEAST_QUOTA_US / LONGEST_PERIOD_US
+DEFAULT_PERIOD_S: Final = 0.01
+"""A host that has used up its quota waits for the rest of the period, so at most this long.
+
+With the kernel's and runc's default of 0.1 s a gateway's p90 shows that wait (measured by
+`benchmarks/cpu_period.py`, table in docs/cpu-limits.md). Much less gains nothing: the kernel checks
+quotas at its ticks, 4 ms apart at 250 Hz.
+"""
+SLICE: Final = Path("/proc/sys/kernel/sched_cfs_bandwidth_slice_us")
+"""How much a CPU takes at once of the quota that its cgroup's CPUs share; of the whole machine."""
+
+
+@dataclass(frozen=True)
+class Quota:
+    """`quota_us` of CPU time in each `period_us`."""
+
+    quota_us: int
+    period_us: int
+
+
+def quota_of(cpus: float, period_s: float) -> Quota:
+    """The quota of `cpus` CPUs; its period is longer where the kernel would refuse the quota."""
+    period_us = round(period_s * 1e6)
+    if cpus * period_us < LEAST_QUOTA_US:
+        period_us = min(LONGEST_PERIOD_US, math.ceil(LEAST_QUOTA_US / cpus))
+    return Quota(quota_us=max(LEAST_QUOTA_US, round(cpus * period_us)), period_us=period_us)
+
+
+def slice_words(path: Path = SLICE) -> str:
+    """The slice of this machine's kernel, such as `5000 us`."""
+    try:
+        return f"{int(path.read_text())} us"
+    except (OSError, ValueError):
+        return "not reported by this kernel"
+
+
+# What hardware files say of real hosts alone: how to reach them, their size, who is watched.
+
+
+def _device(text: str) -> str:
+    if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
+        raise ValueError(
+            f"{text!r} is not a device: write its path, such as /dev/disk/by-id/nvme-..."
+        )
+    return text
+
+
+DeviceId = Annotated[str, AfterValidator(_device)]
+
+
+_JUMP_HOST = r"([a-z_][a-z0-9_.-]*@)?(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9][A-Za-z0-9._-]*)(:\d{1,5})?"
+JumpHost = Annotated[str, Field(pattern=f"^{_JUMP_HOST}$")]
+
+
+class Reach(Record):
+    """How to reach one real host, where it differs from the hardware's `SshAccess`."""
+
+    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")] | None = None
+    """Name or address; None: the host's `address`."""
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of its sshd."""
+    user: str | None = None
+    """Whom to log in as."""
+    jump: JumpHost | None = None
+    """The host through which it is reached: `[USER@]HOST[:PORT]`."""
+
+
+class SshAccess(Record):
+    """How to reach real hosts, and where to put files there; `~` is of the command's user."""
+
+    user: str = "root"
+    """Needs sudo without a password unless it is root."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 22
+    """Port of sshd."""
+    key: str | None = None
+    """File of the private key; None: ssh-agent's keys, else the files that ssh itself tries. Its
+    passphrase, if it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE.
+    """
+    jump: JumpHost | None = None
+    """The host through which all others are reached: `[USER@]HOST[:PORT]`; None: directly."""
+    known_hosts: str = "~/.ssh/known_hosts"
+    """The known host keys; a host with no key or another key there is refused."""
+    folder: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/opt/weighbridge"
+    """Holds all that deployments put on a host, except changes by `sysctl` and `network`."""
+    python: str = "python3"
+    """Python 3.9 or later; on clients 3.11 or later."""
+
+
+class Observed(Record):
+    """A host of a cluster that already runs. Its counters are read by a program that ssh's session
+    runs; nothing is written, installed or changed there, and no root is needed. A layout may name
+    it for `rados bench` (`ceph`).
+    """
+
+    ssh: Reach
+    """How to log in, at least `{host: NAME}`; the rest is as the hardware's `ssh` says."""
+    tier: Literal["gateway", "storage", "shared"] = "storage"
+    """What it does: answers clients, keeps data, or both."""
+    nic: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,15}$")] | None = None
+    """Its network device, such as eth0; None: its traffic is not known."""
+    disks: Annotated[tuple[DeviceId, ...], Field(max_length=100)] = ()
+    """Devices of its disks with data, such as /dev/nvme0n1."""
+
+
+class MachineSize(Record):
+    """What a real host has."""
+
+    cpus: Annotated[int, Field(ge=1, le=10**5)]
+    """Those that Linux counts: two a core with SMT."""
+    memory: Annotated[Bytes, Field(ge=64 * 2**20)]
+
+
+# Kernel settings: those that are published with a result, and those of a study.
+
+
+RECORDED: Final = (
+    "kernel.osrelease",
+    "net.core.somaxconn",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_tw_reuse",
+    "vm.dirty_ratio",
+    "vm.dirty_background_ratio",
+    "vm.swappiness",
 )
-from weighbridge.topologies.sysctls import STUDY_2014
+"""Settings that must be published with a result for a fair comparison."""
+
+STUDY_2014: Final[dict[str, str]] = {
+    "net.ipv4.tcp_timestamps": "0",
+    "net.ipv4.tcp_sack": "0",
+    "net.ipv4.tcp_low_latency": "1",
+    "net.core.netdev_max_backlog": "250000",
+    "net.core.rmem_max": "16777216",
+    "net.core.wmem_max": "16777216",
+    "net.core.rmem_default": "16777216",
+    "net.core.wmem_default": "16777216",
+    "net.core.optmem_max": "16777216",
+    "net.ipv4.tcp_rmem": "4096 87380 16777216",
+    "net.ipv4.tcp_wmem": "4096 65536 16777216",
+    "net.ipv4.tcp_tw_reuse": "1",
+}
+"""What the study of 2014 set on all its nodes.
+
+Linux has no tcp_tw_recycle since 4.12; the study's MTU of 9000 is set by `network`.
+"""
+
 
 HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 

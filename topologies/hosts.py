@@ -2,14 +2,60 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Literal, Protocol, Self
 
-from weighbridge.common.errors import UsageError
+from pydantic import ValidationError
+
+from weighbridge.common import safe_files
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.escaping import escape_controls
 from weighbridge.common.host import Counters, Host, ProgramHost
-from weighbridge.topologies.power_cuts import PowerCuts
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.common.structure import CutDisk
+from weighbridge.gateways.gateway import Say
+
+# Power cuts of all hosts of a store at one instant, many of them from one load.
+
+
+class PowerCuts(ABC):
+    """The hosts of a store whose disks remember all that is written to them, in order.
+
+    `record`, then any number of `mark`s under load, then `cut`; `restore` starts the hosts again as
+    they would be after a cut at a mark, which may be repeated for each mark in ascending order.
+    """
+
+    @abstractmethod
+    def record(self, *, flushes: bool) -> None:
+        """Begin. What hosts have written until now is flushed, and stays whatever is cut. Without
+        `flushes`, disks ignore what they are asked to flush from now on.
+
+        Raises TargetError.
+        """
+
+    @abstractmethod
+    def mark(self) -> int:
+        """Remember this instant on all disks; returns its number, from 1 on. Raises TargetError."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Cut the power of all hosts but the clients. Raises TargetError."""
+
+    @abstractmethod
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[CutDisk, ...]:
+        """Power on with disks as at a mark: what was flushed, and of the rest each block with
+        the chance `keep`. No service runs. Raises TargetError.
+        """
+
 
 Limited = Literal["cpu", "disk", "nic"]
 LIMITED: Final[tuple[Limited, ...]] = ("cpu", "disk", "nic")
@@ -114,3 +160,138 @@ class Hosts(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+# Keeping the logs of hosts that are torn down, in a folder that people share.
+#
+# Root on a host can put anything into its log folder, such as a link to any file of this machine.
+# Only regular files are copied; links, pipes and the like are named in a file beside the copies.
+
+
+MOST_FILES: Final = 10_000
+MOST_BYTES: Final = 64 * 2**30
+"""For one host in one deployment: debug logs of days are smaller."""
+NOT_COPIED: Final = "{host}.not-copied.txt"
+
+
+def keep_all(hosts: Mapping[str, Host], folder: Path, say: Say) -> None:
+    """Copy the logs of all hosts.
+
+    A failure is only reported: raised, it would hide the error that ended the deployment.
+    """
+    for name, host in hosts.items():
+        source = host.log("")
+        if source.is_dir():
+            try:
+                keep(source, folder, name)
+            except TargetError as error:
+                say(error.message)
+
+
+def keep(source: Path, folder: Path, host: str) -> None:
+    """Copy a host's log folder to `folder`/`host`; `folder`/`host`.not-copied.txt lists the rest.
+
+    Raises TargetError when nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        not_copied = "".join(f"{escape_controls(line)}\n" for line in _copied(source, folder, host))
+        if not_copied:
+            safe_files.write(
+                folder, NOT_COPIED.format(host=host), not_copied.encode(errors="replace")
+            )
+    except OSError as error:
+        raise TargetError(
+            f"{folder}: the logs of {host} cannot be kept: {error.strerror}",
+            advice="Free some space or choose another folder; the hosts are torn down anyway.",
+        ) from error
+
+
+def _copied(source: Path, folder: Path, host: str) -> Iterator[str]:
+    """Copy what can be copied; yields a line about everything else."""
+    left_bytes = MOST_BYTES
+    for number, entry in enumerate(safe_files.entries(source)):
+        if number == MOST_FILES:
+            yield f"all others: no more than {MOST_FILES} files are copied"
+            return
+        shown = entry.name.replace("\n", "\\n")
+        if entry.otherwise:
+            yield f"{shown}: is {entry.otherwise}"
+            continue
+        try:
+            left_bytes -= _copy(source, folder, host, entry.name, left_bytes)
+        except OSError as error:
+            yield f"{shown}: {error.strerror}"
+
+
+def _copy(source: Path, folder: Path, host: str, name: str, left_bytes: int) -> int:
+    """Copy one file with its mode and time; returns its bytes. Raises OSError."""
+    with os.fdopen(safe_files.open_descriptor(source, name, os.O_RDONLY), "rb") as original:
+        known = os.fstat(original.fileno())
+        if known.st_size > left_bytes:
+            raise safe_files.Refused(
+                0, f"is not copied: a host's logs are limited to {show_bytes(MOST_BYTES)}", name
+            )
+        descriptor = safe_files.open_descriptor(
+            folder, f"{host}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make_folders=True
+        )
+        with os.fdopen(descriptor, "wb") as copy:
+            os.fchmod(descriptor, stat.S_IMODE(known.st_mode) & 0o666)
+            shutil.copyfileobj(original, copy, 2**20)
+            copy.flush()
+            os.utime(descriptor, ns=(known.st_atime_ns, known.st_mtime_ns))
+        return known.st_size
+
+
+# Which process of this machine owns a deployment, and whether that process is still running.
+
+
+CONDUCTOR: Final = "conductor.json"
+"""The file in a deployment's folder that names its owner, written before anything else."""
+
+
+class DeploymentOwner(Record):
+    """The process that made a deployment's folder. `since` is UTC, ISO 8601."""
+
+    deployment: str
+    pid: int
+    since: str
+    started: int
+    """When that process started, in ticks since the boot."""
+
+    @property
+    def at_work(self) -> bool:
+        """Whether that same process, not a later one with its number, is running."""
+        return started_at(self.pid) == self.started
+
+
+def own_folder(folder: Path) -> None:
+    """Make a deployment's folder, owned by this process. Raises OSError."""
+    folder.mkdir(parents=True, mode=0o700)
+    owner = DeploymentOwner(
+        deployment=folder.name,
+        pid=os.getpid(),
+        since=datetime.now(UTC).isoformat(timespec="seconds"),
+        started=started_at(os.getpid()) or 0,
+    )
+    safe_files.write(folder, CONDUCTOR, owner.model_dump_json().encode())
+
+
+def owners_below(deployments: Path) -> tuple[DeploymentOwner, ...]:
+    """Owners of all folders of deployments, running or not, if they can be read."""
+    found = []
+    for path in sorted(deployments.glob(f"*/{CONDUCTOR}")):
+        # The folder may just be going, or its process was killed while it wrote.
+        with suppress(OSError, ValidationError):
+            found.append(DeploymentOwner.model_validate_json(path.read_bytes()))
+    return tuple(found)
+
+
+def started_at(pid: int) -> int | None:
+    """When a process of this machine started, in ticks since the boot; None: it is not running."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])

@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,12 +20,48 @@ from typing import Final, Protocol
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import MissingPrerequisite, UsageError
-from weighbridge.common.locks import open_lock
-from weighbridge.gateways.artefact import FOLDER
-from weighbridge.gateways.gateway import RootImage, Say
-from weighbridge.topologies import artefacts, ubuntu
-from weighbridge.topologies.followed import follow
+from weighbridge.common.safe_files import open_lock
+from weighbridge.gateways.gateway import FOLDER, RootImage, Say
+from weighbridge.topologies import artefacts
+from weighbridge.topologies.artefacts import follow
 from weighbridge.topologies.local_command import command
+
+# What images of Ubuntu need beside those of Debian: the keys of its archive.
+
+
+UBUNTU_KEYS: Final = RootImage(
+    name="ubuntu-keys",
+    suite="trixie",
+    packages=("ubuntu-keyring",),
+    options=("--variant=extract",),
+)
+"""Debian verifies its own package of Ubuntu's keys, which Debian 12 does not have."""
+_KEYRING: Final = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
+_SUITES: Final = Path("/usr/share/distro-info/ubuntu.csv")
+
+
+def ubuntu_options(
+    image: RootImage,
+    obtain: Callable[[RootImage], Path],
+    *,
+    own: Path = _KEYRING,
+    suites: Path = _SUITES,
+) -> list[str]:
+    """Further options of mmdebstrap for an image; `obtain` builds the image of the keys, which is
+    used if this machine has no keyring of its `own`.
+
+    Raises MissingPrerequisite, and what `obtain` raises.
+    """
+    if image.distribution != "Ubuntu":
+        return []
+    if not suites.exists():
+        raise MissingPrerequisite(
+            f"mmdebstrap finds Ubuntu's archive by {suites}, which is missing",
+            advice="install the package distro-info-data",
+        )
+    keyring = own if own.exists() else obtain(UBUNTU_KEYS) / _KEYRING.relative_to("/")
+    return ["--components=main,universe", f"--keyring={keyring}"]
+
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
 """In every image: tools to inspect a host and to make a file system on its disk."""
@@ -189,7 +225,7 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
             )
             for one in image.programs
         ]
-        line = argv(image, partial / "root", programs, ubuntu.options(image, obtain))
+        line = argv(image, partial / "root", programs, ubuntu_options(image, obtain))
         what = f"image {image.name}"
         follow(line, what, say, scratch=partial / "tmp", lock=lock, ending=ending)
         listed = _packages_in(partial / "root")

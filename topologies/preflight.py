@@ -13,9 +13,8 @@ from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.deployment import StateFolders, hosts_request
 from weighbridge.topologies.hardware import Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.hosts import Hosts, own_folder
 from weighbridge.topologies.loader import Planned
-from weighbridge.topologies.ownership import own_folder
 
 Look = Callable[[Planned, Hosts], None]
 """A further check of a layout on its hosts. Raises UsageError."""

@@ -172,7 +172,7 @@ def _said(error: WeighbridgeError) -> int:
 
 def _lacking(error: ModuleNotFoundError) -> WeighbridgeError | None:
     """What to install for a module that comes with an extra; None for any other module."""
-    from weighbridge.common.extras import EXTRA_OF, missing  # noqa: PLC0415 - `--help` must be fast
+    from weighbridge.common.errors import EXTRA_OF, missing  # noqa: PLC0415 - `--help` must be fast
 
     module = (error.name or "").partition(".")[0]
     return missing(module) if module in EXTRA_OF else None

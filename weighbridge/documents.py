@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
-from weighbridge.common.json_document import JsonDocument
-from weighbridge.common.record import Record
+from weighbridge.common.errors import UsageError, WeighbridgeError
+from weighbridge.common.record import JsonDocument, Record
 from weighbridge.results.analysis.across_runs.guard import Guarded
-from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.comparison import Comparison, NoiseFloor
 from weighbridge.results.analysis.durability import LayoutDurability
+from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.history.history import History
+from weighbridge.results.analysis.reasons import Reason, Remedy
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.derivation import ANSWER, Derived
+from weighbridge.results.export.effect_tables import EFFECTS, EffectOfRun
+from weighbridge.results.export.formats import OF_TUNINGS, TABLES
+from weighbridge.results.export.json_format import json_objects
+from weighbridge.results.export.run_tables import rows_table
+from weighbridge.results.record.reading import read_bounded
+from weighbridge.results.record.store import RunStore, is_locked
+from weighbridge.suites import loader as suite_files
+from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 
 class ComparedRunsDocument(JsonDocument):
@@ -173,3 +186,246 @@ class ImagesDocument(JsonDocument):
 
     document: Literal["images"] = "images"
     images: tuple[LabImage, ...]
+
+
+# The files that ship and can be named on a command line.
+
+
+class ListedSuite(Record):
+    """A suite that ships."""
+
+    name: str
+    about: str
+    api: tuple[str, ...]
+    workloads: tuple[str, ...]
+    repeats: int
+    steps: int
+    """Of each layout, in one repeat and over one API."""
+
+
+class SuitesDocument(JsonDocument):
+    """What `suites` prints."""
+
+    document: Literal["suites"] = "suites"
+    suites: tuple[ListedSuite, ...]
+
+
+class ListedHardware(Record):
+    """A hardware file that ships."""
+
+    name: str
+    about: str
+    kind: str
+    hosts: tuple[str, ...]
+
+
+class HardwareDocument(JsonDocument):
+    """What `hardware` prints."""
+
+    document: Literal["hardware"] = "hardware"
+    hardware: tuple[ListedHardware, ...]
+
+
+def shipped_suites() -> SuitesDocument:
+    """All suites that ship."""
+    suites = [suite_files.load(path) for path in suite_files.shipped().values()]
+    return SuitesDocument(
+        suites=tuple(
+            ListedSuite(
+                name=one.name,
+                about=one.about,
+                api=one.api,
+                workloads=tuple(workload.name for workload in one.workloads),
+                repeats=one.repeats,
+                steps=sum(len(workload.workers) for workload in one.workloads),
+            )
+            for one in suites
+        )
+    )
+
+
+def shipped_hardware_files() -> HardwareDocument:
+    """All hardware files that ship."""
+    files = [load_hardware(path) for path in shipped_hardware().values()]
+    return HardwareDocument(
+        hardware=tuple(
+            ListedHardware(name=one.name, about=one.about, kind=one.kind, hosts=tuple(one.hosts))
+            for one in files
+        )
+    )
+
+
+# The runs below a folder: what each compared, how it ended, and its answer.
+
+
+MANIFEST = "manifest.json"
+"""What makes a folder the folder of a run."""
+REPORT = Path("derived", "report.html")
+"""Of a run's folder."""
+
+
+class ListedRun(Record):
+    """A run, as far as its folder says without being analysed."""
+
+    folder: str
+    created_at: str
+    suite: str
+    layouts: tuple[str, ...]
+    state: str
+    """running, done, failed, interrupted, or killed: it ended without saying so."""
+    answer: str
+    """What came of it, in a sentence; empty if nothing was compared, or no report was made."""
+
+
+class RunsDocument(JsonDocument):
+    """What `runs` prints."""
+
+    document: Literal["runs"] = "runs"
+    runs: tuple[ListedRun, ...]
+    """The newest first."""
+    unreadable: tuple[str, ...] = ()
+    """Folders of runs that cannot be read, and why."""
+
+
+def runs_below(folder: Path) -> RunsDocument:
+    """All runs whose folders are directly in `folder`. Raises UsageError without such a folder."""
+    found, unreadable = [], []
+    for one in sorted(run_folders(folder), reverse=True):
+        try:
+            found.append(_listed(one))
+        except WeighbridgeError as error:
+            unreadable.append(f"{one}: {error.message.splitlines()[0]}")
+    found.sort(key=lambda one: one.created_at, reverse=True)
+    return RunsDocument(runs=tuple(found), unreadable=tuple(unreadable))
+
+
+def run_folders(folder: Path) -> tuple[Path, ...]:
+    """The folders of runs directly in `folder`, or itself if it is one.
+
+    Raises UsageError without such a folder.
+    """
+    if (folder / MANIFEST).exists():
+        return (folder,)
+    try:
+        inside = sorted(one for one in folder.iterdir() if one.is_dir())
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: {error.strerror}", advice="Name the folder that --out of `compare` named."
+        ) from error
+    return tuple(one for one in inside if (one / MANIFEST).exists())
+
+
+def newest_below(folder: Path) -> Path:
+    """The newest run directly in `folder`. Raises UsageError if there is none."""
+    found = runs_below(folder).runs
+    if not found:
+        raise UsageError(f"{folder}: there is no run", advice="Name the folder of a run.")
+    return Path(found[0].folder)
+
+
+def report_of(run: Path) -> Path:
+    """The report in a run's folder. Raises UsageError if it has none."""
+    RunStore.open(run)
+    path = run / REPORT
+    if not path.is_file():
+        raise UsageError(f"{run}: has no report", advice=f"Make it: weighbridge report {run}")
+    return path
+
+
+def _listed(folder: Path) -> ListedRun:
+    store = RunStore.open(folder)
+    manifest, plan = store.manifest, store.plan()
+    killed = manifest.state == "running" and not is_locked(folder)
+    return ListedRun(
+        folder=str(folder),
+        created_at=manifest.created_at,
+        suite=manifest.suite,
+        layouts=plan.measured,
+        state="killed" if killed else manifest.state,
+        answer=_answer(folder),
+    )
+
+
+def _answer(folder: Path) -> str:
+    try:
+        return read_bounded(folder / "derived" / ANSWER).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+# What verbs that measure, or read a run, print with `--json`.
+#
+# Figures are those of the exported tables and of what was derived: nothing is computed again.
+
+
+JsonTable = tuple[dict[str, JsonValue], ...]
+
+
+class RunDocument(JsonDocument):
+    """A run and what it came to."""
+
+    document: Literal["run"] = "run"
+    run: str
+    """Name of the run."""
+    folder: str
+    suite: str
+    state: str
+    """running, done, failed or interrupted."""
+    report: str | None
+    """The report's path; null without the extra that makes reports."""
+    answer: str = ""
+    """Who leads in what, in one sentence; empty if nothing was compared."""
+    findings: tuple[Finding, ...] = ()
+    """The ratio of two layouts, for each kind of requests and worker count."""
+    doubts: tuple[Reason, ...] = ()
+    """Why figures are not ranked or provisional, and which."""
+    noise: tuple[NoiseFloor, ...] = ()
+    """The noise floor of this machine by metric, from A/A controls."""
+    remedy: Remedy | None = None
+    """What would settle what is open, and the command for it."""
+    sentences: tuple[str, ...] = ()
+    """What else can be said: rates within a bound, outages, overload, layers, drivers, hosts."""
+    durability: tuple[LayoutDurability, ...] = ()
+    """What survived power cuts."""
+    gaps: tuple[str, ...] = ()
+    """What the run's folder lacks."""
+    tables: dict[str, JsonTable]
+    """The tables `summary` and `effects`, of a tuning also `ledger` and `trials`, as `export --to
+    json` writes them: its `--schema` describes their fields.
+    """
+
+
+def run_document(derived: Derived, exit_code: int) -> RunDocument:
+    """The document of a run whose report was derived."""
+    data = RunData(derived.folder.parent)
+    run = data.manifest.run_id
+    tables = {
+        "summary": rows_table(derived.rows, run, data.plan.twins),
+        "effects": EFFECTS.fill(EffectOfRun(data, one) for one in derived.comparison.effects),
+    }
+    if derived.tuned is not None:
+        tables |= {name: TABLES[name]([data]) for name in OF_TUNINGS}
+    return RunDocument(
+        exit_code=exit_code,
+        run=run,
+        folder=str(data.store.folder),
+        suite=data.manifest.suite,
+        state=data.manifest.state,
+        report=None if derived.report is None else str(derived.report),
+        answer=derived.answer,
+        findings=derived.findings,
+        doubts=derived.reasons,
+        noise=derived.comparison.noise,
+        remedy=derived.remedy,
+        sentences=(
+            *(() if derived.found is None else derived.found.sentences),
+            *derived.overload,
+            *derived.outages.sentences,
+            *derived.stairs,
+            *derived.agreement,
+            *derived.hosts,
+        ),
+        durability=derived.durability,
+        gaps=data.gaps,
+        tables={name: tuple(json_objects(table)) for name, table in tables.items()},
+    )

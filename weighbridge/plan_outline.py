@@ -9,10 +9,9 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from rich.console import Console
 from rich.markup import escape
 
-from weighbridge.budget import claim
-from weighbridge.common.json_document import JsonDocument
+from weighbridge.budget import RepeatScatter, claim
 from weighbridge.common.quantities import show_bytes
-from weighbridge.common.record import Record
+from weighbridge.common.record import JsonDocument, Record
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
 from weighbridge.gateways.gateway import STORES
@@ -20,7 +19,6 @@ from weighbridge.gateways.sizing import Sized
 from weighbridge.results.figures import UNKNOWN, counted
 from weighbridge.screen.terminal import new_table, print_line
 from weighbridge.selection import size_remark
-from weighbridge.spread import RepeatScatter
 from weighbridge.topologies.loader import Planned
 
 

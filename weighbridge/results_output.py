@@ -10,12 +10,12 @@ import click
 from rich.console import Console
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.common.json_document import JsonDocument
+from weighbridge.common.record import JsonDocument
+from weighbridge.documents import run_document
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.derivation import Derived
-from weighbridge.run_document import run_document
 from weighbridge.screen.outcome import print_outcome
 from weighbridge.screen.terminal import print_line
 

@@ -28,14 +28,13 @@ from weighbridge.gateways.gateway import Say
 from weighbridge.results.analysis.find.searches import read_searches
 from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.record.reading import read_bounded
-from weighbridge.results.record.run_lock import Holder
 from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.store import Holder, RunStore
 from weighbridge.suites import Further
 from weighbridge.topologies.deployment import StateFolders, deployment_owners
 from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hosts import DeploymentOwner
 from weighbridge.topologies.loader import Planned, checked_again
-from weighbridge.topologies.ownership import DeploymentOwner
 
 if TYPE_CHECKING:
     from weighbridge.topologies.lab.claim import ClaimedMachine
@@ -177,14 +176,14 @@ def remove_leftovers(
     """
     left: list[ClaimedMachine | DeploymentOwner] = [*deployment_owners(place)]
     if lab:
-        from weighbridge.topologies.lab import leftovers  # noqa: PLC0415 - only for lab hosts
+        from weighbridge.topologies.lab import ending  # noqa: PLC0415 - only for lab hosts
         from weighbridge.topologies.lab.claim import claims  # noqa: PLC0415 - as above
 
         left += claims(place.state)
     ours = [one for one in left if _wrote(holders, one.pid, one.since)]
     for deployment in dict.fromkeys(one.deployment for one in ours):
         if lab:
-            removed = leftovers.remove(deployment, home=place.home, state=place.state)
+            removed = ending.remove_leftovers(deployment, home=place.home, state=place.state)
             say(f"removed {deployment}, which was left running: {len(removed)} items")
         elif not any(
             one.deployment == deployment and Path(f"/proc/{one.pid}").exists() for one in ours

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
@@ -16,21 +17,19 @@ from typing import Final
 from rich.console import Console
 
 from weighbridge import resumption, selection
-from weighbridge.budget import claim
+from weighbridge.budget import claim, spread_here, spread_of
 from weighbridge.common.errors import UsageError
+from weighbridge.conductor.clearing import PoolCheck, with_pools
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.opening import DriverSettings, settings_of
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
-from weighbridge.conductor.perf import able
 from weighbridge.conductor.plan import Plan
-from weighbridge.conductor.pools import PoolCheck, with_pools
-from weighbridge.conductor.profiling import Profiler
+from weighbridge.conductor.profiling import Profiler, able
 from weighbridge.conductor.quiet import QuietMachine, background_load
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
-from weighbridge.ending_keys import refuse_ending_keys
 from weighbridge.environment import patience_s, require
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -38,19 +37,42 @@ from weighbridge.results.derivation import Derived
 from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record.manifest import Sheet, State
 from weighbridge.results.record.profile import Chosen
-from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import Pass, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.results.record.writing import StoreError
 from weighbridge.resumption import ResumableRun
-from weighbridge.screen.display import display_for
-from weighbridge.screen.influx_display import sending
+from weighbridge.screen.display import display_for, sending
 from weighbridge.screen.live_page import watching
 from weighbridge.screen.terminal import print_line
-from weighbridge.spread import spread_here, spread_of
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
+
+# Keys of gateways that already run, which may end before a run does.
+
+
+def refuse_ending_keys(layouts: Iterable[Planned], needed_s: float) -> None:
+    """Raise UsageError with all layouts whose keys nobody can renew and that end within the time
+    that a run is estimated to need.
+    """
+    faults = []
+    for one in layouts:
+        end_at = one.gateway.keys_end_at()
+        if end_at is None:
+            continue
+        left_s = (end_at - datetime.now(UTC)).total_seconds()
+        if left_s < needed_s:
+            faults.append(
+                f"{one.layout.name}: its keys expire in {show_duration(max(0.0, left_s))}, at "
+                f"{end_at:%H:%M:%S} UTC; the run needs an estimated {show_duration(needed_s)}"
+            )
+    if faults:
+        raise UsageError(
+            "\n".join(faults),
+            advice="Shorten the run, or use keys that can be renewed: a profile with "
+            "`credential_process` or `role_arn`.",
+        )
+
 
 LOOK_S: Final = 0.5
 """How long to check before each deployment whether the machine is quiet; the default run has 15

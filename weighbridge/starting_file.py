@@ -24,8 +24,7 @@ from weighbridge.gateways.gateway import STORES
 from weighbridge.suites import Suite
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.layout import Layout
-from weighbridge.topologies.loader import find, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import Layout, find, shipped_hardware, shipped_layouts
 from weighbridge.topologies.parameters import field_texts
 
 WIDTH: Final = 100

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import platform
 import secrets
+import select
+import signal
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Final, Self
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.access import StorageAccess, access
-from weighbridge.drivers.cosbench.archive import Archived, folder_at, kept
-from weighbridge.drivers.cosbench.containers import CosbenchContainers
-from weighbridge.drivers.cosbench.controller import Controller
-from weighbridge.drivers.cosbench.figures import rows
-from weighbridge.drivers.cosbench.measurement import StepContext, measurement_of, outcome
-from weighbridge.drivers.cosbench.progress import Meter, ProgressReporter
-from weighbridge.drivers.cosbench.script import Script, prepare_script, step_script
-from weighbridge.drivers.cosbench.selectors import unfit
+from weighbridge.drivers.cosbench.archive import Archived, Folder, collect, folder_at, kept
+from weighbridge.drivers.cosbench.controller import FINAL, Controller, Unanswered, WorkloadState
+from weighbridge.drivers.cosbench.measurement import StepContext, measurement_of, outcome, rows
+from weighbridge.drivers.cosbench.script import (
+    INTERVAL_S,
+    PREPARED,
+    Script,
+    StorageAccess,
+    access,
+    prepare_script,
+    step_script,
+    unfit,
+)
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
-from weighbridge.drivers.cosbench.stop_request import StopRequest
-from weighbridge.drivers.cosbench.submission import Submission
-from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
+    DriverFailure,
     Measured,
     Prepare,
     Prepared,
@@ -43,6 +52,352 @@ from weighbridge.drivers.protocol import (
 )
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
+
+# Requests to stop, by a closed stdin or a signal; all waiting is done here, so that it ends.
+
+
+SIGNALLED = 128
+"""Exit status of a program that a signal ended: this plus its number, as in shells."""
+
+
+class Stopped(BaseException):
+    """A stop was requested: not an error, and nothing that catches errors should catch it."""
+
+
+class StopRequest:
+    """`code` is the requested exit status, or None until a stop is requested."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        # A pipe: signal handlers can write to it, even those that interrupt the waiting.
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+
+    def ask(self, code: int) -> None:
+        """Stop with this exit status, unless a stop was requested before.
+
+        May be called from a signal handler or any thread.
+        """
+        if self.code is None:
+            self.code = code
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._write_end, b"x")
+
+    @staticmethod
+    def on_signals(stop: Callable[[int], None]) -> None:
+        """Have SIGTERM and SIGINT call `stop` with their exit status."""
+
+        def handle(number: int, _frame: FrameType | None) -> None:
+            stop(SIGNALLED + number)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, handle)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep. Raises Stopped as soon as a stop is requested."""
+        if select.select([self._read_end], [], [], seconds)[0]:
+            raise Stopped
+
+    def check(self) -> None:
+        """Raise Stopped if a stop was requested."""
+        self.wait(0)
+
+
+# A workload's containers at the target: listed, and deleted by direct requests.
+#
+# COSBench's cleanup and dispose never fail, whatever remains.
+
+
+PARALLEL: Final = 8
+AT_ONCE: Final = 500
+PATIENCE_S: Final = 30.0
+"""How long listings may show deleted objects: Swift updates them later."""
+PAUSE_S: Final = 0.5
+
+
+class CosbenchContainers:
+    """A workload's containers, `{prefix}-{workload}-{number}`, numbered from 1 as by COSBench."""
+
+    def __init__(self, account: Account, prefix: str, stop: StopRequest) -> None:
+        self._account = account
+        self._prefix = prefix
+        self._stop = stop
+
+    def prefix(self, workload: Workload) -> str:
+        """The containers' names without their numbers."""
+        return f"{self._prefix}-{workload.name}-"
+
+    def names(self, workload: Workload) -> list[str]:
+        """The containers' names."""
+        return [
+            f"{self.prefix(workload)}{number}"
+            for number in range(1, workload.objects.containers + 1)
+        ]
+
+    def make(self, workload: Workload) -> None:
+        """Make the containers: over S3 COSBench's init reports success whatever happened.
+
+        Raises DriverError.
+        """
+        self._account.renew()
+        for name in self.names(workload):
+            self._stop.check()
+            self._account.make_bucket(name)
+
+    def left(self, workload: Workload, at_most: int) -> int:
+        """The number of prepared objects listed; while more than `at_most`, looks again a while."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        self._account.renew()
+        while True:
+            found = sum(
+                name.startswith(PREPARED)
+                for bucket in self.names(workload)
+                for name in self._account.objects(bucket)
+            )
+            if found <= at_most or time.monotonic() > deadline_s:
+                return found
+            self._stop.wait(PAUSE_S)
+
+    def delete(
+        self, workload: Workload, *, everything: bool, send: Callable[[Progress], None]
+    ) -> tuple[int, int]:
+        """Delete what was written, or everything with the containers.
+
+        Returns (deleted, failed) objects.
+        """
+        self._account.renew()
+        deleted = failed = 0
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            for bucket in self.names(workload):
+                names = [
+                    name
+                    for name in self._account.objects(bucket)
+                    if everything or not name.startswith(PREPARED)
+                ]
+                for start in range(0, len(names), AT_ONCE):
+                    self._stop.check()
+                    some = names[start : start + AT_ONCE]
+                    gone = sum(
+                        pool.map(lambda name, bucket=bucket: self._deleted(bucket, name), some)
+                    )
+                    deleted, failed = deleted + gone, failed + len(some) - gone
+                    total = deleted + failed
+                    send(Progress(phase="cleanup", done=deleted, total=total, errors=failed))
+                if everything:
+                    self._delete_container(bucket)
+        return deleted, failed
+
+    def _deleted(self, bucket: str, name: str) -> bool:
+        try:
+            self._account.delete_object(bucket, name)
+        except DriverError:
+            return False
+        return True
+
+    def _delete_container(self, bucket: str) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not self._account.delete_bucket(bucket):
+            if time.monotonic() > deadline_s:
+                raise DriverError(
+                    f"{self._account.url}: {bucket} is not empty {PATIENCE_S:g} s after its "
+                    "objects were deleted",
+                    advice="Delete it by hand; the gateway's log may say what remains in it.",
+                )
+            self._stop.wait(PAUSE_S)
+
+
+# Reports progress at least twice a second, whatever a command waits for.
+
+
+PERIOD_S: Final = 0.4
+
+Meter = Callable[[], float]
+"""CPU seconds so far."""
+
+
+class ProgressReporter:
+    """A context manager; while entered it reports a command's progress to `send`.
+
+    `meter` is read at both ends of the window.
+    """
+
+    def __init__(
+        self, send: Callable[[Progress], None], first: Progress, meter: Meter | None = None
+    ) -> None:
+        self._send = send
+        self._progress = first
+        self._meter = meter
+        self._window: tuple[float, float, float] | None = None
+        self._ends: dict[str, tuple[float, float]] = {}
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._report, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Joined, since no event may follow the answer to the command.
+        self._over.set()
+        self._thread.join()
+
+    def set(self, progress: Progress) -> None:
+        """Report this from now on."""
+        with self._lock:
+            self._progress = progress
+
+    def stage_began(self, warmup_s: float, runtime_s: float) -> None:
+        """A step's stage starts now: report by the clock."""
+        began_s = time.monotonic()
+        with self._lock:
+            self._window = (began_s, warmup_s, runtime_s)
+
+    @property
+    def cpu(self) -> tuple[float, float] | None:
+        """CPU seconds used in the window, and the seconds between its two readings, or None."""
+        if {"began", "ended"} - set(self._ends):
+            return None
+        (before, began_s), (after, ended_s) = self._ends["began"], self._ends["ended"]
+        return after - before, ended_s - began_s
+
+    def _report(self) -> None:
+        while True:
+            self._send(self._now())
+            if self._over.wait(PERIOD_S):
+                return
+
+    def _now(self) -> Progress:
+        with self._lock:
+            window, last = self._window, self._progress
+        if window is None:
+            return last
+        began_s, warmup_s, runtime_s = window
+        since_s = time.monotonic() - began_s
+        if since_s < warmup_s:
+            return Progress(phase="warm-up", done=since_s, total=warmup_s)
+        if since_s < warmup_s + runtime_s:
+            self._read("began")
+            return Progress(phase="measure", done=since_s - warmup_s, total=runtime_s)
+        if "began" in self._ends:
+            self._read("ended")
+        return Progress(phase="drain", done=0, total=0)
+
+    def _read(self, end: str) -> None:
+        if self._meter is not None and end not in self._ends:
+            self._ends[end] = (self._meter(), time.monotonic())
+
+
+# A workload at COSBench's controller, from its submission to its archive, or cancelled.
+
+
+POLL_S: Final = 0.4
+SILENCE_S: Final = 30.0
+"""How long a controller may be silent: the workload runs on meanwhile."""
+QUEUE_S: Final = 900.0
+"""How long to wait for others' workloads: a controller runs one at a time."""
+STAGE_S: Final = INTERVAL_S + 15.0
+"""Time of a stage beyond its work: it boots, launches, is polled and closed, and a watchdog ends
+hung workers after 11 s.
+"""
+MARGIN_S: Final = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class Submission:
+    """Runs scripts at a controller, one after the other."""
+
+    def __init__(self, controller: Controller, folder: Folder, stop: StopRequest) -> None:
+        self._controller = controller
+        self._folder = folder
+        self._stop = stop
+
+    def run(self, script: Script, work_s: float, began: Callable[[str], None]) -> Archived:
+        """Submit a script whose stages work `work_s` in all, follow it, and return its results.
+
+        `began` is called with each new stage. Raises DriverError when it is refused, when it does
+        not end in time (it is then cancelled: with a dead COSBench driver it would run for ever),
+        or when its archive does not come.
+        """
+        number = self._controller.submit(script.text)
+        log.info("%s is %s", script.name, number)
+        try:
+            seen = self._follow(
+                number, script, work_s + len(script.stages) * STAGE_S + MARGIN_S, began
+            )
+        except BaseException:
+            self._cancel(number)
+            raise
+        log.info("%s ended as %s", number, seen.state)
+        return collect(
+            self._folder, number, script.name, seen.submitted, seen.state, self._stop.wait
+        )
+
+    def _follow(
+        self, number: str, script: Script, patience_s: float, began: Callable[[str], None]
+    ) -> WorkloadState:
+        submitted_s = heard_s = time.monotonic()
+        running_s: float | None = None
+        stages: set[str] = set()
+        while True:
+            try:
+                seen = self._look(number)
+                heard_s = time.monotonic()
+            except Unanswered as error:
+                if time.monotonic() - heard_s > SILENCE_S:
+                    raise
+                log.warning("%s", error.message)
+                self._stop.wait(POLL_S)
+                continue
+            if seen.state in FINAL:
+                return seen
+            if seen.state != "QUEUING" and running_s is None:
+                running_s = heard_s
+            if seen.stage is not None and seen.stage not in stages:
+                stages.add(seen.stage)
+                began(seen.stage)
+            if running_s is None and heard_s - submitted_s > QUEUE_S:
+                raise DriverError(
+                    f"COSBench did not start {number} within {QUEUE_S:g} s: it runs other "
+                    "workloads first",
+                    advice="Wait until the controller is idle, or use another one.",
+                )
+            if running_s is not None and heard_s - running_s > patience_s:
+                raise DriverError(
+                    f"COSBench did not end {number}-{script.name} within {patience_s:.0f} s; it is "
+                    f"at stage {seen.stage}",
+                    advice="A workload never ends if a COSBench driver died: check that they run: "
+                    + self._drivers(),
+                )
+            self._stop.wait(POLL_S)
+
+    def _look(self, number: str) -> WorkloadState:
+        for one in self._controller.index().active:
+            if one.id == number:
+                return one
+        seen = self._controller.workload(number)
+        if seen is None:
+            raise DriverError(
+                f"COSBench's controller no longer knows {number}: it was restarted, and its "
+                "workloads are lost",
+                advice="Run again when it is stable.",
+            )
+        return seen
+
+    def _drivers(self) -> str:
+        try:
+            drivers = self._controller.index().drivers
+        except DriverError:
+            return "which cannot be checked now"
+        return ", ".join(f"{name} at {url}" for name, url in drivers.items()) or "there is none"
+
+    def _cancel(self, number: str) -> None:
+        """Cancel what may still be running, if possible; the reason for it remains the error."""
+        with contextlib.suppress(DriverError):
+            self._controller.cancel(number)
+            log.info("%s cancelled", number)
+
 
 SLOWEST_BYTES_PER_S: Final = 1_000_000
 SLOWEST_OBJECT_S: Final = 5.0
@@ -54,7 +409,6 @@ FIRST_ALONE: Final = (
 )
 
 Send = Callable[[Progress], None]
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

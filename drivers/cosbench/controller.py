@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from weighbridge.common import http_body
+from weighbridge.common import bounded_http
 from weighbridge.common.credential import redacted
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.site import SHIPPED_PASSWORD
@@ -147,7 +147,7 @@ class Controller:
         try:
             connection.request(method, path, body or None, {"Content-Type": kind} if kind else {})
             answer = connection.getresponse()
-            text = http_body.read_limited(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
+            text = bounded_http.read_limited(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
             # http.client's messages about a URL repeat it, with the password in its query.
             reason = self._shown(

@@ -12,12 +12,12 @@ from typing import Final
 import click
 from pydantic import ValidationError
 
+from weighbridge.common.credential import folder_or_ssh_place, without_query
 from weighbridge.common.errors import DriverError, UsageError
-from weighbridge.common.home import IMPORTED_FROM
-from weighbridge.common.plain_url import folder_or_ssh_place, without_query
+from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.remote_drivers import RemoteDrivers
-from weighbridge.drivers.cosbench.selectors import unfit
+from weighbridge.drivers.cosbench.script import unfit
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
 from weighbridge.results.record.driver_traits import Caveat, DriverTraits

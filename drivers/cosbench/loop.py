@@ -8,9 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 
 from weighbridge.drivers.answering import answer_commands, event_writer
-from weighbridge.drivers.cosbench.bench import Cosbench
+from weighbridge.drivers.cosbench.bench import Cosbench, Stopped, StopRequest
 from weighbridge.drivers.cosbench.site import COSBENCH_COMMAND, CosbenchSetup
-from weighbridge.drivers.cosbench.stop_request import Stopped, StopRequest
 from weighbridge.drivers.protocol import AgeBuckets, Cleanup, Event, Failed, Prepare, Step
 
 

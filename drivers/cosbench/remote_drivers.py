@@ -21,11 +21,10 @@ from types import FrameType
 from typing import Final, NoReturn
 
 from weighbridge.common.errors import DriverError, WeighbridgeError
-from weighbridge.common.host import Host
-from weighbridge.common.piped_process import PipedProcess
+from weighbridge.common.host import Host, PipedProcess
 from weighbridge.drivers.answering import EXIT_FAILED
-from weighbridge.drivers.client_programs import ClientPrograms
 from weighbridge.drivers.cosbench.installation import Installation
+from weighbridge.drivers.process import ClientPrograms
 
 MODULE: Final = ("weighbridge.drivers.cosbench", "driver")
 END_S: Final = 15.0

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from weighbridge.common.plain_url import folder_or_ssh_place, without_query
+from weighbridge.common.credential import folder_or_ssh_place, without_query
 from weighbridge.common.record import Record
 from weighbridge.drivers.protocol import AgeBuckets, Cleanup, Prepare, Quit, Setup, Step
 

@@ -7,30 +7,32 @@ allocates space. Zeros are written: neither store compresses them.
 
 from __future__ import annotations
 
+import math
+import re
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from weighbridge.common.errors import DriverError
-from weighbridge.common.host import Host
-from weighbridge.drivers.dd.rbd_mount import RbdMount
-from weighbridge.drivers.dd.result import tally_of
-from weighbridge.drivers.driver import DriverFailure, OnProgress
-from weighbridge.drivers.fio.filesystem import CephFs
+from weighbridge.common.errors import CommandFailed, DriverError
+from weighbridge.common.host import Host, PipedProcess
+from weighbridge.common.tool_output import printable
+from weighbridge.drivers.fio.filesystem import LOGGED, CephFs, end_program, tail_of
 from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
+    DriverFailure,
     Measured,
+    OnProgress,
     Prepare,
     Prepared,
     Progress,
     Step,
 )
+from weighbridge.drivers.rados.block import ImageDriver, RbdImage
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
-from weighbridge.drivers.rados.image import ImageDriver
 from weighbridge.drivers.rados.tool import (
     FILL_S,
     GRACE_S,
@@ -39,8 +41,132 @@ from weighbridge.drivers.rados.tool import (
     object_bytes,
     one_operation,
 )
-from weighbridge.results.record.measurement import Load, Measurement
+from weighbridge.results.record.measurement import Load, Measurement, Tally
 from weighbridge.suites import Workload
+
+# What dd prints at its end, or when it is interrupted, as a tally.
+#
+# dd of GNU coreutils, in the C locale, on stderr (8.32 and 9.1 print the same):
+#
+#         64+0 records in
+#         64+0 records out
+#         268435456 bytes (268 MB, 256 MiB) copied, 23.2027 s, 11.6 MB/s
+#
+# It reports no latency. Partial records, of which there are none with direct I/O, do not count.
+
+
+_RECORDS: Final = re.compile(r"(?am)^([0-9]{1,15})\+([0-9]{1,15}) records (in|out)$")
+_COPIED: Final = re.compile(
+    r"(?am)^([0-9]{1,18}) bytes?(?: \([^()\n]{1,60}\))? copied, ([0-9.e+-]{1,24}) s(?:,|$)"
+)
+_SIDE: Final = {"read": "in", "write": "out"}
+
+
+def tally_of(
+    printed: str, operation: Literal["read", "write"], block_bytes: int
+) -> tuple[Tally, float]:
+    """The tally of one dd, and the seconds it took. Raises DriverError."""
+    # Progress lines may come before: the last of each kind is the total.
+    copied = [*_COPIED.finditer(printed)]
+    records = [one for one in _RECORDS.finditer(printed) if one[3] == _SIDE[operation]]
+    if not copied or not records:
+        raise DriverError(f"dd: no total in what it printed: {printable(printed[-300:])!r}")
+    count, partial = int(records[-1][1]), int(records[-1][2])
+    moved = int(copied[-1][1])
+    try:
+        seconds = float(copied[-1][2])
+    except ValueError as error:
+        raise DriverError(f"dd: {printable(copied[-1][0])!r}: {error}") from error
+    if not 0 < seconds < math.inf:
+        raise DriverError(f"dd: {moved} bytes in {seconds} s")
+    whole = count * block_bytes
+    # Interrupted, it may have read a block more than it has copied.
+    least = whole - block_bytes if operation == "read" else whole
+    if not least <= moved <= whole + partial * block_bytes:
+        raise DriverError(
+            f"dd: {count}+{partial} blocks of {block_bytes} bytes are not {moved} bytes"
+        )
+    tally = Tally(
+        operation=operation,
+        count=count,
+        bytes=count * block_bytes,
+        sum_us=None if count else 0,
+    )
+    return tally, seconds
+
+
+# RBD images of a pool as files, by rbd-fuse: for tools that know nothing of RBD, on hosts whose
+# kernel has neither rbd nor nbd.
+#
+# rbd-fuse is the tools' image's (16.2), with its librbd, for all releases of clusters.
+
+
+_UP_WITHIN_S: Final = 30.0
+_POLL_S: Final = 0.2
+RBD_FUSE: Final = "rbd-fuse"
+
+
+class RbdMount:
+    """A mount of a pool on `cluster.machine`; `log` has the shell's stderr."""
+
+    def __init__(self, cluster: RadosCluster, pool: str, log: Path) -> None:
+        self._machine = cluster.machine
+        self._pool = pool
+        self._log = log
+        self._program: PipedProcess | None = None
+        self._folder = f"/run/{pool}"
+
+    def path(self, image: RbdImage) -> str:
+        """An image's file. Raises DriverFailure when rbd-fuse has ended."""
+        if self._program is None or self._program.poll() is not None:
+            raise DriverFailure(
+                f"{self._machine.name}: rbd-fuse has ended\n{tail_of(self._machine, RBD_FUSE)}"
+            )
+        return f"{self._folder}/{image.name}"
+
+    def start(self) -> None:
+        """Mount the pool if it is not mounted. Raises CommandFailed, DriverFailure,
+        MissingPrerequisite.
+        """
+        if self._program is not None:
+            return
+        if not Path("/dev/fuse").is_char_device():
+            raise DriverFailure(
+                f"{self._machine.name}: no /dev/fuse: RBD images cannot be mounted",
+                advice="Load the kernel module fuse.",
+            )
+        # Without big_writes FUSE would send writes in pieces of 4 KiB.
+        argv = (*self._machine.tool(RBD_FUSE), "-p", self._pool, "-f", "-o", "big_writes")
+        self._machine.run(["mkdir", "-p", self._folder])
+        self._program = self._machine.spawn(
+            ["sh", "-c", LOGGED, RBD_FUSE, *argv, self._folder], stderr=self._log
+        )
+        deadline = time.monotonic() + _UP_WITHIN_S
+        while not self._mounted():
+            if self._program.poll() is not None or time.monotonic() > deadline:
+                what = f"{self._machine.name}: rbd-fuse did not mount {self._pool}"
+                raise DriverFailure(f"{what}\n{tail_of(self._machine, RBD_FUSE)}")
+            time.sleep(_POLL_S)
+
+    def stop(self) -> None:
+        """Unmount, as far as it was mounted. Raises CommandFailed."""
+        program, self._program = self._program, None
+        if program is None:
+            return
+        try:
+            # A mount that hangs is detached, so that its program can be ended.
+            unmount = 'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"'
+            self._machine.run(["sh", "-c", unmount, self._folder])
+        finally:
+            end_program(program)
+
+    def _mounted(self) -> bool:
+        try:
+            self._machine.run(["mountpoint", "-q", self._folder])
+        except CommandFailed:
+            return False
+        return True
+
 
 _FILL_BYTES: Final = 4 * 2**20
 _EARLY: Final = 0.95

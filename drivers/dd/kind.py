@@ -8,8 +8,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.drivers.dd.driver import DdCephFs, DdRbd
 from weighbridge.drivers.kind import ClusterSite, LoadSite
 from weighbridge.drivers.rados.cluster import RadosCluster
-from weighbridge.drivers.rados.fitness import one_by_one
-from weighbridge.drivers.rados.kind import ToolKind
+from weighbridge.drivers.rados.kind import ToolKind, one_by_one
 from weighbridge.drivers.rados.tool import ToolDriver
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.suites import Api, Workload

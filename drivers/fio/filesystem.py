@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import CommandFailed, TargetError
-from weighbridge.common.host import Host
-from weighbridge.common.piped_process import PipedProcess
-from weighbridge.drivers.driver import DriverFailure
+from weighbridge.common.host import Host, PipedProcess
+from weighbridge.drivers.protocol import DriverFailure
 from weighbridge.drivers.rados.cluster import RadosCluster
 
 METADATA_PG_NUM: Final = 8

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weighbridge.drivers.fio.block import FioRbd
-from weighbridge.drivers.fio.files import FioCephFs
+from weighbridge.drivers.fio.tool import FioCephFs, FioRbd
 from weighbridge.drivers.kind import ClusterSite, LoadSite
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.kind import ToolKind

@@ -6,27 +6,255 @@ or a given one.
 
 from __future__ import annotations
 
+import http.client
+import ipaddress
 import json
 import logging
 import math
+import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from weighbridge.common import keystone, plain_xml
-from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint
+from weighbridge.common import bounded_http, credential, plain_xml
+from weighbridge.common.credential import KeySource, redacted
+from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoint, bracketed, host_port
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
-from weighbridge.drivers.locust.account_request import AccountRequest, host_header, reach
-from weighbridge.drivers.locust.engine_places import EnginePlace, addresses_of
-from weighbridge.drivers.locust.new_keys import by_keystone, by_v1, keys_again
-from weighbridge.drivers.locust.signature import signature
-from weighbridge.drivers.locust.url_parts import UrlParts
+from weighbridge.drivers.engine._native import signed_headers
+from weighbridge.drivers.protocol import Ring, Setup
+
+# Answers to requests that are made outside of measured windows.
+
+
+class NotServing(DriverError):
+    """A target did not answer in time, or its answer to a request to be let in is a 5xx."""
+
+
+@dataclass(frozen=True)
+class AccountAnswer:
+    """An HTTP answer with its complete body."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What the request carried, which an answer may repeat."""
+
+    def __str__(self) -> str:
+        text = redacted(self.body[:4096].decode(errors="replace"), self.secrets)
+        return f"HTTP {self.status}: {text[:200].strip()}"
+
+
+# The parts of a URL that requests need.
+
+
+@dataclass(frozen=True)
+class UrlParts:
+    """Host, port, TLS and path of a URL."""
+
+    host: str
+    port: int
+    tls: bool
+    path: str
+
+    @classmethod
+    def of(cls, url: str) -> UrlParts:
+        """The parts of an http or https URL. Raises DriverError without a host or a valid port."""
+        parts = urlsplit(url)
+        try:
+            port = parts.port
+        except ValueError:
+            raise DriverError(f"{url}: the port is not valid") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise DriverError(f"{url}: not an http or https URL")
+        tls = parts.scheme == "https"
+        return cls(parts.hostname, port or (443 if tls else 80), tls, parts.path.rstrip("/"))
+
+
+# One request outside of windows, on a connection of its own, with one deadline for its answer.
+
+
+@dataclass(frozen=True)
+class AccountRequest:
+    """What is sent where."""
+
+    place: UrlParts
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def answer(
+        self,
+        within_s: float,
+        context: ssl.SSLContext | None,
+        secrets: tuple[str, ...],
+        most_bytes: int,
+    ) -> AccountAnswer:
+        """Its complete answer, of at most so many bytes. `context`: None for plain HTTP.
+
+        Raises DriverError, NotServing after `within_s`.
+        """
+        place, method = self.place, self.method
+        connection: http.client.HTTPConnection = (
+            http.client.HTTPSConnection(place.host, place.port, context=context)
+            if place.tls
+            else http.client.HTTPConnection(place.host, place.port)
+        )
+        where = f"{host_port(place.host, place.port)}: {method} {self.path.partition('?')[0]}"
+        try:
+            # The Host header must be as it was signed; servers want a length for every PUT, even 0,
+            # and s3api waits for the body of a DELETE of a version that has none.
+            length = {"Content-Length": str(len(self.body))} if method in ("PUT", "DELETE") else {}
+            fields = {"Host": host_header(place), **length, **self.headers}
+            answer, data = bounded_http.exchanged(
+                connection, within_s, method, self.path, self.body or None, fields, most_bytes
+            )
+            return AccountAnswer(answer.status, answer.headers, data, secrets)
+        except (OSError, http.client.HTTPException) as error:
+            raise _failure(where, error) from error
+        except ValueError:
+            # http.client's message repeats the field that cannot be sent: maybe a key or a token.
+            what = "its path or one of its headers contains what HTTP cannot carry"
+            raise DriverError(
+                f"{host_port(place.host, place.port)}: {method} was not sent: {what}"
+            ) from None
+        finally:
+            connection.close()
+
+
+def reach(place: UrlParts, within_s: float) -> None:
+    """Connect, and send nothing. Raises DriverError."""
+    connection = http.client.HTTPConnection(place.host, place.port)
+    try:
+        bounded_http.connect(connection, within_s)
+    except OSError as error:
+        where = f"{host_port(place.host, place.port)}: cannot be reached"
+        raise _failure(where, error) from error
+    finally:
+        connection.close()
+
+
+def host_header(place: UrlParts) -> str:
+    """The Host header of requests to a place, with its port unless that is the scheme's own."""
+    usual = place.port == (443 if place.tls else 80)
+    return bracketed(place.host) if usual else host_port(place.host, place.port)
+
+
+def _failure(what: str, error: Exception) -> DriverError:
+    words = str(getattr(error, "strerror", None) or error) or type(error).__name__
+    return (NotServing if isinstance(error, TimeoutError) else DriverError)(f"{what}: {words}")
+
+
+# Signatures of S3 requests that are made outside of measured windows.
+
+
+def signature(
+    keys: tuple[str, str, str],
+    region: str,
+    host: str,
+    method: str,
+    path: str,
+    query: str,
+    unix_s: int,
+) -> dict[str, str]:
+    """Headers that sign an S3 request by AWS Signature Version 4, by the engine's own signer: the
+    payload is UNSIGNED-PAYLOAD.
+
+    `query` is percent-encoded, its keys sorted. No header contains the secret key.
+    """
+    lines = signed_headers(keys, region, host, method, path or "/", query, unix_s)
+    return {
+        name: value.strip()
+        for name, _, value in (line.partition(":") for line in lines.split("\r\n"))
+        if name
+    }
+
+
+# New tokens of Swift's API with the storage URL that they are for, and new keys of S3.
+
+
+Request = Callable[[UrlParts, str, str, dict[str, str], bytes], AccountAnswer]
+"""Place, method, path, headers and body of a request."""
+
+
+def by_v1(target: Endpoint, request: Request) -> credential.Granted:
+    """A token of auth v1; it does not say how long it lasts. Raises DriverError."""
+    place = UrlParts.of(target.url)
+    headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
+    answer = request(place, "GET", place.path, headers, b"")
+    if answer.status not in (200, 204):
+        fault = NotServing if answer.status >= 500 else DriverError
+        raise fault(f"{target.url}: no token for user {target.user!r}: {answer}")
+    storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
+    if not storage_url or not token:
+        raise DriverError(f"{target.url}: the answer has no X-Storage-Url or no X-Auth-Token")
+    return credential.Granted(storage_url, token, math.inf)
+
+
+def by_keystone(target: Endpoint, request: Request) -> credential.Granted:
+    """A token of Keystone's. Raises DriverError."""
+    assert target.keystone is not None  # noqa: S101 - only then is it asked
+    place = UrlParts.of(target.url)
+
+    def send(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> AccountAnswer:
+        length = {"Content-Length": str(len(body))}
+        return request(place, method, path, {**headers, **length}, body)
+
+    try:
+        return credential.log_in(target.keystone, target.key.get_secret_value(), place.path, send)
+    except credential.KeystoneRefuses as refusal:
+        status = refusal.answer.status
+        fault = NotServing if status >= 500 else DriverError
+        raise fault(f"{target.url}: {refusal.what} (status {status})") from None
+
+
+def keys_again(source: KeySource, known: Sequence[str]) -> tuple[tuple[str, str, str], float]:
+    """Access key, secret key and session token of a profile, and for how long they are good, in
+    seconds. Raises DriverError.
+    """
+    try:
+        keys = credential.load_again(source, known)
+    except credential.KeysUnavailable as error:
+        raise DriverError(f"s3: {error}") from None
+    left_s = keys.left_s
+    return (keys.access, keys.secret, keys.token), math.inf if left_s is None else left_s
+
+
+# Where the engine's requests go when there are several endpoints.
+
+
+@dataclass(frozen=True)
+class EnginePlace:
+    """One of several endpoints, as the engine gets it: the name is for results, `address` is where
+    connections go, if not to the first address of `host`.
+    """
+
+    name: str
+    host: str
+    port: int
+    address: str | None = None
+
+
+def addresses_of(host: str, port: int) -> tuple[str, ...]:
+    """All addresses of a name, each once, in the order of their digits, which is the same in every
+    process. Raises DriverError when it has none, or more than may be used.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    except OSError as error:
+        raise DriverError(f"{host}: {getattr(error, 'strerror', None) or error}") from error
+    addresses = {ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found}
+    if len(addresses) > MOST_ENDPOINTS:
+        raise DriverError(
+            f"{host} has {len(addresses)} addresses; at most {MOST_ENDPOINTS} are used"
+        )
+    return tuple(str(one) for one in sorted(addresses, key=lambda one: (one.version, int(one))))
+
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +310,7 @@ class Account:
     @property
     def expires(self) -> bool:
         """Whether the token or the keys are so old that they should be replaced."""
-        return time.monotonic() - self._granted_s >= keystone.RENEW_AT * self.life_s
+        return time.monotonic() - self._granted_s >= credential.RENEW_AT * self.life_s
 
     @property
     def left_s(self) -> float:
@@ -392,3 +620,51 @@ class Account:
         within_s = min(self._timeout_s, until_s - time.monotonic())
         request = AccountRequest(place, method, path or "/", headers, body)
         return request.answer(within_s, self._context, self.secrets, LARGEST_ANSWER_BYTES)
+
+
+# A ring's object servers as a target, and which kind of account a target has.
+
+
+class ObjectServers(Account):
+    """A ring's object servers in place of an account at a gateway: no tokens, and no listings.
+
+    Containers are only part of an object's path: none is made or deleted.
+    """
+
+    def __init__(self, setup: Setup, ring: Ring) -> None:
+        super().__init__(setup.target, setup.request_timeout_s)
+        self._servers = tuple(dict.fromkeys((disk.address, disk.port) for disk in ring.disks))
+
+    def places(self) -> tuple[EnginePlace, ...]:
+        """None: the ring says which servers there are."""
+        return ()
+
+    def _reach(self) -> None:
+        """Check that every server listens."""
+        until_s = time.monotonic() + min(self._timeout_s, REACH_S)
+        for address, port in self._servers:
+            reach(UrlParts(address, port, tls=False, path=""), until_s - time.monotonic())
+
+    def _log_in(self) -> None:
+        """Do nothing."""
+
+    def make_bucket(self, name: str) -> None:
+        """Do nothing."""
+
+    def delete_bucket(self, name: str) -> bool:
+        return True
+
+    def objects(self, bucket: str) -> Iterator[str]:
+        """None: there are no listings."""
+        return iter(())
+
+    def delete_object(self, bucket: str, name: str) -> None:
+        """Raise DriverError: only the engine knows where an object is."""
+        raise DriverError(f"{bucket}/{name}: only the engine deletes from object servers")
+
+
+def account_at(setup: Setup) -> Account:
+    """The account that is loaded."""
+    if setup.ring is None:
+        return Account(setup.target, setup.request_timeout_s)
+    return ObjectServers(setup, setup.ring)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from weighbridge.common.record import Record
-from weighbridge.drivers.client_programs import ClientHost, ClientPrograms
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
+from weighbridge.drivers.process import ClientHost, ClientPrograms
 from weighbridge.drivers.protocol import Joining, Listening, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.suites import TRAITS, VERSIONS, Api, Workload

@@ -19,10 +19,15 @@ from locust.runners import LocalRunner, MasterRunner
 from pydantic import SecretStr
 from zmq.error import ZMQError
 
-from weighbridge.common.address import bracketed
+from weighbridge.common.endpoint import bracketed
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.encryption import encrypt_master
-from weighbridge.drivers.locust.messages import ANSWER, ARRIVED, ASK, answer_questions
+from weighbridge.drivers.locust.messages import (
+    ANSWER,
+    ARRIVED,
+    ASK,
+    answer_questions,
+    encrypt_master,
+)
 from weighbridge.drivers.locust.users import user_class
 from weighbridge.drivers.locust.worker_process import (
     BEGIN,

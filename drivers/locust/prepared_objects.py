@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, Literal, TypeVar
 from urllib.parse import quote
@@ -12,26 +13,301 @@ from urllib.parse import quote
 import gevent
 from gevent.pool import Pool
 
-from weighbridge.common.encryption import Encryption
+from weighbridge.common import plain_xml
+from weighbridge.common.credential import RETRY_S
+from weighbridge.common.endpoint import Encryption, Signing
 from weighbridge.common.errors import DriverError
-from weighbridge.common.signing import Signing
+from weighbridge.common.object_versions import ObjectVersion, versions_of
 from weighbridge.drivers.engine._native import object_name, object_sizes
-from weighbridge.drivers.locust.account_answer import AccountAnswer, NotServing
+from weighbridge.drivers.locust.account import Account, AccountAnswer, NotServing, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
-from weighbridge.drivers.locust.object_servers import account_at
-from weighbridge.drivers.locust.pace import BATCH, Pace
-from weighbridge.drivers.locust.renewal import Renewal
-from weighbridge.drivers.locust.retrying import retried
-from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
-from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerProgress
+from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerGroup, WorkerProgress
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
 from weighbridge.suites import PLAIN, Workload, deleted_indexes, whole
+
+# How many workers prepare or delete objects at once.
+
+
+BATCH: Final = 2000
+"""Objects that are written, or deleted, before it is decided whether more workers would help."""
+MOST_PARALLEL: Final = 64
+WORTHWHILE: Final = 1.1
+"""Twice the workers must be so many times as fast to be kept."""
+
+
+class Pace:
+    """How many workers write or delete at once: twice as many after each batch that was faster."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._before, self._best_per_s = workers, 0.0
+        self._grows = workers < MOST_PARALLEL
+
+    def took(self, objects: int, seconds: float) -> None:
+        """A batch is done: decide about the next one."""
+        if not self._grows or objects < BATCH:
+            return
+        per_s = objects / max(seconds, 1e-9)
+        if per_s < WORTHWHILE * self._best_per_s:
+            self.workers, self._grows = self._before, False
+            return
+        self._best_per_s, self._before = per_s, self.workers
+        self.workers = min(2 * self.workers, MOST_PARALLEL)
+        self._grows = self.workers > self._before
+
+
+# Trying again what a gateway refused.
+
+
+def retried(act: Callable[[], object], pauses_s: Iterable[float]) -> None:
+    """Call `act`, and again after each pause as long as it raises DriverError; raises the last."""
+    for pause_s in pauses_s:
+        try:
+            act()
+        except DriverError:
+            gevent.sleep(pause_s)
+        else:
+            return
+    act()
+
+
+# Buckets that keep versions: made and proven, listed, and brought back to what was prepared.
+
+
+PARALLEL: Final = 16
+"""Objects whose versions are deleted at the same time."""
+_ON: Final = (
+    b'<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+    b"<Status>Enabled</Status></VersioningConfiguration>"
+)
+
+
+class VersionedBuckets:
+    """The buckets of a workload whose objects have versions.
+
+    Every method raises DriverError when the target cannot be reached or refuses.
+    """
+
+    def __init__(self, setup: Setup, account: Account, workload: Workload) -> None:
+        self._api = setup.api
+        self._account = account
+        self._each = workload.versions or 0
+        self._names = [object_name(index) for index in range(workload.objects.per_container)]
+        stem = f"{setup.bucket_prefix}-{workload.name}"
+        self._buckets = [f"{stem}-{index}" for index in range(workload.objects.containers)]
+
+    def keep(self, bucket: str) -> None:
+        """Have a bucket keep versions, and prove that it does."""
+        if self._api == "s3":
+            asked = self._account.ask("PUT", f"/{bucket}", query="versioning=", body=_ON)
+            proof = self._account.ask("GET", f"/{bucket}", query="versioning=")
+            keeps = proof.status == 200 and _is_enabled(proof.body)
+        else:
+            on = {"X-Versions-Enabled": "true"}
+            asked = self._account.ask("POST", f"/{bucket}", fields=on)
+            proof = self._account.ask("HEAD", f"/{bucket}")
+            keeps = (proof.headers.get("X-Versions-Enabled") or "").lower() == "true"
+        if asked.status not in (200, 202, 204) or not keeps:
+            raise DriverError(
+                f"{self._account.url}: bucket {bucket} keeps no versions: asked to, it "
+                f"answered {asked}; asked whether it does, {proof}",
+                advice="Leave `versions` out, or choose a store or release that has them.",
+            )
+
+    def listed(self, bucket: str) -> Iterator[ObjectVersion]:
+        """All versions of a bucket, of each name the newest first; none when it does not exist."""
+
+        def get(query: str) -> bytes:
+            answer = self._account.ask("GET", f"/{bucket}", query=query)
+            if answer.status in (204, 404):
+                return b""
+            if answer.status != 200:
+                raise DriverError(
+                    f"{self._account.url}: versions of bucket {bucket} cannot be listed: {answer}"
+                )
+            return answer.body
+
+        try:
+            yield from versions_of(self._api, get)
+        except ValueError as error:
+            raise DriverError(
+                f"{self._account.url}: the versions of bucket {bucket} cannot be read: {error}"
+            ) from error
+
+    def ids(self, *, alone: bool = False) -> list[str]:
+        """IDs of the prepared versions: of object 0 from the oldest on, of object 1, ...
+
+        Raises DriverError when one is missing; `alone`: also when there is anything else, as when
+        a write was repeated.
+        """
+        ids: list[str] = []
+        found = [self._ids_by_name(bucket) for bucket in self._buckets]
+        for name in self._names:
+            for bucket, by_name in zip(self._buckets, found, strict=True):
+                oldest = by_name.get(name, [])[-self._each :][::-1]
+                if len(oldest) < self._each:
+                    raise DriverError(
+                        f"{self._account.url}: {bucket}/{name} has {len(oldest)} of its "
+                        f"{self._each} versions"
+                    )
+                ids += oldest
+        there = sum(len(versions) for by_name in found for versions in by_name.values())
+        if alone and there > len(ids):
+            raise DriverError(
+                f"{self._account.url}: {there} versions in {self._buckets[0]} and the buckets "
+                f"after it instead of {len(ids)}: a write was repeated",
+                advice="Try again.",
+            )
+        return ids
+
+    def prove(self) -> None:
+        """Raise DriverError unless what was prepared is there, and nothing else."""
+        # Swift updates container listings a little later.
+        retried(lambda: self.ids(alone=True), (0.5, 1.0, 2.0))
+
+    def delete_others(
+        self, bucket: str, keep: Collection[str], report: Callable[[int, int], None]
+    ) -> tuple[int, int]:
+        """Delete the versions and markers of a bucket, but of the names to keep those that were
+        prepared: the oldest.
+
+        `report` gets how many were deleted and how many could not be. Returns both.
+        """
+        of_name: dict[str, list[ObjectVersion]] = defaultdict(list)
+        for one in self.listed(bucket):
+            of_name[one.name].append(one)
+        others = [
+            (versions[: -self._each] if name in keep else versions)[::-1]
+            for name, versions in of_name.items()
+        ]
+        deleted = failed = 0
+        for gone, left in Pool(PARALLEL).imap_unordered(partial(self._delete, bucket), others):
+            deleted, failed = deleted + gone, failed + left
+            report(deleted, failed)
+        if not of_name and not keep:
+            # s3api may have left the name of an object whose versions are gone.
+            for name in self._account.objects(bucket):
+                self._account.delete_object(bucket, name)
+        return deleted, failed
+
+    def _delete(self, bucket: str, versions: Sequence[ObjectVersion]) -> tuple[int, int]:
+        """Delete versions of one object, one after the other, the oldest first: as long as a newer
+        one is left, none becomes the latest. Returns how many are gone and how many are not.
+        """
+        gone = 0
+        for one in versions:
+            path = f"/{bucket}/{quote(one.name)}"
+            try:
+                answer = self._account.ask("DELETE", path, query=one.query(self._api))
+            except DriverError:
+                continue
+            gone += answer.status in (200, 202, 204, 404)
+        return gone, len(versions) - gone
+
+    def _ids_by_name(self, bucket: str) -> dict[str, list[str]]:
+        """IDs of the versions of a bucket's objects, newest first."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for one in self.listed(bucket):
+            found[one.name].append(one.id)
+        return found
+
+
+def _is_enabled(body: bytes) -> bool:
+    try:
+        return (plain_xml.parse(body).findtext("{*}Status") or "").strip() == "Enabled"
+    except ValueError:
+        return False
+
+
+# New tokens for a worker group while it makes requests.
+
+
+log = logging.getLogger(__name__)
+
+APART_S: Final = 1.0
+"""Least time between requests for a token: if new tokens are refused too, that causes no load.
+Where there is no new one and the old one is still good, the time doubles up to RETRY_S.
+"""
+_REFUSED: Final = "http-401"
+
+
+class Renewal:
+    """Gives a group a new token when its own was refused, and before one expires whose end is
+    known.
+    """
+
+    def __init__(self, account: Account, group: WorkerGroup, fault: str = "") -> None:
+        """`fault`: why there was no new token before the group began."""
+        self._account, self._group = account, group
+        self._asking: gevent.Greenlet | None = None
+        self._asked_s = time.monotonic() - APART_S
+        self._seen = 0
+        self.forgotten = self.expired = 0
+        """How often there was a new one since the last was refused, and before it expired."""
+        self._without, self._in_a_row, self._fault = 0, 0, ""
+        if fault:
+            self._asked_s += APART_S
+            self._kept(fault)
+
+    def look(self, progress: WorkerProgress) -> None:
+        """Ask for a new token if the progress or the token's age says so; returns at once."""
+        if not self._account.renewable:
+            return
+        refused = progress.errors.get(_REFUSED, 0)
+        is_refused = refused > self._seen
+        if not is_refused and not self._account.expires:
+            return
+        asking = self._asking is not None and not self._asking.ready()
+        now_s = time.monotonic()
+        is_good = not is_refused and self._account.left_s > 0
+        apart_s = APART_S
+        if is_good and self._in_a_row:
+            apart_s = min(RETRY_S, APART_S * 2 ** (self._in_a_row - 1))
+        if asking or now_s - self._asked_s < apart_s:
+            return
+        self._seen, self._asked_s = refused, now_s
+        # In a greenlet: an auth server that hangs must not prolong a window.
+        self._asking = gevent.spawn(self._renew, is_refused=is_refused)
+
+    def end(self) -> None:
+        """Ask no more."""
+        if self._asking is not None:
+            self._asking.kill()
+
+    @property
+    def note(self) -> str:
+        """How often there was no new token or key, and why; "" if never."""
+        if not self._without:
+            return ""
+        times = "once" if self._without == 1 else f"{self._without} times, at last"
+        return f"{times}: {self._fault}"
+
+    def _kept(self, fault: str) -> None:
+        self._without, self._in_a_row = self._without + 1, self._in_a_row + 1
+        ended = "" if self._account.left_s > 0 else "; by then the old ones had ended"
+        self._fault = fault + ended
+
+    def _renew(self, *, is_refused: bool) -> None:
+        if is_refused:
+            self._account.refused()
+        try:
+            self._account.authenticate()
+        except DriverError as error:
+            # Requests go on with the old token: refused ones are counted, and the last error says
+            # more.
+            log.warning("no new token: %s", error)
+            self._kept(error.message)
+            return
+        self._in_a_row = 0
+        self._group.renew(self._account)
+        self.forgotten += is_refused
+        self.expired += not is_refused
+
 
 Send = Callable[[Progress], None]
 Phase = Literal["prepare", "cleanup"]
 Numbers = TypeVar("Numbers", range, Sequence[int])
 """Numbers of objects."""
-log = logging.getLogger(__name__)
 
 SEND_S = 0.4
 STRAYS_AT_ONCE: Final = 8

@@ -6,25 +6,358 @@ engine.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import math
 import random
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
 
 import gevent
+from hdrh.histogram import HdrHistogram
 
 from weighbridge.common.credential import redacted
-from weighbridge.drivers.engine._native import Picker
+from weighbridge.drivers.engine._native import Picker, content, object_name, written_name
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.client import Client
-from weighbridge.drivers.locust.recorder import Recorder
-from weighbridge.drivers.locust.sdk_requests import SdkRequests, class_of, clients
+from weighbridge.drivers.locust.client import (
+    CHUNK_BYTES,
+    LIST_MOST,
+    Body,
+    Client,
+    S3Client,
+    SwiftClient,
+    transport_error_class,
+)
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.protocol import Setup
+from weighbridge.results.record.histogram import band_of
+from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.suites import Operation, Workload
+from weighbridge.suites.factors import SDK_DEFAULT
+
+# One request of an SDK user: made as the native engine makes it, and its answer checked.
+
+
+IN_MEMORY_BYTES = 8 * 2**20
+"""Bodies up to this size are held in memory, larger ones are read as files."""
+
+
+MOST_CONNECTIONS = 4096
+"""That workers keep: more workers make a new one for each request."""
+
+
+class BadResponse(Exception):
+    """A response that is not what was requested; `error_class` is its class."""
+
+    def __init__(self, error_class: str, message: str) -> None:
+        super().__init__(message)
+        self.error_class = error_class
+
+
+def clients(
+    setup: Setup, account: Account, workload: Workload, workers: int
+) -> Callable[[], Client]:
+    """What gives each of so many workers its client."""
+    if setup.target.api == "s3":
+        as_shipped = workload.signed == SDK_DEFAULT
+        connections = min(max(1, workers), MOST_CONNECTIONS)
+        shared = S3Client(setup, account, connections, checksums=as_shipped)
+        return lambda: shared
+    return lambda: SwiftClient(setup, account)
+
+
+def class_of(client: Client, error: Exception) -> str:
+    """The class of what a request raised."""
+    if isinstance(error, BadResponse):
+        return error.error_class
+    return client.classify(error) or transport_error_class(error)
+
+
+class SdkRequests:
+    """Makes the requests of a workload's workers. `written` is what they wrote, or may have."""
+
+    def __init__(self, setup: Setup, workload: Workload) -> None:
+        self._setup = setup
+        self._workload = workload
+        self.written: dict[tuple[str, str], None] = {}
+        # All objects of a size have the same body, so a few bodies are enough for a step.
+        self._body = functools.lru_cache(maxsize=4)(lambda size: content(setup.seed, size, 0, size))
+        objects = workload.objects
+        # Prepared objects exist, unless the workload deletes them.
+        deletes = "delete" in workload.operations and not {"read", "head"} & set(
+            workload.operations
+        )
+        self._least_listed = 0 if deletes else min(objects.per_container, LIST_MOST)
+        self._md5 = functools.lru_cache(maxsize=1)(functools.partial(_md5, setup.seed))
+        if "write" in workload.operations and isinstance(objects.size, int):
+            self._md5(objects.size)
+
+    def make(
+        self,
+        client: Client,
+        worker: tuple[int, int, int],
+        request: tuple[str, int, int, int],
+        *,
+        verify: bool,
+    ) -> tuple[int, float | None]:
+        """Make a request of a Picker for a worker (of how many, repeat, index).
+
+        Returns the bytes moved, and when the first of a read arrived (perf_counter). Raises what
+        the SDK raises, and BadResponse.
+        """
+        operation, container, number, size = cast("tuple[Operation, int, int, int]", request)
+        bucket = f"{self._setup.bucket_prefix}-{self._workload.name}-{container}"
+        # A delete of one of the worker's own objects has the number -1 - number.
+        own = operation == "write" or number < 0
+        name = (
+            written_name(*worker, number if number >= 0 else -1 - number)
+            if own
+            else object_name(number)
+        )
+        if operation == "read":
+            return self._read(client, bucket, name, size, verify=verify)
+        if operation == "write":
+            # Noted first: the object may exist even if the answer is lost.
+            self.written[bucket, name] = None
+            in_memory = size <= IN_MEMORY_BYTES
+            body = self._body(size) if in_memory else Body(self._setup.seed, size)
+            etag = client.write(bucket, name, body, size)
+            self._check_etag(etag, f"PUT {bucket}/{name}", size)
+            return size, None
+        if operation == "delete":
+            client.delete(bucket, name)
+            self.written.pop((bucket, name), None)
+        elif operation == "list":
+            self._check_listing(client.list(bucket), bucket)
+        elif (seen := client.head(bucket, name)) != size:
+            text = f"HEAD {bucket}/{name}: {seen} bytes instead of {size}"
+            raise BadResponse("wrong-length", text)
+        return 0, None
+
+    def _check_etag(self, etag: str, what: str, size: int) -> None:
+        """Check an ETag that is an MD5.
+
+        Only of fixed sizes: hashing each drawn size would cost too much.
+        """
+        if not etag:
+            text = f"{what}: no ETag: the answer was cut off, or is not of this API"
+            raise BadResponse("protocol", text)
+        etag = etag.strip('"').lower()
+        is_md5 = len(etag) == 32 and set(etag) <= set("0123456789abcdef")
+        if is_md5 and isinstance(self._workload.objects.size, int) and etag != self._md5(size):
+            text = f"{what}: the ETag {etag} is not the MD5 of what was written"
+            raise BadResponse("wrong-etag", text)
+
+    def _check_listing(self, keys: int, bucket: str) -> None:
+        if not self._least_listed <= keys <= LIST_MOST:
+            wanted = f"{self._least_listed} exist, and {LIST_MOST} were requested"
+            raise BadResponse("bad-list", f"GET {bucket}: {keys} keys where at least {wanted}")
+
+    def _read(
+        self, client: Client, bucket: str, name: str, size: int, *, verify: bool
+    ) -> tuple[int, float]:
+        """The number of bytes read, and when the first of them arrived."""
+        seen = 0
+        first_byte_s = None
+        for piece in client.read(bucket, name):
+            if first_byte_s is None:
+                first_byte_s = time.perf_counter()
+            if verify and piece != content(self._setup.seed, size, seen, len(piece)):
+                text = f"GET {bucket}/{name}: other bytes than were written, from {seen} on"
+                raise BadResponse("wrong-content", text)
+            seen += len(piece)
+        if seen != size:
+            error_class = "short-body" if seen < size else "wrong-content"
+            text = f"GET {bucket}/{name}: {seen} bytes instead of {size}"
+            raise BadResponse(error_class, text)
+        return seen, first_byte_s or time.perf_counter()
+
+
+def _md5(seed: int, size: int) -> str:
+    """MD5 of the content of an object of `size` bytes, in hexadecimal."""
+    made = hashlib.md5(usedforsecurity=False)
+    for at in range(0, size, CHUNK_BYTES):
+        made.update(content(seed, size, at, CHUNK_BYTES))
+    return made.hexdigest()
+
+
+# What SDK users record: for each operation an HDR histogram, exact min, max and sum, errors by
+# class, and per-second series.
+
+
+LOWEST_US = 1
+HIGHEST_US = 3_600_000_000
+DIGITS = 3
+
+
+def new_histogram() -> HdrHistogram:
+    """An empty histogram with every measurement's bounds: 1 us to 1 h, 3 significant digits."""
+    return HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+
+
+def encoded(histogram: HdrHistogram) -> str:
+    """A histogram as V2 deflate base64."""
+    return str(histogram.encode().decode("ascii"))
+
+
+def _count(histogram: HdrHistogram, latency_us: int) -> None:
+    """Count a value at the bounds if it is outside of them; min and max are kept apart."""
+    histogram.record_value(min(HIGHEST_US, max(LOWEST_US, latency_us)))
+
+
+@dataclass
+class _Moment:
+    count: int = 0
+    bytes: int = 0
+    errors: int = 0
+    max_us: int = 0
+    sum_us: int = 0
+    bands: Counter[int] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class _Record:
+    latency: HdrHistogram = field(default_factory=new_histogram)
+    first_byte: HdrHistogram = field(default_factory=new_histogram)
+    count: int = 0
+    bytes: int = 0
+    min_us: int = 2**63
+    max_us: int = 0
+    sum_us: int = 0
+    in_flight: HdrHistogram = field(default_factory=new_histogram)
+    in_flight_max_us: int = 0
+    outstanding_us: int = 0
+    failed_us: int = 0
+    before_us: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    seconds: dict[int, _Moment] = field(default_factory=dict)
+
+
+class Recorder:
+    """Records the requests of a window. Latencies are whole microseconds; `at_s` is seconds since
+    the window opened.
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[Operation, _Record] = {}
+
+    def success(
+        self,
+        operation: Operation,
+        at_s: float,
+        latency_us: int,
+        moved_bytes: int,
+        first_byte_us: int | None,
+    ) -> None:
+        """Record a request that succeeded."""
+        record = self._records.setdefault(operation, _Record())
+        record.count += 1
+        record.bytes += moved_bytes
+        record.min_us = min(record.min_us, latency_us)
+        record.max_us = max(record.max_us, latency_us)
+        record.sum_us += latency_us
+        record.before_us += _before(at_s, latency_us)
+        _count(record.latency, latency_us)
+        if first_byte_us is not None:
+            _count(record.first_byte, first_byte_us)
+        moment = record.seconds.setdefault(int(at_s), _Moment())
+        moment.count += 1
+        moment.bytes += moved_bytes
+        moment.max_us = max(moment.max_us, latency_us)
+        moment.sum_us += latency_us
+        moment.bands[band_of(latency_us)] += 1
+
+    def failure(self, operation: Operation, at_s: float, error_class: str, age_us: int) -> None:
+        """Record a request that failed after `age_us`, without a latency.
+
+        One that timed out might have ended any time later, so it counts as in flight.
+        """
+        record = self._records.setdefault(operation, _Record())
+        record.errors[error_class] = record.errors.get(error_class, 0) + 1
+        record.failed_us += age_us
+        record.before_us += _before(at_s, age_us)
+        if error_class == "timeout":
+            _unseen(record, age_us)
+        moment = record.seconds.setdefault(int(at_s), _Moment())
+        moment.errors += 1
+        moment.failures[error_class] += 1
+
+    def rested(self, operation: Operation, rest_us: int) -> None:
+        """Record that a worker paused after a failure, inside the window."""
+        self._records.setdefault(operation, _Record()).failed_us += rest_us
+
+    def outstanding(self, operation: Operation, at_s: float, age_us: int) -> None:
+        """Record a request that was outstanding for `age_us` when the window closed, at `at_s`."""
+        record = self._records.setdefault(operation, _Record())
+        record.outstanding_us += age_us
+        record.before_us += _before(at_s, age_us)
+        _unseen(record, age_us)
+
+    def waiting(self, operation: Operation, age_us: int) -> None:
+        """Record a request that was due `age_us` before the window closed, and was not sent."""
+        _unseen(self._records.setdefault(operation, _Record()), age_us)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """The complete window, by operation."""
+        return tuple(
+            Tally(
+                operation=operation,
+                count=record.count,
+                bytes=record.bytes,
+                errors=dict(record.errors),
+                latency=_encoded_unless_empty(record.latency),
+                first_byte=_encoded_unless_empty(record.first_byte),
+                min_us=record.min_us if record.count else None,
+                max_us=record.max_us if record.count else None,
+                sum_us=record.sum_us,
+                in_flight=_encoded_unless_empty(record.in_flight),
+                in_flight_max_us=record.in_flight_max_us
+                if record.in_flight.get_total_count()
+                else None,
+                outstanding_us=record.outstanding_us,
+                failed_us=record.failed_us,
+                before_us=record.before_us,
+            )
+            for operation, record in sorted(self._records.items())
+        )
+
+    def seconds(self) -> tuple[Second, ...]:
+        """The window by seconds, without those in which nothing of an operation completed."""
+        return tuple(
+            Second(
+                second=second,
+                operation=operation,
+                count=moment.count,
+                bytes=moment.bytes,
+                errors=moment.errors,
+                max_us=moment.max_us,
+                sum_us=moment.sum_us,
+                bands=tuple(sorted(moment.bands.items())),
+                failures=dict(moment.failures),
+            )
+            for operation, record in sorted(self._records.items())
+            for second, moment in sorted(record.seconds.items())
+        )
+
+
+def _encoded_unless_empty(histogram: HdrHistogram) -> str | None:
+    return encoded(histogram) if histogram.get_total_count() else None
+
+
+def _before(at_s: float, age_us: int) -> int:
+    """How much of a time that ended `at_s` after the window opened was before it, in us."""
+    return max(0, age_us - round(at_s * 1e6))
+
+
+def _unseen(record: _Record, age_us: int) -> None:
+    _count(record.in_flight, age_us)
+    record.in_flight_max_us = max(record.in_flight_max_us, age_us)
+
 
 PAUSE_S = 0.01
 """After a failure: a dead target fails at once, and without a pause nothing else would run."""

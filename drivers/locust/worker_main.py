@@ -9,9 +9,8 @@ import argparse
 import gevent.event
 from locust.env import Environment
 
-from weighbridge.common.address import bracketed
-from weighbridge.drivers.locust.encryption import encrypt_worker
-from weighbridge.drivers.locust.messages import ARRIVED, answer_questions
+from weighbridge.common.endpoint import bracketed
+from weighbridge.drivers.locust.messages import ARRIVED, answer_questions, encrypt_worker
 from weighbridge.drivers.locust.users import user_class
 from weighbridge.drivers.locust.worker_process import WorkerProcess
 from weighbridge.drivers.protocol import Joining

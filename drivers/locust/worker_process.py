@@ -14,11 +14,9 @@ from pydantic import Field, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
-from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.account import Account, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
-from weighbridge.drivers.locust.object_servers import account_at
-from weighbridge.drivers.locust.renewal import Renewal
-from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
+from weighbridge.drivers.locust.prepared_objects import Renewal, VersionedBuckets
 from weighbridge.drivers.locust.worker_group import (
     NativeWorkerGroup,
     Window,

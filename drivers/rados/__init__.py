@@ -8,10 +8,8 @@ They run on a host of the cluster with an admin keyring, as programs of the clus
 from weighbridge.drivers.rados.block import RbdBench
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.driver import RadosBench
-from weighbridge.drivers.rados.given_pool import GivenPool
+from weighbridge.drivers.rados.given_pool import GivenPool, PoolLeftover, leftovers, look
 from weighbridge.drivers.rados.osd_bench import OsdFigure, osd_figures
-from weighbridge.drivers.rados.pool_leftovers import PoolLeftover, leftovers
-from weighbridge.drivers.rados.pool_look import look
 
 __all__ = [
     "GivenPool",

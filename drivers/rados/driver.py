@@ -12,17 +12,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.driver import DriverFailure, OnProgress
-from weighbridge.drivers.protocol import Cleaned, Cleanup, Measured, Prepare, Prepared, Step
-from weighbridge.drivers.rados.bench import (
+from weighbridge.drivers.protocol import (
+    Cleaned,
+    Cleanup,
+    DriverFailure,
+    Measured,
+    OnProgress,
+    Prepare,
+    Prepared,
+    Step,
+)
+from weighbridge.drivers.rados.cluster import (
     FOR_EVER_S,
+    BenchCluster,
     BenchPlace,
     Mode,
     RadosBenchCommand,
     RadosBenchResult,
     combined,
+    split_evenly,
 )
-from weighbridge.drivers.rados.cluster import BenchCluster, split_evenly
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import (
     FILL_S,

@@ -16,13 +16,11 @@ from typing import Final, Literal
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
-from weighbridge.common.host import ProgramHost
-from weighbridge.common.piped_process import PipedProcess
+from weighbridge.common.host import PipedProcess, ProgramHost
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_value
-from weighbridge.drivers.driver import DriverFailure
-from weighbridge.drivers.protocol import KeptFile
+from weighbridge.drivers.protocol import DriverFailure, KeptFile
 
 PROGRAM: Final = "run_parallel.py"
 TICK_S: Final = 0.4

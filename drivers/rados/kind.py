@@ -8,15 +8,96 @@ from contextlib import contextmanager
 from typing import Final
 
 from weighbridge.common.errors import DriverError
+from weighbridge.common.quantities import show_bytes
 from weighbridge.drivers.kind import ClusterSite, DriverKind, LoadSite, OpenedDriver
 from weighbridge.drivers.rados.block import RbdBench
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.driver import RadosBench
-from weighbridge.drivers.rados.fitness import unfit
 from weighbridge.drivers.rados.given_pool import GivenPool
 from weighbridge.drivers.rados.tool import ToolDriver
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.suites import Api, RadosBenchOptions, Workload
+from weighbridge.suites.workload import VERIFIED_SHARE
+
+# What of a workload Ceph's benchmarks and fio cannot do.
+
+
+MOST_RADOS_BYTES: Final = 90 * 2**20
+"""`osd_max_write_size` of all releases."""
+MOST_IN_HAND_BYTES: Final = 512 * 2**20
+"""The tools have a buffer for each outstanding request, and the smallest shipped host has 1 GiB."""
+
+
+def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
+    """What of a workload they cannot do, in words: they do one operation on objects of one size, as
+    fast as possible.
+    """
+    found = []
+    if len(workload.operations) > 1 or not set(workload.operations) <= {"read", "write"}:
+        found.append(
+            f"{api} is either read or written in a workload, not "
+            f"{' and '.join(workload.operations)}"
+        )
+    if not isinstance(workload.objects.size, int):
+        found.append(f"{api} needs objects of one size")
+    if workload.objects.compressible is not None:
+        found.append(f"what is written to {api} is the tool's own content, not `compressible`")
+    if workload.pick not in ("uniform", "sequential"):
+        found.append(f"{api} picks objects at random or in turn, not by popularity")
+    if workload.rate_per_s is not None:
+        found.append(f"{api} is loaded as fast as it answers, not at a rate")
+    if workload.verify > VERIFIED_SHARE:
+        found.append(f"what is read from {api} is not verified")
+    if isinstance(workload.objects.size, int):
+        found += _bench_sizes(workload.objects.size, max(workload.workers), api)
+    if (
+        api == "rados"
+        and set(workload.operations) == {"read"}
+        and workload.objects.count < max(workload.workers)
+    ):
+        counts = f"{max(workload.workers)} workers have {workload.objects.count} objects to read"
+        found.append(f"{counts}: rados bench needs at least one for each")
+    return tuple(found)
+
+
+def _bench_sizes(size_bytes: int, workers: int, api: Api) -> list[str]:
+    if not size_bytes:
+        return [f"{api} needs objects of a size above 0"]
+    found = []
+    if api == "rados" and size_bytes > MOST_RADOS_BYTES:
+        found.append(
+            f"OSDs accept no more than {show_bytes(MOST_RADOS_BYTES)} at once, and an object of "
+            f"{api} is one write"
+        )
+    if size_bytes * workers > MOST_IN_HAND_BYTES:
+        held = f"{workers} workers with {show_bytes(size_bytes)} each"
+        found.append(
+            f"{held} are more than the {show_bytes(MOST_IN_HAND_BYTES)} that its tool may use of "
+            "a host's memory"
+        )
+    return found
+
+
+def one_by_one(workload: Workload, tool: str) -> tuple[str, ...]:
+    """What of a workload a tool cannot do that has one request outstanding, goes through blocks of
+    one size in their order, and has no warm-up: dd and bonnie++.
+    """
+    found = []
+    if len(workload.operations) > 1 or not set(workload.operations) <= {"read", "write"}:
+        found.append(f"{tool} either reads or writes, not {' and '.join(workload.operations)}")
+    if not isinstance(workload.objects.size, int) or not workload.objects.size:
+        found.append(f"{tool} needs blocks of one size above 0")
+    if workload.pick != "sequential":
+        found.append(f"{tool} takes blocks in their order: pick: sequential")
+    if workload.workers != (1,):
+        found.append(f"{tool} has one request outstanding: workers: [1]")
+    if workload.warmup:
+        found.append(f"{tool} has no warm-up: warmup: 0s")
+    if workload.rate_per_s is not None:
+        found.append(f"{tool} is as fast as it can be, not at a rate")
+    if workload.verify > VERIFIED_SHARE:
+        found.append(f"what {tool} reads is not verified")
+    return tuple(found)
 
 
 class ToolKind(DriverKind):

@@ -12,8 +12,7 @@ from typing import Final, Literal, Self
 
 from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.common.host import Host
-from weighbridge.drivers.driver import Driver, DriverFailure, OnProgress
-from weighbridge.drivers.protocol import Progress
+from weighbridge.drivers.protocol import Driver, DriverFailure, OnProgress, Progress
 from weighbridge.drivers.rados.cluster import RadosCluster, ToolCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
 from weighbridge.results.record.measurement import Load

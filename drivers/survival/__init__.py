@@ -4,8 +4,7 @@
 there after a cut, and `inspect` reads and lists them all.
 """
 
-from weighbridge.drivers.survival.findings import unreadable
-from weighbridge.drivers.survival.judge import Expected, expected_after
+from weighbridge.drivers.survival.judge import Expected, expected_after, unreadable
 from weighbridge.drivers.survival.operation import Operation, read_operations, record_operations
 from weighbridge.drivers.survival.orders import Ended, InspectOrder, WriteOrder
 from weighbridge.drivers.survival.programs import Inspection, Writing, inspect, writing

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import model_validator
 
@@ -16,7 +17,8 @@ from weighbridge.drivers.survival.operation import (
     Version,
     object_name,
 )
-from weighbridge.results.record.durability import Way
+from weighbridge.drivers.survival.orders import Kind
+from weighbridge.results.record.durability import Example, Finding, FoundObjects, Way
 
 
 class Expected(Record):
@@ -97,3 +99,129 @@ def _expected(history: list[Operation], before_s: float) -> Expected:
 
 def _settled(one: Operation, before_s: float) -> bool:
     return one.acknowledged and one.answered_s is not None and one.answered_s < before_s
+
+
+# What a read object, and its listing, say of what it had to be. Pure functions.
+
+
+_WORDS: Final = 300
+_DOUBTED: Final = ("lost", "stale", "undead")
+
+
+class Sight(NamedTuple):
+    """What was read of an object. `version` is set where it is exactly one."""
+
+    what: Literal["absent", "version", "torn", "wrong", "unreadable"]
+    version: int | None
+    words: str
+
+
+class Judged(NamedTuple):
+    """An object, its finding by its read, and what was seen, in words."""
+
+    expected: Expected
+    sight: Sight
+    finding: Finding | None
+    words: str
+
+    def example(self, finding: Finding) -> Example:
+        """This object as one with a finding."""
+        one = self.expected
+        what = f"{_wanted(one)}; found: {self.words}"
+        if finding in ("not-listed", "listed-lost", "listed-deleted"):
+            what += ", and not listed" if finding == "not-listed" else ", yet listed"
+        return Example(
+            finding=finding,
+            api=one.api,
+            container=one.container,
+            name=one.name,
+            what=what[:_WORDS],
+        )
+
+
+def is_doubted(expected: Expected, sight: Sight) -> bool:
+    """Whether Swift should be asked for the newest of all copies before this is believed."""
+    return expected.api == "swift" and finding_of(expected, sight) in _DOUBTED
+
+
+def judged(expected: Expected, sight: Sight, newest: Sight | None = None) -> Judged:
+    """What an object's read means; `newest`: what Swift gave with X-Newest.
+
+    An object that is there with X-Newest alone is stale, not lost.
+    """
+    finding, words = finding_of(expected, sight), sight.words
+    if newest is not None and newest.what != "unreadable":
+        words += f"; with X-Newest: {newest.words}"
+        if finding == "lost" and newest.what != "absent":
+            finding = finding_of(expected, newest) or "stale"
+    return Judged(expected, sight, finding, words)
+
+
+def finding_of(expected: Expected, sight: Sight) -> Finding | None:
+    """The finding of what was read once."""
+    if sight.what == "unreadable":
+        return None if expected.acknowledged == "nothing" else "unreadable"
+    if sight.what == "absent":
+        return None if expected.may_be_absent else "lost"
+    if sight.version in expected.allowed:
+        return None
+    if expected.acknowledged == "deleted":
+        return "undead"
+    if expected.acknowledged == "nothing":
+        return "wrong"
+    if sight.what == "version":
+        return "stale"
+    return "torn" if sight.what == "torn" else "wrong"
+
+
+def listing_finding(one: Judged, *, listed: bool) -> Finding | None:
+    """The finding of an object's listing. What was in flight may be listed or not."""
+    expected = one.expected
+    if one.finding == "lost":
+        return "listed-lost" if listed else None
+    if one.finding is not None or expected.acknowledged == "nothing":
+        return None
+    if not expected.may_be_absent:
+        return None if listed else "not-listed"
+    return "listed-deleted" if listed and not expected.allowed else None
+
+
+def counted(found: Iterable[tuple[Judged, Finding | None]]) -> tuple[FoundObjects, ...]:
+    """Objects with the findings of their listings, summed up by kind."""
+    counts: dict[Kind, Counter[str]] = {}
+    for one, by_listing in found:
+        expected = one.expected
+        kind = Kind(api=expected.api, size_bytes=expected.size_bytes, way=expected.way)
+        count = counts.setdefault(kind, Counter())
+        state = {"written": "acknowledged", "deleted": "deleted", "nothing": "unacknowledged"}
+        count[state[expected.acknowledged]] += 1
+        if expected.acknowledged != "nothing":
+            count["in_flight"] += expected.in_flight
+        for finding in (one.finding, by_listing):
+            if finding is not None:
+                count[finding.replace("-", "_")] += 1
+    needed = {"acknowledged": 0, "deleted": 0, "in_flight": 0}
+    return tuple(
+        FoundObjects(**kind.model_dump(), **{**needed, **count})
+        for kind, count in sorted(
+            counts.items(), key=lambda item: (item[0].api, item[0].way, item[0].size_bytes)
+        )
+    )
+
+
+def unreadable(expected: Iterable[Expected], why: str) -> tuple[FoundObjects, ...]:
+    """The objects of a store that does not serve."""
+    return counted((judged(one, Sight("unreadable", None, why)), None) for one in expected)
+
+
+def _wanted(expected: Expected) -> str:
+    """What was acknowledged, in words."""
+    versions = [f"version {version}" for version in expected.allowed]
+    if expected.acknowledged == "deleted":
+        states = ["a deletion", *versions]
+    elif expected.acknowledged == "nothing":
+        states = ["nothing", *versions]
+    else:
+        states = [*versions, *["a deletion"] * expected.may_be_absent]
+    more = f" (sent: {', '.join(states[1:])})" if len(states) > 1 else ""
+    return f"acknowledged: {states[0]}{more}"

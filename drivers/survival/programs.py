@@ -15,8 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from weighbridge.common.errors import DriverError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
-from weighbridge.drivers.client_programs import ClientPrograms
-from weighbridge.drivers.process import last_lines
+from weighbridge.drivers.process import ClientPrograms, last_lines
 from weighbridge.drivers.survival.judge import Expected
 from weighbridge.drivers.survival.operation import Operation
 from weighbridge.drivers.survival.orders import (

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from weighbridge.common import plain_xml
-from weighbridge.drivers.survival.access import Requests
 from weighbridge.drivers.survival.bodies import PIECE_BYTES, Bodies
-from weighbridge.drivers.survival.connection import Answer
+from weighbridge.drivers.survival.connection import Answer, Requests
 from weighbridge.drivers.survival.operation import object_name
 from weighbridge.results.record.durability import Way
 

@@ -30,10 +30,9 @@ from weighbridge.gateways.capabilities.capability import (
     Unknown,
     Wrong,
 )
-from weighbridge.gateways.capabilities.names import Names
 from weighbridge.gateways.capabilities.registry import CAPABILITIES
 from weighbridge.gateways.capabilities.s3_session import S3Session
-from weighbridge.gateways.capabilities.session import StoreSession
+from weighbridge.gateways.capabilities.session import Names, StoreSession
 from weighbridge.gateways.capabilities.swift_session import SwiftSession
 
 DEADLINE_S: Final = 300.0

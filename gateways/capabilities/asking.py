@@ -23,7 +23,7 @@ from weighbridge.gateways.capabilities.ask_store import (
     CapabilityReply,
 )
 from weighbridge.gateways.capabilities.capability import Answer, Capability
-from weighbridge.gateways.capabilities.names import buckets_of
+from weighbridge.gateways.capabilities.session import buckets_of
 from weighbridge.gateways.program import end
 
 PROGRAM: Final = "weighbridge.gateways.capabilities.ask_store"

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from weighbridge.gateways.capabilities.capability import Answer, Unknown, Wrong, capability, works
-from weighbridge.gateways.capabilities.filling import FOLDERS, NAMES
 from weighbridge.gateways.capabilities.s3_session import S3Session, xml
-from weighbridge.gateways.capabilities.session import accepted
+from weighbridge.gateways.capabilities.session import FOLDERS, NAMES, accepted
 
 _MOST_PAGES: Final = 500
 

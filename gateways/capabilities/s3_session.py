@@ -25,8 +25,7 @@ from weighbridge.gateways.capabilities.capability import (
     Wrong,
     refusal,
 )
-from weighbridge.gateways.capabilities.names import Names
-from weighbridge.gateways.capabilities.session import NONE, SILENCE_S, StoreSession
+from weighbridge.gateways.capabilities.session import NONE, SILENCE_S, Names, StoreSession
 
 _NEEDS_NO_LOCATION: Final = "us-east-1"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final
 
 from weighbridge.common import plain_xml
-from weighbridge.common.exchange import HttpAnswer, Wire
+from weighbridge.common.exchange import HttpAnswer, Wire, WrongAnswer, ask, exchanging
 from weighbridge.gateways.capabilities.capability import (
     REFUSES_FROM,
     Refused,
@@ -19,8 +20,71 @@ from weighbridge.gateways.capabilities.capability import (
     Wrong,
     refusal,
 )
-from weighbridge.gateways.capabilities.filling import fill
-from weighbridge.gateways.capabilities.names import Names
+
+# Names of the buckets and objects that capabilities make.
+#
+# They have the forms by which `weighbridge clean` recognises what a killed run left
+# (`gateways.existing.leftover_buckets`).
+
+
+MOST_BUCKETS: Final = 60
+"""Buckets of one program that asks; a run may need several programs."""
+
+
+def buckets_of(prefix: str, programs: int) -> tuple[str, ...]:
+    """All buckets that so many programs may make; `prefix` is `wb-` and eight hex digits."""
+    return tuple(f"{prefix}-capability-{number}" for number in range(programs * MOST_BUCKETS))
+
+
+class Names:
+    """Names that are each given once. `program`: which program of the run this is, from 0."""
+
+    def __init__(self, prefix: str, program: int) -> None:
+        self._buckets = iter(buckets_of(prefix, program + 1)[program * MOST_BUCKETS :])
+        self._objects = 0
+
+    def bucket(self) -> str:
+        """The name of a new bucket. Raises Unknown when all are used."""
+        found = next(self._buckets, None)
+        if found is None:
+            raise Unknown(f"not asked: more than {MOST_BUCKETS} buckets would be needed")
+        return found
+
+    def object(self) -> str:
+        """The name of a new object."""
+        self._objects += 1
+        return f"object-{self._objects}"
+
+
+# A bucket full of empty objects, for listings of both APIs.
+
+
+FOLDERS: Final = tuple("abcdefghijklm")
+EACH: Final = 100
+"""1,300 objects: RGW ends pages short of 1,000 with some 830 to 920 names."""
+NAMES: Final = tuple(
+    sorted(f"written-{folder}-{number}" for folder in FOLDERS for number in range(EACH))
+)
+"""With `-` as the delimiter, thirteen folders below `written-`."""
+_PARALLEL: Final = 8
+
+
+def fill(endpoint: Mapping[str, Any], bucket: str) -> None:
+    """Write an empty object of each name. Raises Unknown if one was not taken."""
+    shares = [NAMES[number::_PARALLEL] for number in range(_PARALLEL)]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        list(pool.map(lambda share: _fill_share(endpoint, bucket, share), shares))
+
+
+def _fill_share(endpoint: Mapping[str, Any], bucket: str, names: Sequence[str]) -> None:
+    try:
+        with exchanging(endpoint, bucket) as exchange:
+            for name in names:
+                ask(exchange, "PUT", "PUT", f"/{bucket}/{name}", (200, 201))
+    except WrongAnswer as wrong:
+        status = wrong.answer.status if wrong.answer else None
+        raise Unknown("not asked: the objects to list were not accepted", status=status) from None
+
 
 SILENCE_S: Final = 20.0
 """How long a store may be silent within a request."""

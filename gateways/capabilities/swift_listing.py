@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability
-from weighbridge.gateways.capabilities.filling import FOLDERS, NAMES
 from weighbridge.gateways.capabilities.s3_listing import complete
-from weighbridge.gateways.capabilities.session import accepted
+from weighbridge.gateways.capabilities.session import FOLDERS, NAMES, accepted
 from weighbridge.gateways.capabilities.swift_session import SwiftSession, entries
 
 _MOST_PAGES: Final = 500

@@ -12,8 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from weighbridge.common.exchange import HttpAnswer, Wire, WrongAnswer, log_in
 from weighbridge.gateways.capabilities.capability import Unknown
-from weighbridge.gateways.capabilities.filling import NAMES
-from weighbridge.gateways.capabilities.session import NONE, StoreSession, accepted
+from weighbridge.gateways.capabilities.session import NAMES, NONE, StoreSession, accepted
 
 LISTED_WITHIN_S: Final = 20.0
 _PAUSE_S: Final = 0.2

@@ -7,26 +7,156 @@ from __future__ import annotations
 
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
-from weighbridge.common.credential import credential
-from weighbridge.common.endpoint import Endpoint, Endpoints, base_of
-from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.common.temporary_keys import (
+from weighbridge.common.credential import (
     PROVIDERS,
     Keys,
     KeySource,
+    Keystone,
     KeysUnavailable,
+    credential,
     load,
     load_again,
 )
-from weighbridge.gateways.existing.openstack import keystone_endpoint
-from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
+from weighbridge.common.endpoint import Endpoint, Endpoints, base_of
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.record import Record
+from weighbridge.gateways.existing.settings import S3, ExistingSettings, KeystoneAccess, SwiftAccess
+
+# The settings of endpoints that a command line names by their URLs alone.
+#
+# What else they need comes from the environment, by the names that the tools of each API use.
+
+
+REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
+USER: Final = "ST_USER"
+KEY: Final = "ST_KEY"
+TOKEN: Final = "OS_AUTH_TOKEN"  # noqa: S105 - the name of a variable
+KEYSTONE_SECRETS: Final = ("OS_PASSWORD", "OS_APPLICATION_CREDENTIAL_SECRET")
+"""Variables with the secret of a user, and of an application credential."""
+AUTHORITIES: Final[Mapping[str, str]] = {"s3": "AWS_CA_BUNDLE", "swift": "OS_CACERT"}
+"""By API: the variable with a file of CA certificates."""
+
+
+class LineSettings(Record):
+    """Settings of one API, below its name in a layout: `given` by the URL, and others with the
+    variables that they come from.
+    """
+
+    given: Mapping[str, str | Mapping[str, str]]
+    by_variable: Mapping[str, tuple[str, str]]
+    """Key: variable and value."""
+
+
+def settings_of(api: str, name: str, url: str, environment: Mapping[str, str]) -> LineSettings:
+    """The settings of an endpoint: `name` is its layout's, which variables of its own end with."""
+    given = {"url": url} if api == "s3" else _swift_on_line(name, url, environment)
+    found: dict[str, tuple[str, str]] = {}
+    if api == "s3":
+        region = next((one for one in REGIONS if environment.get(one)), None)
+        if region is not None:
+            found["region"] = (region, environment[region])
+    authority = AUTHORITIES[api]
+    if environment.get(authority) and url.startswith("https:"):
+        found["ca_file"] = (authority, environment[authority])
+    return LineSettings(given=given, by_variable=found)
+
+
+def _swift_on_line(
+    name: str, url: str, environment: Mapping[str, str]
+) -> Mapping[str, str | Mapping[str, str]]:
+    """Keystone or auth v1 at this URL, or with nothing but a token in the environment the storage
+    there.
+    """
+    own = f"_{name.upper().replace('-', '_')}"
+    if url.rstrip("/").endswith("/v3"):
+        has_own = any(environment.get(one + own) for one in KEYSTONE_SECRETS)
+        return {"keystone": {"auth_url": url, "suffix": own if has_own else ""}}
+    user, key = (one + own if environment.get(one + own) else one for one in (USER, KEY))
+    if environment.get(TOKEN) and not environment.get(key):
+        return {"storage_url": url, "token_env": TOKEN}
+    return {"auth_url": url, "user_env": user, "key_env": key}
+
+
+# The endpoint of a Swift whose users Keystone lets in, by the variables of OpenStack's tools.
+
+
+_ALIKE: Final = (
+    ("username", "user_id"),
+    ("user_domain_name", "user_domain_id"),
+    ("project_name", "project_id"),
+    ("project_domain_name", "project_domain_id"),
+    ("application_credential_name", "application_credential_id"),
+    ("region_name",),
+    ("interface",),
+)
+"""Keys that say the same: one of them in a layout goes before the others in the environment."""
+
+
+def keystone_endpoint(
+    swift: SwiftAccess, given: KeystoneAccess, environment: Mapping[str, str]
+) -> Endpoint:
+    """The endpoint with its password. Raises UsageError with all variables that are missing."""
+    keystone = _resolved(given, environment)
+    secret_name = KEYSTONE_SECRETS[keystone.by_application] + given.suffix
+    secret = environment.get(secret_name, "").removesuffix("\n").removesuffix("\r")
+    url = given.auth_url or environment.get(f"OS_AUTH_URL{given.suffix}", "")
+    missing = [] if url else [f"$OS_AUTH_URL{given.suffix}"]
+    missing += [f"${' or $'.join(names)}" for names in _missing(keystone, given.suffix)]
+    missing += [] if secret else [f"${secret_name}"]
+    if missing:
+        raise UsageError(f"swift: not set: {', '.join(missing)}")
+    try:
+        url = KeystoneAccess(auth_url=url).auth_url or ""
+    except ValidationError as error:
+        # The URL is not repeated: the fault may be that it contains a secret.
+        what = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"swift: $OS_AUTH_URL{given.suffix}: {what}") from None
+    storage = swift.storage_urls
+    return Endpoint(
+        api="swift",
+        url=url if urlsplit(url).path.endswith("/v3") else f"{url}/v3",
+        user=keystone.username or keystone.user_id or keystone.who,
+        key=SecretStr(secret),
+        keystone=keystone,
+        storage_url=storage[0] if storage else None,
+        ca_file=swift.ca_file,
+        others=tuple(base_of(one) for one in storage[1:]),
+        addresses=swift.addresses,
+    )
+
+
+def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone:
+    """What the layout says and, of what it leaves out, the environment. Raises UsageError."""
+    own: dict[str, str] = {}
+    for names in _ALIKE:
+        here = {name: str(getattr(given, name)) for name in names}
+        there = {name: environment.get(f"OS_{name.upper()}{given.suffix}", "") for name in names}
+        own |= here if any(here.values()) else there
+    own["interface"] = own["interface"].removesuffix("URL")
+    try:
+        return Keystone.model_validate(own)
+    except ValidationError:
+        raise UsageError(
+            f"swift: $OS_INTERFACE{given.suffix}: set it to public, internal or admin"
+        ) from None
+
+
+def _missing(keystone: Keystone, suffix: str) -> Iterator[tuple[str, ...]]:
+    """Variables that a user or a project still needs."""
+    by_name = keystone.by_application and not keystone.application_credential_id
+    if (by_name or not keystone.by_application) and not (keystone.user_id or keystone.username):
+        yield f"OS_USERNAME{suffix}", f"OS_USER_ID{suffix}"
+    if not keystone.by_application and not keystone.project:
+        yield f"OS_PROJECT_NAME{suffix}", f"OS_PROJECT_ID{suffix}"
+
 
 ADVICE = (
     "Credentials are never read from a layout: set these variables, or name others in the layout, "

@@ -8,10 +8,10 @@ write. A single other object means that somebody else uses the bucket.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from weighbridge.common import plain_xml
@@ -20,7 +20,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.exchange import Exchange, HttpAnswer, WrongAnswer, ask, exchanging
 from weighbridge.common.record import Record
 from weighbridge.gateways.existing import clear
-from weighbridge.gateways.existing.kept_versions import keeps_versions, kept_versions
+from weighbridge.gateways.existing.clear import keeps_versions, kept_versions
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
 """Bucket names of `weighbridge.conductor.clearing` and of the verification of an endpoint."""
@@ -191,3 +191,49 @@ def _dated(name: str | None, when: str | None) -> tuple[str, datetime]:
     except ValueError:
         return name or "", datetime.now(UTC)
     return name or "", found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+# Leftover buckets of one account, over whichever of its endpoints answers.
+
+
+Found = TypeVar("Found")
+
+
+class Sweep:
+    """Several endpoints are of one service: what one does not answer the next one is asked.
+
+    `say` is told each that is given up while there are others. Methods raise TargetError, and
+    EndpointSilent when the last endpoint does not answer.
+    """
+
+    def __init__(self, endpoint: Endpoint, say: Callable[[str], None]) -> None:
+        self._endpoints = list(endpoint.each())
+        self._say = say
+
+    @property
+    def there(self) -> str:
+        """The endpoint that is asked now."""
+        here = self._endpoints[0]
+        return f"{here.api} {here.storage_url or here.url}"
+
+    def named(self) -> tuple[tuple[str, datetime], ...]:
+        """See leftover_buckets.named. An endpoint that lists no buckets is of no use at all."""
+        return self._asked(named, TargetError)
+
+    def content(self, bucket: str, made: datetime) -> LeftoverBucket | None:
+        """See leftover_buckets.content."""
+        return self._asked(lambda here: content(here, bucket, made), EndpointSilent)
+
+    def delete(self, bucket: str) -> int:
+        """See leftover_buckets.delete."""
+        return self._asked(lambda here: delete(here, bucket), EndpointSilent)
+
+    def _asked(self, act: Callable[[Endpoint], Found], useless: type[TargetError]) -> Found:
+        while True:
+            try:
+                return act(self._endpoints[0])
+            except useless as error:
+                if len(self._endpoints) == 1:
+                    raise
+                self._endpoints.pop(0)
+                self._say(f"{error.message}; going on with {self.there}")

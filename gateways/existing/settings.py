@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from weighbridge.common.ceph_pool import CephPool
+from weighbridge.common.credential import Keystone
 from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoints, refuse_unlike
-from weighbridge.common.keystone import Keystone
 from weighbridge.common.record import Record
+from weighbridge.common.structure import CephPool
 
 
 class ExistingPlacement(Record):

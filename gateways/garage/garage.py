@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
-from weighbridge.common.address import host_port
-from weighbridge.common.encryption import S3Way
-from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
+from pydantic import Field, model_validator
+
+from weighbridge.common.endpoint import Endpoint, ObjectApi, S3Way, base_url, host_port
 from weighbridge.common.host import Host
+from weighbridge.common.quantities import Bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
-from weighbridge.gateways import program, xfs_disks
-from weighbridge.gateways.artefact import CargoProgram
+from weighbridge.gateways import file_store, program
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_store import (
     HIDDEN,
@@ -24,8 +24,64 @@ from weighbridge.gateways.file_store import (
     Readiness,
     service,
 )
-from weighbridge.gateways.garage.settings import GaragePlacement, GarageSettings
-from weighbridge.gateways.gateway import HostNeed, Rendered, RootImage, Site, Unfit, tier_of
+from weighbridge.gateways.gateway import (
+    CargoProgram,
+    HostNeed,
+    Rendered,
+    RootImage,
+    Site,
+    Unfit,
+    tier_of,
+)
+
+# Placement and settings of the `garage` gateway.
+
+
+MIB = 2**20
+
+
+class GaragePlacement(Record):
+    """Which node runs on which host."""
+
+    gateway: str
+    """The host of the node that clients use. It keeps no objects, unless `storage` names it too."""
+    storage: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Hosts of nodes that keep objects, each a zone of its own."""
+
+    @model_validator(mode="after")
+    def _once(self) -> GaragePlacement:
+        if len(set(self.storage)) != len(self.storage):
+            raise ValueError("storage names the same host twice")
+        return self
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every host once, that of clients first."""
+        return tuple(dict.fromkeys((self.gateway, *self.storage)))
+
+
+class GarageSettings(Record):
+    """All settings that decide results, with explicit defaults."""
+
+    replication_factor: Annotated[int, Field(ge=1, le=7)] = 3
+    """Copies of each object, each on another host."""
+    consistency_mode: Literal["consistent", "degraded", "dangerous"] = "consistent"
+    """`consistent`: a write waits for most of the copies, and a read asks as many as it takes to
+    see it; `degraded`: reads ask one; `dangerous`: writes wait for one, too.
+    """
+    data_fsync: bool = True
+    """Sync each block of an object, and its folder, before the answer. Garage's own default syncs
+    nothing.
+    """
+    metadata_fsync: bool = True
+    """Have LMDB, which keeps names, and objects of less than 3 KiB, sync its transactions. Garage's
+    own default syncs nothing.
+    """
+    block_size: Annotated[Bytes, Field(ge=MIB // 16, le=64 * MIB)] = MIB
+    """Larger objects are cut into blocks of this size, a file each."""
+    compression_level: Literal["none"] | Annotated[int, Field(ge=1, le=19)] = "none"
+    """The level of zstd by which blocks are compressed (Garage: 1)."""
+
 
 _PROGRAM: Final = "garage"
 _CONFIG: Final = "/etc/garage.toml"
@@ -140,7 +196,7 @@ class Garage(FileGateway[GaragePlacement, GarageSettings]):
         """Where a node keeps what it knows, and its blocks."""
         if site.name not in self.place.storage:
             return f"{_OWN_FOLDER}/meta", (f"{_OWN_FOLDER}/data",)
-        disks = xfs_disks.folders(site)
+        disks = file_store.disk_folders(site)
         return f"{disks[0]}/meta", tuple(f"{one}/data" for one in disks)
 
     def _config(self, site: Site, secret: str, token: str) -> str:

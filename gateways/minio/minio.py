@@ -7,16 +7,14 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field, model_validator
 
-from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint, base_url
+from weighbridge.common.endpoint import Endpoint, base_url, host_port
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Fragments, Structure
-from weighbridge.gateways import xfs_disks
-from weighbridge.gateways.artefact import GoProgram
+from weighbridge.gateways import file_store
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_store import FileGateway, Readiness, service
-from weighbridge.gateways.gateway import HostNeed, RootImage, Unfit
+from weighbridge.gateways.gateway import GoProgram, HostNeed, RootImage, Unfit
 
 _PROGRAM: Final = "minio"
 _COMMIT: Final = "7aac2a2c5b7c882e68c1ce017d8256be2feea27f"
@@ -124,7 +122,7 @@ class Minio(FileGateway[MinioPlacement, MinioSettings]):
         places = [
             f"{'' if alone else base_url(one.address, self.port)}{folder}/minio"
             for one in servers
-            for folder in xfs_disks.folders(one)
+            for folder in file_store.disk_folders(one)
         ]
         environment = {
             "MINIO_ROOT_USER": endpoint.user,
@@ -134,7 +132,7 @@ class Minio(FileGateway[MinioPlacement, MinioSettings]):
             "MINIO_STORAGE_CLASS_STANDARD": f"EC:{self.settings.parity}",
         }
         argv = (_PROGRAM, "server", "--address", host_port(host.address, self.port), *places)
-        folders = [f"{folder}/minio" for folder in xfs_disks.folders(host)]
+        folders = [f"{folder}/minio" for folder in file_store.disk_folders(host)]
         made = service(_PROGRAM, argv, folders=folders, env=environment)
         return Daemon(host, made, self.port)
 

@@ -9,12 +9,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, SecretStr
 
-from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint, ObjectApi
+from weighbridge.common.endpoint import Endpoint, ObjectApi, host_port
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import (

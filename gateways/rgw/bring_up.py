@@ -15,21 +15,19 @@ from weighbridge.common.endpoint import Endpoint, base_url
 from weighbridge.common.errors import ServiceFailed
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon
-from weighbridge.gateways.below import Below, CephBelow
 from weighbridge.gateways.certificates import ca_file_of, trust
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
-from weighbridge.gateways.gateway import RunningGateway, Say
+from weighbridge.gateways.gateway import Below, CephBelow, RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.rgw import data_pool, mons, objectstore, zone
+from weighbridge.gateways.rgw import ceph_state, data_pool, objectstore
 from weighbridge.gateways.rgw.ceph_roster import CephRoster, Osd, Radosgw
 from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_of
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, pools
 from weighbridge.gateways.rgw.facts import Media
 from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor
-from weighbridge.gateways.rgw.running_rgw import RunningRgw
-from weighbridge.gateways.rgw.start_again import MGR_INTERVALS_S, restore_intervals
+from weighbridge.gateways.rgw.running_rgw import MGR_INTERVALS_S, RunningRgw, restore_intervals
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
@@ -88,21 +86,21 @@ class CephBringUp:
             partial(self._make_osds, name) for name in self.cluster.place.osd
         ]
         makers += [
-            partial(mons.make, self.hosts[one.host], one, self.roster.mons, self.fsid)
+            partial(ceph_state.make_mons, self.hosts[one.host], one, self.roster.mons, self.fsid)
             for one in self.roster.mons
         ]
         together(makers)
-        started = mons.mon_daemons(self.roster.mons, self.hosts)
+        started = ceph_state.mon_daemons(self.roster.mons, self.hosts)
         self._start(started)
         await_ports(self.client, started, self.say)
         with Monitor(self.mon_host, partial(daemon.check, self.started)) as monitor:
-            mons.await_quorum(monitor, self.roster.mons, self.hosts)
+            ceph_state.await_quorum(monitor, self.roster.mons, self.hosts)
             for osd in osds:
                 monitor.ask({"prefix": "osd new", "uuid": osd.uuid, "id": osd.number})
             self._start([self._osd_daemon(osd) for osd in osds])
             # It needs a second or more to hear from all OSDs: meanwhile these and radosgw start.
             fast = (f"--{name.replace('_', '-')}=1" for name in MGR_INTERVALS_S)
-            self._start(mons.mgr_daemons(self.roster.mons, self.hosts, *fast))
+            self._start(ceph_state.mgr_daemons(self.roster.mons, self.hosts, *fast))
             self._make_pools(monitor)
             self._await_osds(monitor)
             self._start_gateways()
@@ -121,7 +119,7 @@ class CephBringUp:
             kept = data_pool.read(monitor)
         stores = [CephDaemon(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]
-        restore_intervals(mons.mgrs(self.roster.mons, self.hosts), stores, self.settings)
+        restore_intervals(ceph_state.mgrs(self.roster.mons, self.hosts), stores, self.settings)
         radosgws = dict(zip(gateways, self.gateways, strict=True))
         state = CephState(
             cluster=self.cluster,
@@ -160,7 +158,7 @@ class CephBringUp:
         """Start every radosgw, the first one alone to create the zone, and create the user."""
         if self.settings.radosgw.compression != "none":
             # The first radosgw would create the zone, and one that runs does not read it again.
-            zone.compress(self.hosts[self.cluster.place.radosgw[0]], self.settings.radosgw)
+            data_pool.compress(self.hosts[self.cluster.place.radosgw[0]], self.settings.radosgw)
         first, *others = self.gateways
         self.say(f"OSDs are up; starting {len(others) + 1} radosgw")
         for some in ([first], others):

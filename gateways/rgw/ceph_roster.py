@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from weighbridge.common.address import host_port
+from weighbridge.common.endpoint import host_port
 from weighbridge.gateways.front import front_url
 from weighbridge.gateways.gateway import Site
-from weighbridge.gateways.rgw.placement import MON_IDS, RgwPlacement
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import MON_IDS, RgwPlacement, RgwSettings
 
 MON_PORTS = (3300, 6789)
 """Ports of a mon: of protocol v2 and v1."""

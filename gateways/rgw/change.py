@@ -3,25 +3,230 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.scope import Scope, differing
+from weighbridge.common.structure import SCOPES, Scope, differing, widest
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.front import Front
+from weighbridge.gateways.front import FRONTS, Front
 from weighbridge.gateways.gateway import Say
 from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.rgw import runtime_options, scopes
 from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_of
 from weighbridge.gateways.rgw.cluster import CephCluster
-from weighbridge.gateways.rgw.config import CONF
-from weighbridge.gateways.rgw.files import Files
-from weighbridge.gateways.rgw.monitor import CephDaemon
-from weighbridge.gateways.rgw.options import effective, read_as
+from weighbridge.gateways.rgw.config import CONF, Files, effective, read_as
+from weighbridge.gateways.rgw.monitor import CephDaemon, Command, ask, option
 from weighbridge.gateways.verify import OperationCheck, verify
+
+# Reading and changing options of running daemons.
+
+
+_READ_EACH_TIME: Final = frozenset(
+    {"rgw_get_obj_window_size", "rgw_get_obj_max_req_size", "rgw_put_obj_min_window_size"}
+)
+"""Options that radosgw reads for each request, so that they take effect although it does not
+observe them (rgw_rados.cc, Object::Read::iterate; rgw_sal_rados.cc, get_atomic_writer).
+"""
+
+_NOT_OBSERVED = "may require restart"
+"""A daemon's answer to `config set` when nothing observes the option: it may never read the new
+value.
+"""
+
+_ADVICE = "give the parameter the scope `restart`"
+
+
+def runtime_values(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
+    """The values that a daemon runs with.
+
+    Raises ServiceFailed for an unknown option, CommandFailed.
+    """
+    found = {}
+    for name, answer in _each(daemon, "config get", names).items():
+        value = option(answer, name)
+        if value is None:
+            raise daemon.failed(f"does not know the option {name!r}")
+        found[name] = value
+    return found
+
+
+def refuse_fixed(daemon: CephDaemon, names: Sequence[str]) -> None:
+    """Raise UsageError when the daemon reports that some of these cannot change at runtime."""
+    fixed = [
+        name
+        for name, answer in _each(daemon, "config help", names).items()
+        if not _help(answer).get("can_update_at_runtime")
+    ]
+    if fixed:
+        raise UsageError(
+            f"{daemon.name} cannot change {', '.join(fixed)} while it is running",
+            advice=_ADVICE,
+        )
+
+
+def apply_options(daemon: CephDaemon, wanted: Mapping[str, str]) -> None:
+    """Set options of a running daemon; values are as its release's parser writes them.
+
+    Raises UsageError when one may need a restart, after restoring all; ServiceFailed when the
+    daemon refuses one.
+    """
+    before = runtime_values(daemon, tuple(wanted))
+    answers = {name: _set(daemon, name, value) for name, value in wanted.items()}
+    refused = [
+        f"{name}: {answer.strip()}" for name, answer in answers.items() if "success" not in answer
+    ]
+    if refused:
+        raise daemon.failed(f"refuses an option at runtime: {refused[0]}")
+    not_observed = [
+        name
+        for name, answer in answers.items()
+        if _NOT_OBSERVED in answer and name not in _READ_EACH_TIME
+    ]
+    flagged = {
+        name
+        for name, answer in _each(daemon, "config help", not_observed).items()
+        if "runtime" in _flags(answer)
+    }
+    uncertain = [name for name in not_observed if name not in flagged]
+    if uncertain:
+        for name, value in before.items():
+            _set(daemon, name, value)
+        what = (
+            f"{daemon.name} reports that a change of {', '.join(uncertain)} may require a restart, "
+            "but not whether it does"
+        )
+        raise UsageError(what, advice=_ADVICE)
+
+
+def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
+    """Those of these options that are not at their defaults, with each source and its value, such
+    as `file 5, override 7`.
+    """
+    if not names:
+        return {}
+    (answer,) = ask([daemon], {"prefix": "config diff"})[daemon]
+    diff = json.loads(answer)["diff"]
+    found = {}
+    for name in names:
+        levels = {
+            level: value
+            for level, value in diff.get(name, {}).items()
+            if level not in {"default", "final"}
+        }
+        if levels:
+            found[name] = ", ".join(f"{level} {value}" for level, value in levels.items())
+    return found
+
+
+def _each(daemon: CephDaemon, prefix: str, names: Sequence[str]) -> dict[str, str]:
+    """The daemon's answer about each option, in one request."""
+    if not names:
+        return {}
+    commands: list[Command] = [{"prefix": prefix, "var": name} for name in names]
+    return dict(zip(names, ask([daemon], *commands)[daemon], strict=True))
+
+
+def _set(daemon: CephDaemon, name: str, value: str) -> str:
+    return ask([daemon], {"prefix": "config set", "var": name, "val": [value]})[daemon][0]
+
+
+def _flags(answer: str) -> Sequence[object]:
+    flags = _help(answer).get("flags", ())
+    return flags if isinstance(flags, list) else ()
+
+
+def _help(answer: str) -> Mapping[str, object]:
+    try:
+        found = json.loads(answer)
+    except json.JSONDecodeError:  # a message that it does not know the option
+        return {}
+    option: Mapping[str, object] = found.get("option", found)
+    return option
+
+
+# The least restart for a setting of the `rgw` gateway to take effect.
+
+
+_RADOSGW: Final[Mapping[str, Scope]] = {
+    "daemons": "cluster",
+    "port": "cluster",
+    "tls": "cluster",
+    # The zone's, which radosgw reads when it starts.
+    "compression": "cluster",
+    # They apply only to buckets created later, and objects keep the layout that they were written
+    # with.
+    "index_shards": "buckets",
+    "max_chunk_size": "buckets",
+    "stripe_size": "buckets",
+}
+"""Settings of `radosgw` that need more than a restart of radosgw."""
+
+_OPTIONS: Final[Mapping[str, Scope]] = {
+    **dict.fromkeys(
+        ("rgw_override_bucket_index_max_shards", "rgw_max_chunk_size", "rgw_obj_stripe_size"),
+        "buckets",
+    ),
+    **dict.fromkeys(
+        ("rgw_zone", "rgw_zonegroup", "rgw_realm", "rgw_default_realm_root_pool"), "cluster"
+    ),
+    **dict.fromkeys(
+        ("fsid", "mon_host", "keyring", "key", "keyfile", "admin_socket", "run_dir", "public_addr"),
+        "cluster",
+    ),
+}
+"""Options of `options: {client: ...}` that need more; those that define a radosgw's cluster and
+identity cannot change.
+"""
+
+
+def scope_of(key: str) -> Scope:
+    """The least restart for a setting, by its dotted key below `settings`; `cluster` if unknown."""
+    first, _, rest = key.partition(".")
+    if first in FRONTS:
+        return FRONTS[first].scope(rest)
+    if first == "radosgw":
+        return _RADOSGW.get(rest, "restart")
+    if first == "options" and rest.startswith("client."):
+        return _OPTIONS.get(rest.removeprefix("client."), "restart")
+    return "cluster"
+
+
+def refuse_fixed_settings(keys: Sequence[str], asked: Scope) -> None:
+    """Raise UsageError when settings that differ need more than the scope `asked`, or a new
+    cluster.
+
+    With `nothing`, running radosgw are asked about options of theirs, which this table does not
+    know.
+    """
+    fixed = [key for key in keys if scope_of(key) == "cluster"]
+    if fixed:
+        raise UsageError(
+            f"{', '.join(fixed)} cannot change while the cluster is running: the scope is `cluster`"
+        )
+    if asked == "cluster":
+        raise UsageError(
+            "the scope `cluster` means a new deployment: the running one does not change"
+        )
+    asks = asked == "nothing"
+    short = [
+        key for key in keys if _lies_below(asked, scope_of(key)) and not (asks and _of_radosgw(key))
+    ]
+    if short:
+        least = widest(scope_of(key) for key in short)
+        raise UsageError(f"{', '.join(short)}: this needs at least `{least}`, not `{asked}`")
+
+
+def _lies_below(one: Scope, other: Scope) -> bool:
+    return SCOPES.index(one) < SCOPES.index(other)
+
+
+def _of_radosgw(key: str) -> bool:
+    return key.startswith(("radosgw.", "options.client.")) and scope_of(key) != "buckets"
+
 
 _STOP_WITHIN_S = 60.0
 """A killed radosgw leaves its watches behind: others then wait for its answer to each change of
@@ -42,7 +247,7 @@ class CephChange:
         Raises UsageError when the running gateway cannot become `cluster`, or not in this scope.
         """
         _refuse_other_cluster(state.cluster, cluster)
-        scopes.refuse(differing(state.cluster.settings, cluster.settings), scope)
+        refuse_fixed_settings(differing(state.cluster.settings, cluster.settings), scope)
         self.state = state
         self.cluster = cluster
         self.say = say
@@ -155,7 +360,7 @@ class CephChange:
                 f"{', '.join(names)} of radosgw differ: this needs at least `restart`, not `reload`"
             )
         if self.live and names:
-            runtime_options.refuse_fixed(self.stale[0], tuple(names))
+            refuse_fixed(self.stale[0], tuple(names))
 
     # radosgw
 
@@ -173,7 +378,7 @@ class CephChange:
             if ceph in self.known:
                 known = effective(self.known[ceph], ceph.name)
                 names = tuple(name for name in self.changed[ceph] if name not in known)
-                found = runtime_options.values(ceph, names)
+                found = runtime_values(ceph, names)
                 self.state.defaults |= {(ceph.name, name): value for name, value in found.items()}
 
     def _apply_live(self, wanted: Mapping[CephDaemon, Mapping[str, str]]) -> list[str]:
@@ -184,7 +389,7 @@ class CephChange:
             try:
                 # Removed options are set to their defaults: if merely unset, the value in the old
                 # file would apply again.
-                runtime_options.apply(ceph, {**wanted[ceph], **dropped[ceph]})
+                apply_options(ceph, {**wanted[ceph], **dropped[ceph]})
             except UsageError:  # the options were restored
                 self._touched.discard(ceph)
                 raise
@@ -224,7 +429,7 @@ class CephChange:
     def _read_back(self, ceph: CephDaemon, wanted: Mapping[str, str]) -> None:
         """Check that the daemon reports every changed option as wanted, whatever is in its file."""
         unset = [name for name, value in self.changed[ceph].items() if value is None]
-        left = runtime_options.beyond_default(ceph, unset)
+        left = beyond_default(ceph, unset)
         if left:
             raise ceph.failed(
                 f"still has {', '.join(f'{name} ({source})' for name, source in left.items())}"
@@ -232,7 +437,7 @@ class CephChange:
         self._compare(ceph, wanted)
 
     def _compare(self, ceph: CephDaemon, wanted: Mapping[str, str]) -> None:
-        found = runtime_options.values(ceph, tuple(wanted))
+        found = runtime_values(ceph, tuple(wanted))
         wrong = [
             f"{name} {found[name]!r}, not {value!r}"
             for name, value in wanted.items()

@@ -9,13 +9,11 @@ from weighbridge.common.record import Record
 from weighbridge.gateways.certificates import SERVER_FILE, Certificates, issued
 from weighbridge.gateways.front import Backend, Behind, Front, front_of, tls_host
 from weighbridge.gateways.gateway import Site
-from weighbridge.gateways.rgw import options
+from weighbridge.gateways.rgw import config
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
-from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
-from weighbridge.gateways.rgw.files import Files, HostFile, keyring
-from weighbridge.gateways.rgw.placement import RgwPlacement
+from weighbridge.gateways.rgw.config import CONF, KEYRING, Files, HostFile, ceph_conf, keyring
 from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 _HEALTH_PATH = "/swift/healthcheck"
 
@@ -55,7 +53,7 @@ class CephCluster(Record):
         release = RELEASES[self.release]
         if not release.settings_of:
             return lambda name: name not in release.lacks
-        known = options.known(host) - release.lacks
+        known = config.known_options(host) - release.lacks
         return lambda name: name in known
 
     @property

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Mapping
+import secrets
+import shlex
+import struct
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
 
-from weighbridge.common.address import host_port
-from weighbridge.gateways import ini
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.endpoint import host_port
+from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host
+from weighbridge.gateways import config_text
 from weighbridge.gateways.certificates import SERVER_FILE
-from weighbridge.gateways.file_grammar import IniGrammar
+from weighbridge.gateways.gateway import Rendered
+from weighbridge.gateways.probe import IniGrammar
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.releases import MGR_MODULES
 from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, RgwSettings
+from weighbridge.gateways.together import together
 
 INDEX_POOL = "default.rgw.buckets.index"
 DATA_POOL = "default.rgw.buckets.data"
@@ -69,21 +81,21 @@ def ceph_conf(
     all.
     """
     ours = _sections(settings, roster, fsid, native=native)
-    given: ini.Sections = {str(name): options for name, options in settings.options.items()}
+    given: config_text.Sections = {str(name): options for name, options in settings.options.items()}
     general = {name for section in ("global", "client") for name in given.get(section, {})}
-    known: dict[str, dict[str, ini.Value]] = {}
+    known: dict[str, dict[str, config_text.OptionValue]] = {}
     for section, options in ours.items():
         # A daemon's own section would override the layout's general ones.
         hidden = {*lacks, *(general if section.startswith("client.") else ())}
         known[section] = {name: value for name, value in options.items() if name not in hidden}
-    return ini.render(ini.merge(known, given))
+    return config_text.ini_text(config_text.merged_sections(known, given))
 
 
 def _sections(
     settings: RgwSettings, roster: CephRoster, fsid: str, *, native: bool
-) -> ini.Sections:
+) -> config_text.Sections:
     rgw, osd, pool = settings.radosgw, settings.osd, settings.pools
-    sections: dict[str, Mapping[str, ini.Value]] = {
+    sections: dict[str, Mapping[str, config_text.OptionValue]] = {
         "global": {
             "fsid": fsid,
             "mon_host": ",".join(one.places for one in roster.mons),
@@ -182,7 +194,7 @@ def _sections(
     return sections
 
 
-def _ip_version(roster: CephRoster) -> dict[str, ini.Value]:
+def _ip_version(roster: CephRoster) -> dict[str, config_text.OptionValue]:
     """Ceph binds to IPv4 unless it is told otherwise."""
     if all(":" not in site.address for site in roster.sites.values()):
         return {}
@@ -206,3 +218,209 @@ class CephGrammar(IniGrammar):
 
 
 GRAMMAR = CephGrammar()
+
+
+# Options of ceph.conf, parsed and checked by the release's own `ceph-conf`, without a daemon.
+
+
+_WRONG = "parse error setting"
+_STATUS = "\x1e"
+_END = "\x1f"
+# An empty file: the one on the host must not influence the answer.
+_CEPH_CONF = ("ceph-conf", "-c", "/dev/null")
+
+
+def known_options(host: Host) -> frozenset[str]:
+    """Every option of the release on this host. Raises CommandFailed."""
+    shown = host.run([*_CEPH_CONF, "--show-config"]).stdout
+    return frozenset(line.partition(" = ")[0] for line in shown.splitlines() if " = " in line)
+
+
+def unknown_options(host: Host, release: str, conf: str) -> dict[str, str]:
+    """Options of a ceph.conf that the release does not know, each with a sentence: Ceph ignores
+    them silently. Raises CommandFailed.
+    """
+    return _unknown(known_options(host), release, conf)
+
+
+def _unknown(names: frozenset[str], release: str, conf: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for section, name, _ in _parsed(conf):
+        if name not in names:
+            hint = did_you_mean(name, sorted(names), known=False)
+            kind = section.partition(".")[0]
+            found.setdefault(name, f"{release} has no option {name!r} in [{kind}]{hint}")
+    return found
+
+
+def option_faults(
+    host: Host,
+    release: str,
+    conf: str,
+    given: Sequence[Mapping[str, config_text.OptionValue]],
+    *,
+    of_another: bool = False,
+) -> list[str]:
+    """Options of a ceph.conf that the release does not know, and values it does not accept.
+
+    `given` are the layout's own options by section: only their values are checked, and only their
+    names if the settings are `of_another` release. Raises CommandFailed.
+    """
+    mine = {name: value for of in given for name, value in of.items()}
+    names = known_options(host)
+    missing = _unknown(names, release, conf)
+    found = [said for name, said in missing.items() if name in mine or not of_another]
+    values = {name: value for name, value in mine.items() if name in names}
+    return found + _refused(host, release, values)
+
+
+def _refused(host: Host, release: str, values: Mapping[str, config_text.OptionValue]) -> list[str]:
+    """Values that the release does not accept, in its words: as arguments they are parsed as in a
+    file, but errors are printed.
+    """
+    if not values:
+        return []
+    script = [
+        shlex.join(
+            [*_CEPH_CONF, f"--{name}={config_text.option_word(value)}", "--show-config-value", name]
+        )
+        + " 2>&1 || true"
+        for name, value in values.items()
+    ]
+    output = host.run(["sh", "-c", "\n".join(script)]).stdout
+    return [f"{release}: {line}" for line in output.splitlines() if line.startswith(_WRONG)]
+
+
+def effective(conf: str, name: str) -> dict[str, str]:
+    """The options of a ceph.conf for the daemon `name`, such as client.rgw.gateway-1.
+
+    Its own section overrides that of its kind, which overrides [global].
+    """
+    sections: dict[str, dict[str, str]] = {}
+    for section, option, value in _parsed(conf):
+        sections.setdefault(section, {})[option] = value
+    found: dict[str, str] = {}
+    for one in ("global", name.partition(".")[0], name):
+        found |= sections.get(one, {})
+    return found
+
+
+def read_as(host: Host, daemon: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Values as the release's parser writes them for the daemon: `true` for 1, 16777216 for 16M.
+
+    Raises UsageError with the values that it does not accept, in its own words; CommandFailed.
+    """
+    if not options:
+        return {}
+    commands = [
+        shlex.join([*_CEPH_CONF, "-n", daemon, f"--{name}={value}", "--show-config-value", name])
+        for name, value in options.items()
+    ]
+    script = "\n".join(f"{command} 2>&1; printf '{_STATUS}%d{_END}' $?" for command in commands)
+    answers = host.run(["sh", "-c", script]).stdout.split(_END)[:-1]
+    found, wrong = {}, []
+    for name, answer in zip(options, answers, strict=True):
+        text, _, status = answer.rpartition(_STATUS)
+        # Release 14 prints an error, and its default as well.
+        errors = [line for line in text.splitlines() if line.startswith(_WRONG)]
+        if errors or status != "0":
+            wrong.append(errors[0] if errors else f"{name}: {text.strip()}")
+        found[name] = text.strip()
+    if wrong:
+        raise UsageError("\n".join(wrong))
+    return found
+
+
+def _parsed(conf: str) -> Iterator[tuple[str, str, str]]:
+    """Section, option and value of each line of a ceph.conf."""
+    section = ""
+    for line in conf.splitlines():
+        if line.startswith("["):
+            section = line[1:-1]
+        elif line:
+            option, _, value = line.partition(" = ")
+            yield section, option, value
+
+
+# The configuration files of a deployment with their secrets, and its cephx keyring.
+
+
+_SECRET_BYTES = {1: 16, 2: 32}
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """One file of one host. `secrets` are the parts of its text that must not be shown."""
+
+    host: str
+    path: str
+    text: str
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def mode(self) -> int:
+        """File permissions: one with secrets is for root only."""
+        return 0o600 if self.secrets else 0o644
+
+
+@dataclass(frozen=True)
+class Files:
+    """All files of a deployment."""
+
+    files: Sequence[HostFile]
+
+    def write(self, hosts: Mapping[str, Host]) -> None:
+        """Write them to their hosts. Raises TargetError."""
+
+        def put(name: str) -> None:
+            for file in self.files:
+                if file.host == name:
+                    hosts[name].put(file.path, file.text, mode=file.mode)
+
+        together([partial(put, name) for name in dict.fromkeys(file.host for file in self.files)])
+
+    def shown(self) -> tuple[Rendered, ...]:
+        """The files with `***` for secrets."""
+        return tuple(
+            Rendered(
+                host=file.host, path=file.path, text=config_text.masked(file.text, file.secrets)
+            )
+            for file in self.files
+        )
+
+
+def new_key(kind: Literal[1, 2]) -> str:
+    """A random key: base64 of u16 kind, u32 s, u32 ns, u16 length (little endian), secret."""
+    length = _SECRET_BYTES[kind]
+    return base64.b64encode(
+        struct.pack("<HIIH", kind, int(time.time()), 0, length) + secrets.token_bytes(length)
+    ).decode()
+
+
+def keyring(
+    kind: Literal[1, 2], osds: int, gateways: Sequence[str], *, mgrs: Sequence[str] = ("a",)
+) -> str:
+    """The keyring, with caps, of the mons, mgrs, OSDs and gateways, and of an administrator."""
+    entities: dict[str, Mapping[str, str]] = {
+        "mon.": {"mon": "allow *"},
+        "client.admin": {"mon": "allow *", "osd": "allow *", "mgr": "allow *", "mds": "allow *"},
+    }
+    entities |= {
+        f"mgr.{one}": {"mon": "allow profile mgr", "osd": "allow *", "mds": "allow *"}
+        for one in mgrs
+    }
+    entities |= {
+        f"osd.{number}": {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"}
+        for number in range(osds)
+    }
+    entities |= {
+        name: {"mon": "allow rw", "mgr": "allow rw", "osd": "allow rwx"} for name in gateways
+    }
+    lines = []
+    for name, caps in entities.items():
+        lines += [
+            f"[{name}]",
+            f"key = {new_key(kind)}",
+            *(f'caps {what} = "{caps[what]}"' for what in caps),
+        ]
+    return "\n".join(lines) + "\n"

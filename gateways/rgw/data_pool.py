@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.rgw.config import DATA_POOL
 from weighbridge.gateways.rgw.monitor import Command, Monitor
-from weighbridge.gateways.rgw.settings import EcSettings
+from weighbridge.gateways.rgw.settings import EcSettings, RadosgwSettings
 
 PROFILE: Final = "weighbridge"
 """Name of the erasure code profile."""
@@ -75,3 +76,37 @@ def read(monitor: Monitor) -> DataPool:
         command = {"prefix": "osd erasure-code-profile get", "name": name, "format": "json"}
         known = {str(key): str(value) for key, value in json.loads(monitor.ask(command)[0]).items()}
     return DataPool(size=found[0]["size"], min_size=found[1]["min_size"], profile=known)
+
+
+# The zone's placement: how radosgw compresses objects before it writes them.
+
+
+_ZONE: Final = ("--rgw-zone", "default")
+_PLACEMENT: Final = "default-placement"
+_CLASS: Final = "STANDARD"
+
+
+def compress(host: Host, settings: RadosgwSettings) -> None:
+    """Have the default placement compress; this creates the zone as the first radosgw would.
+
+    Raises CommandFailed.
+    """
+    # Any command that opens the store creates zone and zonegroup; those about zones do not.
+    host.run(["radosgw-admin", "bucket", "list"], timeout_s=120)
+    where = ("--placement-id", _PLACEMENT, "--storage-class", _CLASS)
+    algorithm = ("--compression", settings.compression)
+    host.run(
+        ["radosgw-admin", "zone", "placement", "modify", *_ZONE, *where, *algorithm], timeout_s=120
+    )
+
+
+def compression(host: Host) -> str:
+    """The algorithm by which the zone's default placement compresses, as the cluster has it; `none`
+    without. Raises CommandFailed.
+    """
+    zone = json.loads(host.run(["radosgw-admin", "zone", "get", *_ZONE]).stdout)
+    for pool in zone.get("placement_pools", ()):
+        if pool.get("key") == _PLACEMENT:
+            own = pool.get("val", {}).get("storage_classes", {}).get(_CLASS, {})
+            return str(own.get("compression_type") or "none")
+    return "none"

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
-from weighbridge.common.address import bracketed
+from weighbridge.common.endpoint import bracketed
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.package_versions import package_versions
-from weighbridge.gateways.rgw import objectstore, zone
+from weighbridge.gateways.gateway import package_versions
+from weighbridge.gateways.rgw import data_pool as zone
+from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
 from weighbridge.gateways.rgw.data_pool import DataPool

@@ -7,10 +7,9 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from weighbridge.common.encryption import S3Way
+from weighbridge.common.endpoint import S3Way
 from weighbridge.gateways.front import packages_before
-from weighbridge.gateways.gateway import RootImage
-from weighbridge.gateways.known_release import KnownRelease
+from weighbridge.gateways.gateway import KnownRelease, RootImage
 
 Frontend = Literal["beast", "civetweb"]
 

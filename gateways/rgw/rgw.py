@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from weighbridge.common.encryption import S3Way
-from weighbridge.common.endpoint import ObjectApi
+from weighbridge.common.endpoint import ObjectApi, S3Way
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.layers import StoreLayer
-from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
-from weighbridge.common.scope import Scope
-from weighbridge.common.structure import Structure
-from weighbridge.gateways.file_grammar import FileGrammar
+from weighbridge.common.structure import Part, Scope, StoreLayer, Structure
 from weighbridge.gateways.front import FRONTS, front_parts, refuse_shared_ports, refuse_unfit
 from weighbridge.gateways.gateway import (
     Gateway,
@@ -26,17 +21,20 @@ from weighbridge.gateways.gateway import (
     Site,
     Unfit,
     tier_of,
+    words,
 )
-from weighbridge.gateways.known_release import words
-from weighbridge.gateways.rgw import networks, options, plugins, scopes, size
+from weighbridge.gateways.probe import FileGrammar
+from weighbridge.gateways.rgw import change, config
+from weighbridge.gateways.rgw import settings as networks
+from weighbridge.gateways.rgw import settings as plugins
+from weighbridge.gateways.rgw import settings as size
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster
 from weighbridge.gateways.rgw.ceph_state import conf_of
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import GRAMMAR
-from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 from weighbridge.gateways.sizing import Sized, Sizes
 
 _VAULT: Final = "rgw_crypt_sse_s3_vault_addr"
@@ -153,7 +151,7 @@ class Rgw(Gateway):
         """`restart` for settings of radosgw and fronts, `buckets` for those of buckets, else
         `cluster`.
         """
-        return scopes.scope(key)
+        return change.scope_of(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
         below: tuple[StoreLayer, ...] = ("osd", "rados", "rbd", "cephfs")
@@ -257,7 +255,7 @@ class Rgw(Gateway):
         files.write(hosts)
         first, conf = hosts[self.place.radosgw[0]], conf_of(files)
         other = RELEASES[self.release].settings_of
-        faults = options.faults(
+        faults = config.option_faults(
             first,
             self.release,
             conf,
@@ -265,10 +263,10 @@ class Rgw(Gateway):
             of_another=bool(other),
         )
         if other:
-            ignored = options.unknown(first, self.release, conf)
+            ignored = config.unknown_options(first, self.release, conf)
             say(f"{self.release}: settings are {words(self.release, other, [*ignored.values()])}")
-        faults += networks.faults(self.place, self.settings, hosts)
-        faults += plugins.faults(first, self.release, self.settings)
+        faults += networks.network_faults(self.place, self.settings, hosts)
+        faults += plugins.plugin_faults(first, self.release, self.settings)
         front = self.cluster.front(native=native)
         if front is not None and roster.front is not None:
             try:

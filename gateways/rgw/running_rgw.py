@@ -3,32 +3,311 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from pydantic import BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import UsageError
-from weighbridge.common.scope import Scope
+from weighbridge.common.errors import CommandFailed, TargetError, UsageError
+from weighbridge.common.host import Host
+from weighbridge.common.structure import Scope
 from weighbridge.gateways import daemon
-from weighbridge.gateways.below import Below
+from weighbridge.gateways.certificates import trust
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.disk_space import DiskSpace, KeptBytes
-from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
+from weighbridge.gateways.gateway import (
+    Ask,
+    Below,
+    DiskSpace,
+    Gateway,
+    KeptBytes,
+    RunningGateway,
+    Say,
+    Standing,
+    Tolerance,
+)
+from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.change import CephChange
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
-from weighbridge.gateways.rgw.kept import kept_bytes
-from weighbridge.gateways.rgw.monitor import CephDaemon, ask
-from weighbridge.gateways.rgw.standing import tolerance
-from weighbridge.gateways.rgw.start_again import mend_disk, revive, start_again
+from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor, ask, option
+from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
-from weighbridge.gateways.tolerance import Tolerance
 from weighbridge.gateways.verify import OperationCheck
+
+if TYPE_CHECKING:
+    from weighbridge.gateways.rgw.ceph_state import CephState
+
+
+# How a cluster meets the death of a part: its options, and what its mon says of it meanwhile.
+
+
+_OSD: Final = (
+    "osd_heartbeat_interval",
+    "osd_heartbeat_grace",
+    "osd_fast_fail_on_connection_refused",
+    "osd_max_backfills",
+    "osd_recovery_sleep_hdd",
+    "osd_recovery_sleep_ssd",
+)
+_MON: Final = ("mon_osd_min_down_reporters", "mon_osd_down_out_interval")
+
+
+def tolerance(state: CephState) -> Tolerance:
+    """The options that decide it, as the mon and the first OSD report them.
+
+    Raises CommandFailed.
+    """
+    mon = CephDaemon(state.mon_host, "mon.a")
+    found: dict[str, str] = {}
+    for source, names in ((state.osds[0], _OSD), (mon, _MON)):
+        answers = ask([source], *({"prefix": "config get", "var": one} for one in names))[source]
+        values = {name: option(text, name) for name, text in zip(names, answers, strict=True)}
+        found |= {name: value for name, value in values.items() if value is not None}
+    pools = state.cluster.settings.pools
+    found["copies"] = f"{pools.replicas}, writes need {pools.min_size} (min_size)"
+    front = state.cluster.front(native=state.native)
+    return Tolerance(found | ({} if front is None else front.tolerance()), partial(_asking, state))
+
+
+@contextmanager
+def _asking(state: CephState) -> Iterator[Ask]:
+    """A session on the first mon's host, and on another's when that dies."""
+    hosts = [state.hosts[name] for name in state.cluster.place.mon]
+    with ExitStack() as stack:
+
+        def opened(host: Host) -> Monitor:
+            # A dead daemon is what is waited for here, not why an answer is late.
+            return stack.enter_context(Monitor(host, lambda: None))
+
+        host, monitor = hosts[0], opened(hosts[0])
+
+        def ask_now() -> Standing:
+            nonlocal host, monitor
+            try:
+                return standing(monitor.status(), len(state.osds))
+            except CommandFailed:
+                others = [one for one in hosts if one is not host and one.is_up()]
+                if not others:
+                    raise
+                host, monitor = others[0], opened(others[0])
+                return standing(monitor.status(), len(state.osds))
+
+        yield ask_now
+
+
+def standing(status: dict[str, Any], osds: int) -> Standing:
+    """What `ceph status` says, as of the reports that OSDs have sent the mgr.
+
+    Raises TargetError for an answer that does not say it.
+    """
+    try:
+        # Release 14 has it one level deeper.
+        up = int(status["osdmap"].get("osdmap", status["osdmap"])["num_up_osds"])
+        groups = status["pgmap"]
+        total = int(groups["num_pgs"])
+        clean = sum(
+            int(one["count"])
+            for one in groups.get("pgs_by_state", ())
+            if one["state_name"].startswith("active+clean")
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise TargetError(
+            f"`ceph status` has no OSDs or groups: {json.dumps(status)[:200]}"
+        ) from None
+    words = f"{up} of {osds} OSDs up, {clean} of {total} placement groups clean"
+    return Standing(whole=up == osds and clean == total, words=words)
+
+
+# What a cluster takes of its disks, as its OSDs say.
+
+
+_ALLOCATED: Final = ("bluestore_allocated", "allocated")
+"""Its names up to release 16, and from 18 on: a release has one of them."""
+_DATABASES: Final = ("db_used_bytes", "wal_used_bytes", "slow_used_bytes")
+
+
+def _counters(value: Any) -> Any:
+    """Those of its counters that are whole numbers; others, such as averages, are records."""
+    kept = value if isinstance(value, dict) else {}
+    return {name: one for name, one in kept.items() if type(one) is int}
+
+
+_DUMP: Final = TypeAdapter(
+    dict[str, Annotated[dict[str, NonNegativeInt], BeforeValidator(_counters)]]
+)
+HOW: Final = (
+    "OSDs: bluestore_allocated of all pools; RocksDB and its log (bluefs, which grows in steps)"
+)
+
+
+def kept_bytes(osds: Sequence[CephDaemon]) -> KeptBytes | None:
+    """The sum over BlueStore OSDs, None where one does not say it. Raises TargetError.
+
+    The OSDs count at once, `ceph df` only with the next report to the mgr.
+    """
+    groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
+    answers = together([partial(ask, group, {"prefix": "perf dump"}) for group in groups])
+    dumps = [_read(osd.name, texts[0]) for answer in answers for osd, texts in answer.items()]
+    data = [_sum(one.get("bluestore", {}), _ALLOCATED) for one in dumps]
+    beside = [_sum(one.get("bluefs", {}), _DATABASES) for one in dumps]
+    known = [one for one in data if one is not None]
+    if len(known) < len(osds):
+        return None
+    rest = [one for one in beside if one is not None]
+    return KeptBytes(sum(known), sum(rest) if len(rest) == len(osds) else None, HOW)
+
+
+def _read(osd: str, text: str) -> Mapping[str, Mapping[str, int]]:
+    try:
+        return _DUMP.validate_json(text)
+    except ValidationError as error:
+        raise TargetError(f"{osd}: no counters: {error.errors()[0]['msg']}") from None
+
+
+def _sum(counters: Mapping[str, int], names: Sequence[str]) -> int | None:
+    """The sum of these counters; None without any of them."""
+    known = [counters[name] for name in names if name in counters]
+    return sum(known) if known else None
+
+
+# Starting the daemons of a Ceph cluster again on hosts that lost power.
+
+
+MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
+"""How often daemons report to the mgr, and it to the mon, by default: until it has heard from all,
+a cluster is not known to be healthy. While it starts they report every second.
+"""
+_UP_WITHIN_S: Final = 120.0
+_POLL_S: Final = 0.1
+
+
+def start_again(state: CephState, names: Collection[str], say: Say) -> None:
+    """Start what ran on hosts of these names, on what their disks have: the mon first, then OSDs
+    and the mgr, radosgw once the OSDs are up, the front last.
+
+    Raises ServiceFailed or CommandFailed.
+    """
+
+    def ours(daemons: Collection[Daemon]) -> list[Daemon]:
+        return [one for one in daemons if one.host.name in names]
+
+    hosts = {name: host for name, host in state.hosts.items() if name in names}
+    trust(hosts, state.certificates)
+    together([partial(_prepare, state, host) for host in hosts.values()])
+    mons = [one for one in ours(state.store) if one.service.name == "mon"]
+    others = [one for one in ours(state.store) if one not in mons]
+    osds = [one for one in state.osds if one.host.name in names]
+    daemon.start(mons)
+    await_ports(state.client, mons, say)
+    with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
+        before = _up_since(monitor)
+        daemon.start(others)
+        _await_up(monitor, osds, before, others)
+    say(f"{len(osds)} OSDs are up again")
+    for some in (ours(state.radosgws.values()), ours(state.front)):
+        daemon.start(some)
+        await_ports(state.client, [one for one in some if one.port is not None], say)
+    mgrs = [one for one in state.mgrs if one.host.name in names]
+    if mgrs:
+        restore_intervals(mgrs, osds, state.cluster.settings)
+
+
+def revive(state: CephState, daemons: Sequence[Daemon]) -> None:
+    """Start daemons that were killed, on hosts that are up.
+
+    Raises ServiceFailed or CommandFailed.
+    """
+    names = [one.service.name for one in daemons]
+    osds = [one for one in state.osds if one.name in names]
+    if not osds:
+        daemon.start(daemons)
+        return
+    # Until they are started, they are dead: a slow answer of the mon is no reason to give them up.
+    mons = [one for one in state.store if one.service.name == "mon"]
+    with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
+        before = _up_since(monitor)
+        daemon.start(daemons)
+        _await_up(monitor, osds, before, daemons)
+    _restore_poll(osds, state.cluster.settings)
+
+
+def mend_disk(state: CephState, host: str, disk: str) -> None:
+    """Start the OSDs of a disk that failed and answers again: one that saw an error has ended, and
+    no other may go on.
+
+    Raises ServiceFailed or CommandFailed.
+    """
+    planned = [one for one in state.roster.osds if one.host == host and disk in one.disks]
+    names = {f"osd.{one.number}" for one in planned}
+    osds = [one for one in state.store if one.service.name in names]
+    for one in osds:
+        one.host.kill(one.service.name)
+    script = objectstore.remounts(state.cluster.settings.osd, planned, disk)
+    state.hosts[host].run(["sh", "-ec", script], timeout_s=120)
+    revive(state, osds)
+
+
+def restore_intervals(
+    mgrs: Sequence[CephDaemon], osds: Sequence[CephDaemon], settings: RgwSettings
+) -> None:
+    """Give running mgrs and OSDs the default intervals that would have slowed their start."""
+    reports = [_set(name, value) for name, value in MGR_INTERVALS_S.items()]
+    together([partial(ask, [mgr], *reports) for mgr in mgrs])
+    _restore_poll(osds, settings)
+
+
+def _restore_poll(osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
+    """How long OSDs wait for their disks at once: shorter while they start."""
+    if settings.osd.objectstore == "bluestore":
+        poll = _set("bdev_aio_poll_ms", objectstore.POLL_MS)
+        groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
+        together([partial(ask, group, poll) for group in groups])
+
+
+def _set(name: str, value: str) -> dict[str, object]:
+    """The command that gives a running daemon's option a value."""
+    return {"prefix": "config set", "var": name, "val": [value]}
+
+
+def _prepare(state: CephState, host: Host) -> None:
+    """Make what a host has outside its disks, and mount its OSDs' file systems."""
+    osds = [osd for osd in state.roster.osds if osd.host == host.name]
+    host.run(["sh", "-ec", objectstore.mounts(state.cluster.settings.osd, osds)], timeout_s=120)
+
+
+def _up_since(monitor: Monitor) -> dict[str, int]:
+    """By OSD: the epoch of the cluster's map since which it is up; 0: it is down."""
+    dump = json.loads(monitor.ask({"prefix": "osd dump", "format": "json"})[0])
+    return {f"osd.{one['osd']}": one["up_from"] if one["up"] else 0 for one in dump["osds"]}
+
+
+def _await_up(
+    monitor: Monitor, osds: Sequence[CephDaemon], before: dict[str, int], daemons: Sequence[Daemon]
+) -> None:
+    """Wait until each OSD has come up anew: the map still has those as up that lost power."""
+    deadline = time.monotonic() + _UP_WITHIN_S
+    while True:
+        now = _up_since(monitor)
+        late = [one for one in osds if now[one.name] <= before[one.name]]
+        if not late:
+            return
+        daemon.check(daemons)
+        if time.monotonic() > deadline:
+            raise late[0].failed(
+                f"{len(late)} of {len(osds)} OSDs did not come up again in {_UP_WITHIN_S:g} s"
+            )
+        time.sleep(_POLL_S)
+
 
 _KEPT = {
     "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the "

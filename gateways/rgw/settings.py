@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from ipaddress import ip_network
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address, ip_network
+from string import ascii_lowercase
+from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from weighbridge.common.document import did_you_mean
+from weighbridge.common.host import Host
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.gateways import config_text
-from weighbridge.gateways.front import FrontedSettings, with_fronts
+from weighbridge.gateways.front import FrontedPlacement, FrontedSettings, front_by_size, with_fronts
 from weighbridge.gateways.rgw.releases import Frontend
+from weighbridge.gateways.sizing import Role, Sized, Sizes, pieces
 
 Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -353,3 +357,187 @@ class RgwSettings(FrontedSettings):
     def debug(self) -> dict[str, str]:
         """Debug levels, by option."""
         return {f"debug_{part}": "0/0" for part in _NOISY} if self.log == "quiet" else {}
+
+
+# Placement of the `rgw` gateway.
+
+
+MON_IDS = ascii_lowercase
+"""Names of mons, and of the mgr beside each, in order."""
+
+
+def _listed(value: object) -> object:
+    """One host needs no list."""
+    return (value,) if isinstance(value, str) else value
+
+
+@with_fronts("rgw")
+class RgwPlacement(FrontedPlacement):
+    """Which daemon runs on which host.
+
+    A front, if any, is before all radosgw.
+    """
+
+    mon: Annotated[
+        tuple[str, ...], BeforeValidator(_listed), Field(min_length=1, max_length=len(MON_IDS))
+    ]
+    """One host or several, each with a mon and a mgr. More than half of the mons must be up: use an
+    odd number, since one more tolerates no more failures.
+    """
+    osd: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The hosts with OSDs, one for each disk."""
+    radosgw: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The hosts of the gateway's daemons."""
+
+    @model_validator(mode="after")
+    def _sensible(self) -> RgwPlacement:
+        if len(set(self.mon)) != len(self.mon):
+            raise ValueError("mon names the same host twice")
+        if len(set(self.osd)) != len(self.osd):
+            raise ValueError(
+                "osd names the same host twice, but a host already has an OSD for every disk"
+            )
+        if len(set(self.radosgw)) != len(self.radosgw):
+            raise ValueError(
+                "radosgw names the same host twice: for several on one host use "
+                "`settings: {radosgw: {daemons: 2}}`"
+            )
+        return self
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What is allowed, and seldom meant."""
+        if len(self.mon) % 2:
+            return ()
+        return (f"{len(self.mon)} mons tolerate no more failures than one fewer would",)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every host once."""
+        front = () if self.front is None else (self.front,)
+        return tuple(dict.fromkeys((*self.mon, *self.osd, *self.radosgw, *front)))
+
+
+# Whether OSD hosts have an address in the network of copies.
+
+
+def network_faults(
+    place: RgwPlacement, settings: RgwSettings, hosts: Mapping[str, Host]
+) -> list[str]:
+    """Hosts without an address in it, a sentence each. Raises CommandFailed."""
+    if settings.osd.cluster_network is None:
+        return []
+    network = ip_network(settings.osd.cluster_network)
+    found = []
+    for name in place.osd:
+        words = hosts[name].run(["hostname", "-I"]).stdout.split()
+        # One of a link alone has the link's name behind a percent sign.
+        addresses = [ip_address(word) for word in words if "%" not in word]
+        if not any(one in network for one in addresses):
+            listed = ", ".join(map(str, addresses)) or "none"
+            found.append(f"osd.cluster_network: {name} has no address in {network}, but {listed}")
+    return found
+
+
+# Whether a release has the libraries that compress objects and make fragments of them.
+
+
+_LIST: Final = (
+    "ls /usr/lib/*/ceph/compressor /usr/lib*/ceph/compressor "
+    "/usr/lib/*/ceph/erasure-code /usr/lib*/ceph/erasure-code 2>/dev/null || true"
+)
+_LIBRARY: Final = re.compile(r"^lib(ceph|ec)_([a-z0-9]+)\.so$", re.MULTILINE)
+
+
+def plugin_faults(host: Host, release: str, settings: RgwSettings) -> list[str]:
+    """What of the settings the release on this host cannot do, a line each. Raises CommandFailed.
+
+    The packages of all Ceph daemons of a release have the same plug-ins.
+    """
+    wanted: list[tuple[str, str, str]] = []
+    if settings.radosgw.compression != "none":
+        wanted.append(("radosgw.compression", "ceph", settings.radosgw.compression))
+    if settings.pools.ec is not None:
+        wanted.append(("pools.ec.plugin", "ec", settings.pools.ec.plugin))
+    if not wanted:
+        return []
+    found = set(_LIBRARY.findall(host.run(["sh", "-c", _LIST]).stdout))
+    lines = []
+    for key, kind, name in wanted:
+        if (kind, name) not in found:
+            known = sorted(other for one, other in found if one == kind)
+            hint = did_you_mean(name, known) if known else ", nor any other"
+            lines.append(f"settings.{key}: {release} has no {name}{hint}")
+    return lines
+
+
+# Settings of a Ceph cluster that follow the size of its hosts: see `gateways.sizing`.
+
+
+_THREADS_PER_CPU: Final = 32
+_LEAST_THREADS: Final = 512
+"""Ceph's default of `rgw_thread_pool_size`, which suits 16 CPUs by 32 each."""
+_MOST_PG_NUM: Final = 32768
+_MOST_OTHER_PG_NUM: Final = 32
+"""Ceph's default of `osd_pool_default_pg_num`: these pools have little in them."""
+
+
+def by_size(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> tuple[Sized, ...]:
+    """All of them, with those of the front."""
+    return (
+        *_radosgw(place, settings, sizes),
+        *_memory(place, settings, sizes),
+        *_placement_groups(settings.pools, sum(_osds(place, settings, sizes).values())),
+        *front_by_size(place, sizes),
+    )
+
+
+def _radosgw(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> Iterator[Sized]:
+    hosts, own = Role(place.radosgw, sizes), settings.radosgw
+    yield hosts.waiting(
+        "radosgw.threads",
+        per_cpu=_THREADS_PER_CPU,
+        least=_LEAST_THREADS,
+        shared_by=own.daemons,
+    )
+    yield hosts.waiting(
+        "radosgw.max_concurrent_requests",
+        per_cpu=2 * _THREADS_PER_CPU,
+        least=2 * _LEAST_THREADS,
+        of="per daemon",
+    )
+
+
+def _memory(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> Iterator[Sized]:
+    if settings.osd.objectstore == "memstore":
+        return  # its objects are in memory, and it has no cache
+    found = Role(place.osd, sizes).cache(
+        "osd.memory_target", _osds(place, settings, sizes), least_bytes=LEAST_OSD_MEMORY_BYTES
+    )
+    if found is not None:
+        yield found
+
+
+def _placement_groups(pools: PoolSettings, osds: int) -> Iterator[Sized]:
+    if not osds:
+        return
+    parts = pools.replicas if pools.ec is None else pools.ec.fragments.count
+    for key, percent, copies, most in (
+        ("data_pg_num", 64, parts, _MOST_PG_NUM),
+        ("index_pg_num", 16, pools.replicas, _MOST_PG_NUM),
+        ("other_pg_num", 4, pools.replicas, _MOST_OTHER_PG_NUM),
+    ):
+        yield pieces(key, osds, copies, percent=percent, most=most).below("pools")
+
+
+def _osds(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> dict[str, int]:
+    """OSDs by host."""
+    osd = settings.osd
+    found = {}
+    for name in place.osd:
+        disks = sizes[name].disks if name in sizes else 0
+        count = len(osd.split(disks)[0])
+        found[name] = min(1, count) if osd.striped else count
+        if osd.objectstore == "memstore":
+            found[name] = osd.memstore.per_host
+    return found

@@ -4,19 +4,82 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
-from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint, base_url
+from pydantic import Field, model_validator
+
+from weighbridge.common.endpoint import Endpoint, base_url, host_port
 from weighbridge.common.host import Host
+from weighbridge.common.quantities import Bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
-from weighbridge.gateways import xfs_disks
-from weighbridge.gateways.artefact import PypiProgram
+from weighbridge.gateways import file_store
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_store import HIDDEN, FileGateway, FileStore, Readiness, service
-from weighbridge.gateways.gateway import HostNeed, Rendered, RootImage, Site, Unfit, tier_of
-from weighbridge.gateways.seaweedfs.settings import MIB, SeaweedfsPlacement, SeaweedfsSettings
+from weighbridge.gateways.gateway import (
+    HostNeed,
+    PypiProgram,
+    Rendered,
+    RootImage,
+    Site,
+    Unfit,
+    tier_of,
+)
+
+# Placement and settings of the `seaweedfs` gateway.
+
+
+MIB = 2**20
+
+
+class SeaweedfsPlacement(Record):
+    """Which server runs on which host; any may share one."""
+
+    master: str
+    """The host of the master, which knows where volumes are."""
+    volume: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Hosts of volume servers, which keep what is in objects."""
+    filer: str
+    """The host of the filer, which keeps the names of objects; it has a volume server too, on whose
+    first disk it keeps them.
+    """
+    s3: str
+    """The host of the S3 gateway."""
+
+    @model_validator(mode="after")
+    def _fit(self) -> SeaweedfsPlacement:
+        if len(set(self.volume)) != len(self.volume):
+            raise ValueError("volume names the same host twice")
+        for role, name in (("master", self.master), ("filer", self.filer)):
+            if name not in self.volume:
+                raise ValueError(
+                    f"{role} is on {name}, which has no volume server: it keeps its data on a disk "
+                    f"of one ({', '.join(self.volume)})"
+                )
+        return self
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every host once."""
+        return tuple(dict.fromkeys((self.s3, *self.volume)))
+
+
+class SeaweedfsSettings(Record):
+    """All settings that decide results, with explicit defaults."""
+
+    replicas: Annotated[int, Field(ge=1, le=3)] = 3
+    """Copies of each object, each on another host; all are written before the answer."""
+    fsync: bool = True
+    """Sync each copy of an object's data before the answer (`fs.configure -fsync`). SeaweedFS's own
+    default syncs nothing. Names are never synced: the filer's database has no such option.
+    """
+    volume_size: Annotated[Bytes, Field(ge=MIB, le=30000 * MIB)] = 128 * MIB
+    """Objects are appended to files of this size, several at once for each bucket (SeaweedFS: 30
+    GB).
+    """
+    chunk_size: Annotated[Bytes, Field(ge=MIB)] = 4 * MIB
+    """Larger objects are cut into pieces of this size."""
+
 
 _WEED: Final = "weed"
 _KEYS: Final = "/etc/seaweedfs/s3.json"
@@ -103,7 +166,7 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
         at = f"-master={host_port(master.address, _MASTER)}"
         first = _daemon(
             *(master, "master", _MASTER),
-            f"-mdir={xfs_disks.folders(master)[0]}/master",
+            f"-mdir={file_store.disk_folders(master)[0]}/master",
             f"-defaultReplication=00{self.settings.replicas - 1}",
             f"-volumeSizeLimitMB={self.settings.volume_size // MIB}",
             "-peers=none",
@@ -112,7 +175,7 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
         second = [
             _daemon(
                 *(one, "volume", _VOLUME),
-                f"-dir={','.join(f'{folder}/volume' for folder in xfs_disks.folders(one))}",
+                f"-dir={','.join(f'{folder}/volume' for folder in file_store.disk_folders(one))}",
                 f"-max={','.join('0' for _ in one.disks)}",
                 at,
             )
@@ -120,7 +183,7 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
         ]
         third = _daemon(
             *(filer, "filer", _FILER),
-            f"-defaultStoreDir={xfs_disks.folders(filer)[0]}/filer",
+            f"-defaultStoreDir={file_store.disk_folders(filer)[0]}/filer",
             at,
             f"-maxMB={self.settings.chunk_size // MIB}",
         )

@@ -10,20 +10,23 @@ from functools import partial
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
-from weighbridge.gateways.below import Below
 from weighbridge.gateways.certificates import trust
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import front_url
-from weighbridge.gateways.gateway import RunningGateway, Say
+from weighbridge.gateways.gateway import Below, RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.swift import below, config
+from weighbridge.gateways.swift import config, running_swift
 from weighbridge.gateways.swift.change import SwiftState, verified_text
+from weighbridge.gateways.swift.config import Secrets, SwiftRoster, files, put
 from weighbridge.gateways.swift.facts import LOG
-from weighbridge.gateways.swift.files import Secrets, files, put
-from weighbridge.gateways.swift.running_swift import RunningSwift
+from weighbridge.gateways.swift.running_swift import (
+    MEMCACHED_SERVICE,
+    SYSLOG,
+    RunningSwift,
+    mounts,
+    run_prepared,
+)
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
-from weighbridge.gateways.swift.start_again import MEMCACHED, SYSLOG, mounts, run_prepared
-from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
@@ -117,7 +120,7 @@ class SwiftBringUp:
         memory = str(self.settings.proxy.memcached_memory // 2**20)
         address = ("-l", host.address, "-p", str(config.MEMCACHED_PORT))
         argv = ("memcached", "-u", "memcache", *address, "-m", memory)
-        self._start([Daemon(host, Service(MEMCACHED, argv), config.MEMCACHED_PORT)])
+        self._start([Daemon(host, Service(MEMCACHED_SERVICE, argv), config.MEMCACHED_PORT)])
 
     def _start_servers(self) -> None:
         proxies = [
@@ -185,12 +188,12 @@ class SwiftBringUp:
     def _endpoints(self) -> tuple[Endpoint, ...]:
         front = front_url(self.cluster.place, self.settings, self.hosts)
         if front is not None:
-            return below.endpoints(front, self.secret.key, self.settings)
+            return running_swift.endpoints_below(front, self.secret.key, self.settings)
         first, *rest = self.roster.proxies
-        found = below.direct(first, self.secret.key, self.settings, fronted=False)
+        found = running_swift.direct_proxy(first, self.secret.key, self.settings, fronted=False)
         if self.settings.endpoints is None:
             return found
-        others = tuple(below.url_of(one, self.settings) for one in rest)
+        others = tuple(running_swift.url_of(one, self.settings) for one in rest)
         more = {"others": others, "spreading": self.settings.endpoints}
         return tuple(one.model_copy(update=more) for one in found)
 
@@ -198,10 +201,10 @@ class SwiftBringUp:
         """Called when a layer is measured: reading the ring costs a start of Python."""
         gateway: tuple[Endpoint, ...] = ()
         if self.front is not None:
-            gateway = below.direct(
+            gateway = running_swift.direct_proxy(
                 self.roster.proxies[0], self.secret.key, self.settings, fronted=True
             )
-        servers = below.object_servers(
+        servers = running_swift.object_servers(
             self.caches[0], self.stores, self.secret, self.settings.replicas
         )
         return Below(gateway=gateway, swift=servers)

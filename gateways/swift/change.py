@@ -7,24 +7,70 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.scope import SCOPES, Scope, differing, widest
+from weighbridge.common.structure import SCOPES, Scope, differing, widest
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.certificates import CA_FILE
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.front import Front
+from weighbridge.gateways.front import FRONTS, Front
 from weighbridge.gateways.gateway import Gateway, Say
 from weighbridge.gateways.ports import DEADLINE_S, await_ports
-from weighbridge.gateways.swift import scopes
-from weighbridge.gateways.swift.files import Secrets, files, put
-from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
-from weighbridge.gateways.swift.swift_roster import SwiftRoster, is_proxy
+from weighbridge.gateways.swift.config import Secrets, SwiftRoster, files, is_proxy, put
+from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftSettings
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify
+
+# The least restart for a setting of Swift to take effect.
+
+
+_CLUSTER = frozenset(
+    {
+        # Rings, disks and the set of daemons depend on these, and what clients know.
+        *(
+            "s3api",
+            "replicas",
+            "ec",
+            "part_power",
+            "disks",
+            "background",
+            "proxy.daemons",
+            "proxy.port",
+        ),
+        "proxy.tls",
+        *("endpoints", "endpoints.spread", "endpoints.drop_dead"),
+        # The ring contains the ports.
+        "object.servers_per_port",
+        # A restarted memcached has lost the clients' token.
+        "proxy.memcached_memory",
+    }
+)
+_KEPT = frozenset(
+    {
+        *("bind_ip", "bind_port", "servers_per_port", "swift_dir", "devices", "user"),
+        *("memcache_servers", "use", "token_life", "reseller_prefix", "auth_prefix"),
+    }
+)
+"""Options that define where servers are, where data is stored, and which tokens are valid."""
+
+
+def scope_of(key: str) -> Scope:
+    """The least restart for a setting to take effect; `cluster` for an unknown one."""
+    head, _, rest = key.partition(".")
+    if key in _CLUSTER or head not in SwiftSettings.model_fields:
+        return "cluster"
+    if head in FRONTS:
+        return FRONTS[head].scope(rest)
+    if head == "options":
+        name = key.rpartition(".")[2].removeprefix("set ").strip()
+        return "cluster" if name in _KEPT or name.startswith("user_") else "restart"
+    model = SwiftSettings.model_fields[head].annotation
+    fields: Mapping[str, Any] = getattr(model, "model_fields", {})
+    return "restart" if not rest or rest.partition(".")[0] in fields else "cluster"
+
 
 _SPARE_S = 30.0
 # Ages come in kernel ticks of ten milliseconds, file times in jiffies.
@@ -225,7 +271,7 @@ def fitting(state: SwiftState, gateway: Gateway, scope: Scope) -> SwiftCluster:
             "a running deployment can get other settings, but no other kind, release or placement",
             advice=_ADVICE,
         )
-    wanted = {key: scopes.scope(key) for key in differing(now.settings, cluster.settings)}
+    wanted = {key: scope_of(key) for key in differing(now.settings, cluster.settings)}
     beyond = [key for key, one in wanted.items() if one == "cluster"]
     if beyond:
         raise UsageError(

@@ -2,14 +2,116 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
-from weighbridge.common.address import host_port
-from weighbridge.gateways import ini
-from weighbridge.gateways.file_grammar import IniGrammar
-from weighbridge.gateways.swift import pipeline
-from weighbridge.gateways.swift.settings import SERVERS, EcSettings, Server, SwiftSettings
+from weighbridge.common.endpoint import host_port
+from weighbridge.common.host import Host
+from weighbridge.gateways import config_text
+from weighbridge.gateways.certificates import SERVER_FILE, Certificates, issued
+from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.gateway import Rendered, Site
+from weighbridge.gateways.probe import IniGrammar
+from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.gateways.swift.settings import (
+    SERVERS,
+    EcSettings,
+    Server,
+    SwiftCluster,
+    SwiftPlacement,
+    SwiftSettings,
+)
+
+# The proxies' pipeline: its middleware, their order and settings.
+#
+# `standard` is the pipeline of the sample that Swift ships for tempauth (etc/proxy-server.conf-
+# sample; the same in 2.26, 2.30, 2.35 and 2.38). `study-2014` is the 2014 study's, cut down to
+# four words; Swift adds the middleware that it requires.
+
+
+_STANDARD: Final = (
+    *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats"),
+    *("container_sync", "bulk", "tempurl", "ratelimit", "tempauth", "copy", "container-quotas"),
+    *("account-quotas", "slo", "dlo", "versioned_writes", "symlink", "proxy-logging"),
+    "proxy-server",
+)
+_STUDY_2014: Final = ("healthcheck", "cache", "tempauth", "proxy-server")
+
+_EGGS: Final = {"cache": "memcache"}
+"""Names in Swift's package that differ from the filter's name with underscores."""
+
+
+def pipeline_text(settings: SwiftSettings) -> tuple[str, ...]:
+    """The configured pipeline from the client inwards, with s3api before authentication as in the
+    sample.
+
+    The study's pipeline also gets slo with s3api, which S3 multipart uploads need.
+    """
+    bare = settings.pipeline == "study-2014"
+    made = list(_STUDY_2014 if bare else _STANDARD)
+    if settings.formpost:
+        made.insert(made.index("tempurl") + 1, "formpost")
+    if settings.s3api:
+        made.insert(made.index("tempauth"), "s3api")
+        if bare:
+            made.insert(made.index("tempauth") + 1, "slo")
+    return tuple(made)
+
+
+def pipeline_filters(
+    settings: SwiftSettings,
+    cache: Mapping[str, config_text.OptionValue],
+    users: Mapping[str, config_text.OptionValue],
+) -> dict[str, Mapping[str, config_text.OptionValue]]:
+    """A section for each middleware; `cache` and `users` are the options of memcached and tempauth.
+
+    Unset options have the sample's values: `ratelimit` limits nothing, since no rate is set.
+    """
+    own: dict[str, Mapping[str, config_text.OptionValue]] = {
+        "cache": cache,
+        "tempauth": users,
+        "s3api": {"location": "us-east-1", "s3_acl": False},
+        "versioned_writes": {
+            "allow_versioned_writes": True,
+            "allow_object_versioning": True,
+        }
+        if settings.versions
+        else {},
+        # The middleware has no off switch: it logs every request at INFO, which its log level then
+        # drops.
+        "proxy-logging": {"access_log_level": "INFO" if settings.log_requests else "WARNING"},
+    }
+    return {
+        f"filter:{name}": {
+            "use": f"egg:swift#{_EGGS.get(name, name.replace('-', '_'))}",
+            **own.get(name, {}),
+        }
+        for name in dict.fromkeys(pipeline_text(settings)[:-1])
+    }
+
+
+def operations_lacked(settings: SwiftSettings) -> dict[str, str]:
+    """Operations of suites over Swift's API that the pipeline does not do, and what it does."""
+    if "slo" in pipeline_text(settings):
+        return {}
+    return {"read-part": "slo, which makes objects of segments, is not in its pipeline"}
+
+
+def pipeline_facts(settings: SwiftSettings) -> str:
+    """What the pipeline supports of Swift's API, in words."""
+    if settings.pipeline == "standard":
+        return (
+            "standard: the release's sample pipeline; large objects, bulk requests, temporary "
+            f"URLs{', quotas and versions' if settings.versions else ' and quotas'} work"
+        )
+    return (
+        "study-2014: no middleware except health check, cache and authentication; manifests of "
+        "large objects, bulk requests and archives are treated as plain requests: answered, but "
+        "not carried out"
+    )
+
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
 DISK_PORT = 6210
@@ -47,15 +149,17 @@ def daemons_of(settings: SwiftSettings) -> Mapping[str, tuple[str, ...]]:
 RECON = "/var/cache/swift"
 """Where background daemons write statistics for recon."""
 
-_CACHE: Mapping[str, ini.Value] = {"recon_cache_path": RECON}
+_CACHE: Mapping[str, config_text.OptionValue] = {"recon_cache_path": RECON}
 
 
 def swift_conf(prefix: str, suffix: str, ec: EcSettings | None = None) -> str:
     """The text of swift.conf; prefix and suffix are the deployment's secrets."""
     hashes = {"swift_hash_path_prefix": prefix, "swift_hash_path_suffix": suffix}
-    sections: dict[str, Mapping[str, ini.Value]] = {"swift-hash": hashes}
+    sections: dict[str, Mapping[str, config_text.OptionValue]] = {"swift-hash": hashes}
     if ec is None:
-        return ini.render({**sections, "storage-policy:0": {"name": "gold", "default": "yes"}})
+        return config_text.ini_text(
+            {**sections, "storage-policy:0": {"name": "gold", "default": "yes"}}
+        )
     sections["storage-policy:0"] = {"name": "gold"}
     sections[f"storage-policy:{EC_POLICY}"] = {
         "name": f"ec-{ec.k}-{ec.m}",
@@ -66,7 +170,7 @@ def swift_conf(prefix: str, suffix: str, ec: EcSettings | None = None) -> str:
         "ec_num_parity_fragments": ec.m,
         "ec_object_segment_size": ec.segment_size,
     }
-    return ini.render(sections)
+    return config_text.ini_text(sections)
 
 
 def proxy_conf(
@@ -83,18 +187,18 @@ def proxy_conf(
     `tls`: clients speak TLS, to the proxy or to a front.
     """
     proxy = settings.proxy
-    cache: dict[str, ini.Value] = {
+    cache: dict[str, config_text.OptionValue] = {
         "memcache_servers": ",".join(host_port(one, MEMCACHED_PORT) for one in memcacheds),
         "memcache_max_connections": proxy.memcache_connections,
     }
-    users: dict[str, ini.Value] = {
+    users: dict[str, config_text.OptionValue] = {
         f"user_{ACCOUNT}_{USER}": f"{key} .admin",
         "token_life": 7 * 86400,
         # By itself it takes the scheme of its own connection, which a front makes by HTTP.
         **({"storage_url_scheme": "https"} if tls else {}),
     }
     own_tls = {"cert_file": CERTIFICATE, "key_file": CERTIFICATE} if proxy.tls else {}
-    sections: dict[str, Mapping[str, ini.Value]] = {
+    sections: dict[str, Mapping[str, config_text.OptionValue]] = {
         "DEFAULT": {
             "bind_ip": address,
             "bind_port": port,
@@ -104,7 +208,7 @@ def proxy_conf(
             "log_name": "proxy-server",
             "log_level": settings.log_level,
         },
-        "pipeline:main": {"pipeline": " ".join(pipeline.words(settings))},
+        "pipeline:main": {"pipeline": " ".join(pipeline_text(settings))},
         "app:proxy-server": {
             "use": "egg:swift#proxy",
             "account_autocreate": True,
@@ -117,9 +221,11 @@ def proxy_conf(
             "error_suppression_limit": proxy.error_suppression.limit,
             "error_suppression_interval": _number(proxy.error_suppression.interval),
         },
-        **pipeline.filters(settings, cache, users),
+        **pipeline_filters(settings, cache, users),
     }
-    return ini.render(ini.merge(sections, settings.options.get("proxy", {})))
+    return config_text.ini_text(
+        config_text.merged_sections(sections, settings.options.get("proxy", {}))
+    )
 
 
 def storage_conf(
@@ -129,7 +235,7 @@ def storage_conf(
     own = {"account": settings.account, "container": settings.container, "object": settings.object}[
         server
     ]
-    default: dict[str, ini.Value] = {
+    default: dict[str, config_text.OptionValue] = {
         "bind_ip": address,
         "bind_port": PORTS[server],
         "workers": own.workers,
@@ -139,7 +245,7 @@ def storage_conf(
         "log_name": f"{server}-server",
         "log_level": settings.log_level,
     }
-    app: dict[str, ini.Value] = {
+    app: dict[str, config_text.OptionValue] = {
         "use": f"egg:swift#{server}",
         "node_timeout": _number(own.node_timeout),
         "log_requests": settings.log_requests,
@@ -162,10 +268,10 @@ def storage_conf(
             "mb_per_sync": disk.mb_per_sync,
         }
     app = {name: value for name, value in app.items() if name not in lacks}
-    every: dict[str, ini.Value] = {**_CACHE}
+    every: dict[str, config_text.OptionValue] = {**_CACHE}
     if settings.background_interval is not None:
         every["interval"] = _number(settings.background_interval)
-    sections: dict[str, Mapping[str, ini.Value]] = {
+    sections: dict[str, Mapping[str, config_text.OptionValue]] = {
         "DEFAULT": default,
         "pipeline:main": {"pipeline": f"healthcheck recon {server}-server"},
         f"app:{server}-server": app,
@@ -173,12 +279,14 @@ def storage_conf(
         "filter:recon": {"use": "egg:swift#recon", **_CACHE},
         **{f"{server}-{daemon}": every for daemon in daemons_of(settings)[server]},
     }
-    return ini.render(ini.merge(sections, settings.options.get(_server(server), {})))
+    return config_text.ini_text(
+        config_text.merged_sections(sections, settings.options.get(_server(server), {}))
+    )
 
 
 def rsyncd_conf(address: str) -> str:
     """The text of rsyncd.conf of a storage host, used by replicators."""
-    modules: dict[str, Mapping[str, ini.Value]] = {
+    modules: dict[str, Mapping[str, config_text.OptionValue]] = {
         str(server): {
             "path": OBJECTS if server == "object" else DATABASES,
             "max connections": 8,
@@ -187,7 +295,7 @@ def rsyncd_conf(address: str) -> str:
         }
         for server in SERVERS
     }
-    head: dict[str, ini.Value] = {
+    head: dict[str, config_text.OptionValue] = {
         "uid": "swift",
         "gid": "swift",
         "address": address,
@@ -195,7 +303,7 @@ def rsyncd_conf(address: str) -> str:
         "use chroot": False,
         "reverse lookup": False,
     }
-    return ini.render(modules, head=head)
+    return config_text.ini_text(modules, head=head)
 
 
 def _server(name: str) -> Server:
@@ -218,3 +326,212 @@ class SwiftGrammar(IniGrammar):
 
 
 GRAMMAR = SwiftGrammar()
+
+
+# Which servers of a layout run where: names, addresses, ports and disks.
+
+
+_PROXY: Final = "proxy-server"
+
+
+def is_proxy(service: str) -> bool:
+    """Whether a service is a proxy server."""
+    return service.startswith(_PROXY)
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A planned proxy server. `service` is its service on the host, `conf` its file."""
+
+    service: str
+    host: str
+    address: str
+    port: int
+    conf: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """One disk in the ring of one server."""
+
+    server: str
+    host: str
+    address: str
+    zone: int
+    port: int
+    name: str
+
+
+class SwiftRoster:
+    """The servers that a placement and its settings make on these hosts."""
+
+    def __init__(
+        self, place: SwiftPlacement, settings: SwiftSettings, sites: Mapping[str, Site]
+    ) -> None:
+        self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
+        self.stores = tuple(sites[name] for name in place.storage)
+        self.caches = tuple(sites[name] for name in place.proxy)
+        """Hosts of a memcached."""
+        self.front = None if place.front is None else sites[place.front]
+        self._settings = settings
+
+    @property
+    def proxies(self) -> tuple[Proxy, ...]:
+        """Every proxy server, host by host."""
+        settings = self._settings.proxy
+        found = []
+        for site in self.caches:
+            for index in range(settings.daemons):
+                name = f"{_PROXY}-{index}" if settings.daemons > 1 else _PROXY
+                conf = f"/etc/swift/{name}.conf"
+                found.append(Proxy(name, site.name, site.address, settings.port + index, conf))
+        return tuple(found)
+
+    @property
+    def backends(self) -> tuple[Backend, ...]:
+        """The proxies as backends of a front."""
+        return tuple(
+            Backend(f"{one.host}-{one.port}", one.address, one.port) for one in self.proxies
+        )
+
+    def folders(self, store: Site) -> list[tuple[str, ...]]:
+        """Where each disk of a storage host is mounted: the first one for databases, the others for
+        objects; a single one for both.
+        """
+        count = len(store.disks[: self._settings.disks])
+        first = f"{DATABASES}/db0"
+        if count == 1:
+            return [(f"{OBJECTS}/d0", first)]
+        return [(first,), *((f"{OBJECTS}/d{index}",) for index in range(count - 1))]
+
+    def disks(self, store: Site, server: str) -> tuple[str, ...]:
+        """The disks of a storage host that a server keeps data on."""
+        return tuple(
+            disk
+            for disk, folders in zip(store.disks, self.folders(store), strict=False)
+            if any(_keeps(folder, server) for folder in folders)
+        )
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """All disks of all rings."""
+        return tuple(
+            Device(server, store.name, store.address, zone, self._port(server, index), name)
+            for zone, store in enumerate(self.stores, 1)
+            for server in SERVERS
+            for index, name in enumerate(self._names(store, server))
+        )
+
+    def ports(self, store: Site, server: str) -> tuple[int, ...]:
+        """The ports of a server on a storage host."""
+        return tuple(
+            dict.fromkeys(
+                one.port for one in self.devices if (one.host, one.server) == (store.name, server)
+            )
+        )
+
+    def _names(self, store: Site, server: str) -> list[str]:
+        return [
+            folder.rsplit("/", 1)[-1]
+            for folders in self.folders(store)
+            for folder in folders
+            if _keeps(folder, server)
+        ]
+
+    def _port(self, server: str, index: int) -> int:
+        own = server == "object" and self._settings.object.servers_per_port > 0
+        return DISK_PORT + index if own else PORTS[server]
+
+
+def _keeps(folder: str, server: str) -> bool:
+    """Whether a server keeps data in a folder of `SwiftRoster.folders`."""
+    return folder.startswith(f"{DATABASES}/") != (server == "object")
+
+
+# The configuration files of a Swift deployment, by host and path.
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Secrets of a deployment, new for each."""
+
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(30))
+    """The user's key."""
+    prefix: str = field(default_factory=lambda: secrets.token_hex(16))
+    suffix: str = field(default_factory=lambda: secrets.token_hex(16))
+    certificates: Certificates | None = None
+    """None: clients use plain HTTP."""
+
+    @classmethod
+    def of(cls, cluster: SwiftCluster, sites: Mapping[str, Site]) -> Secrets:
+        """New secrets for a deployment."""
+        host = cluster.tls_host
+        return cls(certificates=None if host is None else issued(sites[host]))
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All secrets."""
+        own = () if self.certificates is None else (self.certificates.secret,)
+        return (self.key, self.prefix, self.suffix, *own)
+
+
+def files(
+    release: str,
+    settings: SwiftSettings,
+    roster: SwiftRoster,
+    secret: Secrets,
+    front: Front | None,
+) -> dict[str, dict[str, str]]:
+    """File texts by path, by host. Without rings, which are binary and made by Swift itself."""
+    shared = swift_conf(secret.prefix, secret.suffix, settings.ec)
+    found: dict[str, dict[str, str]] = {name: {} for name in roster.sites}
+    for store in roster.stores:
+        own = found[store.name]
+        own["/etc/swift/swift.conf"] = shared
+        own["/etc/rsyncd.conf"] = rsyncd_conf(store.address)
+        for server in SERVERS:
+            lacks = RELEASES[release].lacks
+            own[f"/etc/swift/{server}-server.conf"] = storage_conf(
+                settings, server, store.address, lacks=lacks
+            )
+    memcacheds = [site.address for site in roster.caches]
+    for proxy in roster.proxies:
+        own = found[proxy.host]
+        own["/etc/swift/swift.conf"] = shared
+        own[proxy.conf] = proxy_conf(
+            settings,
+            proxy.address,
+            proxy.port,
+            secret.key,
+            memcacheds=memcacheds,
+            tls=secret.certificates is not None,
+        )
+    if front is not None and roster.front is not None:
+        found[roster.front.name] |= front.files(roster.front.address, roster.backends)
+    if secret.certificates is not None:
+        site, path = (
+            (roster.caches[0], CERTIFICATE) if roster.front is None else (roster.front, SERVER_FILE)
+        )
+        found[site.name][path] = secret.certificates.server
+    return found
+
+
+def put(host: Host, path: str, text: str) -> None:
+    """Write a file to its host. Those in /etc/swift are readable by Swift's user only: some hold
+    secrets.
+
+    Raises TargetError.
+    """
+    if path.startswith("/etc/swift/"):
+        host.put(path, text, mode=0o600, owner="swift")
+    else:
+        host.put(path, text, mode=0o600 if path == SERVER_FILE else 0o644)
+
+
+def shown(texts: Mapping[str, Mapping[str, str]], secret: Secrets) -> tuple[Rendered, ...]:
+    """The files with `***` for secrets."""
+    return tuple(
+        Rendered(host=host, path=path, text=config_text.masked(text, secret.all))
+        for host, own in texts.items()
+        for path, text in own.items()
+    )

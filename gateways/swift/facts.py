@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.package_versions import package_versions
-from weighbridge.gateways.swift import codes, pipeline
+from weighbridge.gateways.gateway import package_versions
+from weighbridge.gateways.swift import config, releases
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftSettings
 
@@ -32,8 +32,8 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
         "packages": package_versions(proxy, packages),
         "daemons": f"{many} on {', '.join(place.proxy)}; account, container and object server on "
         f"{len(stores)} hosts, a zone each",
-        "pipeline": _pipeline(proxy, pipeline.words(settings)),
-        "pipeline kind": pipeline.about(settings),
+        "pipeline": _pipeline(proxy, config.pipeline_text(settings)),
+        "pipeline kind": config.pipeline_facts(settings),
         "replicas": f"{settings.replicas}, each in a zone of its own; rings of "
         f"2^{settings.part_power} partitions",
         "acknowledgement": (
@@ -41,7 +41,7 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
             "synced to disk (quorum); "
             f"the last one is waited for {front.post_quorum_timeout:g} s"
         ),
-        **codes.policy_facts(proxy, settings),
+        **releases.policy_facts(proxy, settings),
         "disks": _disks(len(stores[0].disks[: settings.disks])),
         "workers": _workers(settings),
         "keep_cache_private": f"{str(objects.keep_cache_private).lower()}: objects that were read "

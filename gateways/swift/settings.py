@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,10 +15,12 @@ from weighbridge.gateways.front import (
     Front,
     FrontedPlacement,
     FrontedSettings,
+    front_by_size,
     front_of,
     tls_host,
     with_fronts,
 )
+from weighbridge.gateways.sizing import Role, Sized, Sizes, bits
 
 Count = Annotated[int, Field(ge=1)]
 Chunk = Annotated[Bytes, Field(ge=4096)]
@@ -248,3 +250,33 @@ class SwiftCluster(Record):
     def front(self) -> Front | None:
         """The layout's front."""
         return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH))
+
+
+# Settings of Swift that follow the size of its hosts, by the rule of `gateways.sizing`.
+#
+# Its caches follow by themselves: they are the kernel's page cache.
+
+
+_LEAST_PART_POWER: Final = 10
+_MOST_PART_POWER: Final = 32
+
+
+def by_size(place: SwiftPlacement, settings: SwiftSettings, sizes: Sizes) -> tuple[Sized, ...]:
+    """All of them, with those of the front."""
+    stores = Role(place.storage, sizes)
+    servers = [
+        stores.processes(f"{server}.workers")
+        for server in SERVERS
+        if server != "object" or not settings.object.servers_per_port
+    ]
+    used = [sizes[name].disks for name in place.storage if name in sizes]
+    disks = sum(min(count, settings.disks or count) for count in used)
+    return (
+        Role(place.proxy, sizes).processes("proxy.workers", shared_by=settings.proxy.daemons),
+        *servers,
+        *(
+            (bits("part_power", disks, least=_LEAST_PART_POWER, most=_MOST_PART_POWER),)
+            * bool(disks)
+        ),
+        *front_by_size(place, sizes),
+    )

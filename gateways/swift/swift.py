@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar, Final
 
-from weighbridge.common.encryption import S3Way
-from weighbridge.common.endpoint import ObjectApi
+from weighbridge.common.endpoint import ObjectApi, S3Way
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.layers import StoreLayer
-from weighbridge.common.parts import Part
 from weighbridge.common.record import Record
-from weighbridge.common.scope import Scope
-from weighbridge.common.structure import Structure
-from weighbridge.gateways.file_grammar import FileGrammar
+from weighbridge.common.structure import Part, Scope, StoreLayer, Structure
 from weighbridge.gateways.front import FRONTS, front_parts, refuse_shared_ports, refuse_unfit
 from weighbridge.gateways.gateway import (
     Gateway,
@@ -26,15 +21,17 @@ from weighbridge.gateways.gateway import (
     Site,
     Unfit,
     tier_of,
+    words,
 )
-from weighbridge.gateways.known_release import words
+from weighbridge.gateways.probe import FileGrammar
 from weighbridge.gateways.sizing import Sized, Sizes
-from weighbridge.gateways.swift import codes, config, options, pipeline, scopes, size
+from weighbridge.gateways.swift import change, config, options
+from weighbridge.gateways.swift import releases as codes
+from weighbridge.gateways.swift import settings as size
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
-from weighbridge.gateways.swift.files import Secrets, files, put, shown
+from weighbridge.gateways.swift.config import Secrets, SwiftRoster, files, put, shown
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftPlacement, SwiftSettings
-from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
 OWN_PATIENCE: Final = {
     "proxy.conn_timeout": "500ms",
@@ -145,7 +142,7 @@ class Swift(Gateway):
         release = RELEASES[self.release]
         lacks = release.s3_lacks_operations
         if api == "swift":
-            lacks = {**release.lacks_operations, **pipeline.operations_lacked(self.settings)}
+            lacks = {**release.lacks_operations, **config.operations_lacked(self.settings)}
         return lacks if self.settings.versions else {**lacks, "versions": _NO_VERSIONS}
 
     @property
@@ -164,7 +161,7 @@ class Swift(Gateway):
         """`restart`, as servers read files at start; `cluster` for rings, daemons, ports,
         tokens.
         """
-        return scopes.scope(key)
+        return change.scope_of(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
         # Clients send whole objects to object servers, which keep fragments with erasure coding.
@@ -262,7 +259,7 @@ class Swift(Gateway):
         if other:
             ignored = options.ignored(known, texts)
             say(f"{self.release}: settings are {words(self.release, other, ignored)}")
-        found += codes.faults(proxy, self.settings)
+        found += codes.code_faults(proxy, self.settings)
         if front is not None and roster.front is not None:
             host = hosts[roster.front.name]
             for path, text in texts[host.name].items():

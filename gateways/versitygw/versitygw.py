@@ -7,16 +7,14 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint, base_url
+from weighbridge.common.endpoint import Endpoint, base_url, host_port
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
-from weighbridge.gateways import xfs_disks
-from weighbridge.gateways.artefact import GoProgram
+from weighbridge.gateways import file_store
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_store import FileGateway, Readiness, service
-from weighbridge.gateways.gateway import HostNeed, RootImage
+from weighbridge.gateways.gateway import GoProgram, HostNeed, RootImage
 
 _PROGRAM: Final = "versitygw"
 _HEALTH: Final = "/health"
@@ -84,7 +82,7 @@ class Versitygw(FileGateway[VersitygwPlacement, VersitygwSettings]):
     ) -> tuple[tuple[Daemon, ...], ...]:
         """See FileGateway; options are on its command line, keys in its environment."""
         host = hosts[self.place.server]
-        disk = xfs_disks.folders(host)[0]
+        disk = file_store.disk_folders(host)[0]
         folders = (f"{disk}/iam", f"{disk}/data")
         at = host_port(host.address, self.port)
         options = ("--port", at, "--iam-dir", folders[0], "--health", _HEALTH, "--quiet")

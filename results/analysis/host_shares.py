@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weighbridge.common.cpu_list import cpu_numbers
+from weighbridge.common.quantities import cpu_numbers
 from weighbridge.common.record import Record
 from weighbridge.results.figures import counted, listed
 from weighbridge.results.record import PlannedHost, ResolvedPlan

@@ -18,19 +18,19 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison, Verdict
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.steps.outages import (
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.validity import class_words
+from weighbridge.results.analysis.steps.visit import (
     OutageSecond,
     Times,
     figures,
     series,
     times_of,
 )
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.validity import class_words
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_brief, few
 from weighbridge.results.figures import counted, show_figure, upper
+from weighbridge.results.metric import OutageFigures
 from weighbridge.results.metrics import MetricKey
-from weighbridge.results.outage_figures import OutageFigures
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult, Telemetry
 from weighbridge.results.record.outage import Outage
 

@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import PositiveFloat
 
 from weighbridge.common.record import Record
-from weighbridge.results import overload_metrics
+from weighbridge.results import metrics
 from weighbridge.results.analysis.kinds import requests_of
 from weighbridge.results.analysis.power_mark import marks_of, power_words
 from weighbridge.results.analysis.steps.service_level import may_rank
@@ -32,7 +32,7 @@ KEPT: Final = 0.95
 """The share of the offered rate from which a layout keeps up with it."""
 FALLEN: Final = 0.95
 """Goodput of at most this share of the best has fallen: as the bound of throughputs."""
-SHARES: Final = tuple(one.key for one in overload_metrics.SHARES)
+SHARES: Final = tuple(one.key for one in metrics.SHARES)
 """Metrics of what became of the other requests, in % of those that were due."""
 _LEAST_PERCENT: Final = 0.5
 """Smaller shares are not named in sentences."""

@@ -25,13 +25,13 @@ from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row, rows_of
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
 from weighbridge.results.analysis.study.study import StudyOutcome, outcome, study_of
-from weighbridge.results.analysis.tuning.confirmation import (
+from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
+from weighbridge.results.analysis.tuning.tuning_result import (
     Confirmation,
+    TuningResult,
     confirmation,
     confirmation_folder,
 )
-from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
-from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import Doubt, What
 from weighbridge.results.record import (
     BUSY,
@@ -47,7 +47,7 @@ from weighbridge.results.record import (
     Trial,
     TuningRun,
     TuningStore,
-    gaps,
+    store,
 )
 from weighbridge.results.record.durability import read_cuts
 from weighbridge.results.record.kept import read_kept
@@ -267,7 +267,7 @@ class RunData:
     @cached_property
     def gaps(self) -> tuple[str, ...]:
         """What the folder lacks, a sentence each."""
-        return gaps(self.store, self.plan, self.steps.values())
+        return store(self.store, self.plan, self.steps.values())
 
 
 def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:

@@ -11,8 +11,8 @@ from itertools import groupby
 from statistics import median_low
 from typing import Final
 
-from weighbridge.common.layers import Level
 from weighbridge.common.record import Record
+from weighbridge.common.structure import Level
 from weighbridge.results.analysis.layers.staircase import LAYER_BOUND, PLAIN, Staircase
 from weighbridge.results.charts.panels import Mark, Spot
 from weighbridge.results.figures import show_figure

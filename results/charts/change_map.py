@@ -20,9 +20,8 @@ from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.study.recap import Recap, RecapCell, recap_csv
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot
-from weighbridge.results.figures import UNKNOWN, show_figure, upper
+from weighbridge.results.figures import UNKNOWN, percent, show_figure, show_percent, upper
 from weighbridge.results.metrics import METRICS, MetricKey, compared
-from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
 CLIP: Final = 0.5

@@ -19,10 +19,9 @@ from weighbridge.results.analysis.history.run_series import HistoryPoint, RunSer
 from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.charts.panels import AxisScale, Figure, Label, Mark, Panel, Spot, Trace
 from weighbridge.results.charts.placing import nice_top
-from weighbridge.results.figures import UNKNOWN, counted, show_figure, upper
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.figures import UNKNOWN, counted, show_figure, show_percent, upper
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.metrics import METRICS, MetricKey
-from weighbridge.results.percent import show_percent
 from weighbridge.results.record.resolved import PlannedLayout
 
 DAY: Final = timedelta(days=1)

@@ -23,9 +23,8 @@ from queue import SimpleQueue
 from typing import IO, Any, Final
 
 from weighbridge.common import safe_files
-from weighbridge.common.errors import WeighbridgeError
+from weighbridge.common.errors import WeighbridgeError, need
 from weighbridge.common.escaping import escape_all_controls
-from weighbridge.common.extras import need
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import LIGHT, Look, font_folder
 from weighbridge.results.charts.composer import compose

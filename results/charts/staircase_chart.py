@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from weighbridge.common.layers import Level
+from weighbridge.common.structure import Level
 from weighbridge.results.analysis.layers.staircase import (
     HARDWARE,
     INSIDE,

@@ -17,9 +17,8 @@ from weighbridge.results.analysis.tuning.setting_lines import change_figure
 from weighbridge.results.charts.change_map import in_bins
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Tone
 from weighbridge.results.charts.placing import nice_top
-from weighbridge.results.figures import UNKNOWN, counted, upper
+from weighbridge.results.figures import UNKNOWN, counted, percent, show_percent, upper
 from weighbridge.results.metrics import METRICS, MetricKey
-from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar
 
-from weighbridge.common import times
+from weighbridge.common import quantities
 from weighbridge.common.record import Record
 
 Kind = Literal["text", "integer", "number", "boolean", "time", "texts"]
@@ -94,7 +94,7 @@ class TableSchema(Generic[Source_contra]):
 
 def utc(text: str | None) -> datetime | None:
     """As `common.times.utc`; None for None."""
-    return None if text is None else times.utc(text)
+    return None if text is None else quantities.utc(text)
 
 
 def show_time(value: datetime) -> str:

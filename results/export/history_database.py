@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, read_compared_run
+from weighbridge.results.analysis.across_runs.guard import ComparedRun, read_compared_run
 from weighbridge.results.analysis.history.run_series import begun
 from weighbridge.results.export.data_table import DataTable
 from weighbridge.results.export.database import create, insert, lock, opened, quoted

@@ -9,9 +9,8 @@ from typing import Final
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.data_table import DataColumn, DataTable, TableSchema, attribute, utc
 from weighbridge.results.export.step_columns import KEY, OfStep
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import RunEvent
-from weighbridge.results.record.telemetry import DiskSecond, HostLimits, HostSecond
+from weighbridge.results.record.telemetry import Attested, DiskSecond, HostLimits, HostSecond
 
 
 @dataclass(frozen=True)

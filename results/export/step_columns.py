@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.data_table import DataColumn, Kind, attribute
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.metrics import METRICS, Figures, Metric, compared
 from weighbridge.results.record.step import StepKey
 

@@ -11,8 +11,7 @@ from weighbridge.results.analysis.tuning.setting_lines import RESTARTED, change_
 from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
 from weighbridge.results.export.paper import PaperColumn, PaperTable
-from weighbridge.results.figures import UNKNOWN, upper
-from weighbridge.results.percent import show_percent
+from weighbridge.results.figures import UNKNOWN, show_percent, upper
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
 

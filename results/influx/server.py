@@ -21,9 +21,9 @@ from urllib.parse import parse_qsl, urlencode
 
 from pydantic import SecretStr
 
+from weighbridge.common.credential import parts_of
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.common.plain_url import parts_of
 from weighbridge.common.record import Record
 
 TOKEN: Final = ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN")

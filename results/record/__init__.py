@@ -4,10 +4,7 @@ Nothing that draws or computes is loaded by it. Profiles, block traces and bands
 modules of their own beside it.
 """
 
-from weighbridge.results.record.attestation import Attested, Kind, Unit
-from weighbridge.results.record.gaps import gaps
 from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
-from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.manifest import (
     BUSY,
     UNEVEN,
@@ -27,23 +24,30 @@ from weighbridge.results.record.measurement import (
     Tally,
 )
 from weighbridge.results.record.reading import read_bounded
-from weighbridge.results.record.resolved import PlannedHost, PlannedLayout, ResolvedPlan
-from weighbridge.results.record.run_lock import Holder, lock_run_folder
+from weighbridge.results.record.resolved import (
+    LatencyBound,
+    PlannedHost,
+    PlannedLayout,
+    ResolvedPlan,
+)
 from weighbridge.results.record.step import Pass, StepKey, StepResult
-from weighbridge.results.record.store import RunStore, TelemetryFile
+from weighbridge.results.record.store import Holder, RunStore, TelemetryFile, gaps, lock_run_folder
 from weighbridge.results.record.telemetry import (
     EDGE_S,
+    Attested,
     DiskLimit,
     DiskSecond,
     Head,
     HostLimits,
     HostSecond,
+    Kind,
     Phase,
     ProbeSecond,
     Tail,
     Telemetry,
     TelemetryLine,
     Tier,
+    Unit,
 )
 from weighbridge.results.record.trial import (
     CONFIRMATION,

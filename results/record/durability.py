@@ -12,9 +12,9 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from weighbridge.common.counters import CutDisk
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
+from weighbridge.common.structure import CutDisk
 from weighbridge.results.record.reading import read_lines
 from weighbridge.results.record.step import Slug
 from weighbridge.results.record.writing import append_line

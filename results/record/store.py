@@ -20,30 +20,38 @@ A line is one write(). Readers drop a torn last line; appending removes it first
 
 from __future__ import annotations
 
+import fcntl
+import math
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import InvalidMeasurement, UsageError
-from weighbridge.results.record.appending import write_all
-from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.interval_log import interval_log
+from weighbridge.common.record import Record
+from weighbridge.common.safe_files import open_lock
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
+from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.reading import (
+    count_lines,
     read_bounded,
     read_lines,
     read_record,
+    torn,
 )
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.telemetry import (
     LINE,
+    Attested,
     Head,
     HostSecond,
     ProbeSecond,
@@ -51,7 +59,92 @@ from weighbridge.results.record.telemetry import (
     Telemetry,
     TelemetryLine,
 )
-from weighbridge.results.record.writing import StoreError, append_line, write_atomically
+from weighbridge.results.record.trial import TRIALS, TuningStore
+from weighbridge.results.record.writing import StoreError, append_line, write_all, write_atomically
+
+# HdrHistogram interval logs (version 1.3): `latency/*.hlog`, which HdrHistogram's tools read.
+#
+# The log writer of the Python library is not used: it drops tags and rounds maxima down.
+
+
+def interval_log(measurement: Measurement) -> str:
+    """The log of a step: each operation's latencies, and first bytes as `OPERATION-first-byte`."""
+    lines = [log_header(measurement.started_at)]
+    for tally in measurement.tallies:
+        max_us = tally.max_us or 0
+        intervals = [
+            (tally.operation, max_us, tally.latency),
+            (
+                f"{tally.operation}-first-byte",
+                _highest_us(tally.first_byte, max_us),
+                tally.first_byte,
+            ),
+        ]
+        lines += [
+            log_line(tag, 0.0, measurement.window_s, highest_us, encoded)
+            for tag, highest_us, encoded in intervals
+            if encoded is not None
+        ]
+    return "".join(lines)
+
+
+def _highest_us(encoded: str | None, bound_us: int) -> int:
+    """A histogram's highest latency; the bound if it is unreadable: the step is kept anyway."""
+    try:
+        return min(Histogram.decode(encoded or "").percentile_us(100), bound_us)
+    except InvalidMeasurement:
+        return bound_us
+
+
+def log_header(started_at: str) -> str:
+    """The header of a log whose lines count from `started_at` (UTC, ISO 8601).
+
+    Raises InvalidMeasurement if that is not a time.
+    """
+    try:
+        start = datetime.fromisoformat(started_at).timestamp()
+    except ValueError as error:
+        raise InvalidMeasurement(f"{started_at!r} is not a time in ISO 8601") from error
+    return (
+        "#[Latencies in microseconds, Interval_Max in milliseconds, times in seconds]\n"
+        "#[Histogram log format version 1.3]\n"
+        f"#[StartTime: {start:.3f} (seconds since epoch), {started_at}]\n"
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
+    )
+
+
+def log_line(tag: str, start_s: float, length_s: float, max_us: int, encoded: str) -> str:
+    """One interval of a log. Raises ValueError on a tag that the format cannot hold."""
+    if not tag or any(letter in tag for letter in ", \r\n\t"):
+        raise ValueError(f"{tag!r} is not a valid tag: no commas or white space, and not empty")
+    return f"Tag={tag},{start_s:.3f},{length_s:.3f},{max_us / 1000:.3f},{encoded}\n"
+
+
+def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
+    """(tag, start in s, length in s, histogram) of each interval; a torn last line is dropped.
+
+    Raises InvalidMeasurement with the number of a malformed line.
+    """
+    *lines, _ = text.split("\n")
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith(("#", '"')):
+            continue
+        tag, _, rest = (
+            line.removeprefix("Tag=").partition(",") if line.startswith("Tag=") else ("", "", line)
+        )
+        try:
+            start, length, _, payload = rest.strip().split(",")
+            at_s, for_s = float(start), float(length)
+            if not (0 <= at_s < math.inf and 0 <= for_s < math.inf):
+                raise ValueError(f"{start} and {length} are not a start and length in seconds")  # noqa: TRY301 - reported as any other
+            found.append((tag, at_s, for_s, Histogram.decode(payload)))
+        except (ValueError, InvalidMeasurement) as error:
+            raise InvalidMeasurement(
+                f"line {number} of an interval log: {error}: {line[:100]!r}"
+            ) from error
+    return tuple(found)
+
 
 _WITHOUT_STEP: Final = "Remove the line to go on without its step."
 _WITHOUT_TELEMETRY: Final = "Move the file away to go on without this step's telemetry."
@@ -350,3 +443,244 @@ class TelemetryFile:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+# The lock on a run folder: one process writes to it at a time, and who did is on record.
+
+
+FILE: Final = "holders.jsonl"
+"""In the run folder: a line for each process that wrote to it; the last is that of the latest."""
+
+DERIVED: Final = "derived/"
+
+
+class Holder(Record):
+    """A process that writes, or wrote, to a run folder. `since` is UTC, ISO 8601."""
+
+    pid: int
+    since: str
+
+
+@contextmanager
+def lock_run_folder(folder: Path) -> Iterator[tuple[Holder, ...]]:
+    """Be the only process that writes to a run folder; yields the processes that wrote before.
+
+    The kernel releases the lock when this process ends, however it ends. Raises UsageError naming
+    the process that holds it, or an entry of the folder that is not a plain file; StoreError.
+    """
+    path = folder / FILE
+    try:
+        descriptor = open_lock(path, os.O_APPEND)
+    except OSError as error:
+        raise StoreError(path, error) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _busy(folder, _holders(path)) from None
+        _check_files(folder)
+        before = _holders(path)
+        now = Holder(pid=os.getpid(), since=datetime.now(UTC).isoformat(timespec="seconds"))
+        try:
+            # A writer that was killed may have left half a line: begin a new one.
+            end = os.fstat(descriptor).st_size
+            torn = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
+            line = f"{now.model_dump_json()}\n".encode()
+            os.write(descriptor, b"\n" + line if torn else line)
+        except OSError as error:
+            raise StoreError(path, error) from error
+        yield before
+    finally:
+        os.close(descriptor)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process holds the lock; True if that cannot be found out."""
+    try:
+        descriptor = os.open(folder / FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _check_files(folder: Path) -> None:
+    """Remove drafts of killed writers; refuse links, through which programs would write elsewhere.
+
+    Drafts below `derived/` stay: reports are made without this lock and may be at work.
+    """
+    odd = None
+    try:
+        for entry in safe_files.entries(folder):
+            if entry.otherwise:
+                odd = odd or entry
+            elif entry.name.endswith(safe_files.DRAFT) and not entry.name.startswith(DERIVED):
+                safe_files.remove(folder, entry.name)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}") from error
+    if odd is not None:
+        advice = "This suite did not make it; remove it to continue the run."
+        raise UsageError(
+            f"{folder / odd.name}: is {odd.otherwise}; a run is written to plain files",
+            advice=advice,
+        )
+
+
+def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:
+    who = f"process {holders[-1].pid}, since {holders[-1].since}," if holders else "another process"
+    advice = "Wait for it to end, or stop it; `weighbridge report` works in the meantime."
+    return UsageError(f"{folder}: {who} is writing to this run", advice=advice)
+
+
+def _holders(path: Path) -> tuple[Holder, ...]:
+    """The recorded holders; one that was killed while writing its line had not started anything."""
+    found = []
+    for line in read_bounded(path).splitlines():
+        with suppress(ValidationError):
+            found.append(Holder.model_validate_json(line))
+    return tuple(found)
+
+
+# What a run folder lacks, as sentences: unmeasured steps, torn lines, missing files.
+#
+# None of it is an error: what is there is used, and what is missing is unknown, never zero. A run
+# that is still in progress has gaps.
+
+
+BUDGET: Final = "budget"
+"""The kind of event that the conductor logs when the run's budget ends it."""
+
+
+def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[str, ...]:
+    """All gaps; empty for a complete run. `steps` are the latest result of each step.
+
+    Raises UsageError on unreadable files.
+    """
+    found = list(steps)
+    unmeasured = (
+        _unmeasured(store, plan, found)
+        if TuningStore(store.folder).run() is None
+        else _untried(store)
+    )
+    return (*unmeasured, *_torn(store), *_missing(store, found))
+
+
+def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]) -> Iterator[str]:
+    """How the run ended, if not well, and how many of its steps have a result."""
+    planned = plan.suite.repeats * sum(
+        len(workload.workers)
+        for layout in plan.layouts
+        for one in plan.passes_of(layout.name)
+        for workload in one.workloads
+    )
+    many = sum(step.key.rate_per_s is None for step in found)
+    there = f"{many} of {planned} steps have a result"
+    if store.manifest.state != "done":
+        yield _not_done(store, "the run", there)
+    elif many < planned:
+        reason = "the run's budget ended it: " if _by_budget(store) else "the run is done, but "
+        yield f"{reason}{there}"
+
+
+def _untried(store: RunStore) -> Iterator[str]:
+    """How a tuning ended, if not well. How many trials it needs is not known beforehand."""
+    there = f"{len(TuningStore(store.folder).trials())} trials were made"
+    if store.manifest.state != "done":
+        yield _not_done(store, "the tuning", there)
+    elif _by_budget(store):
+        yield f"the tuning's budget ended it: {there}"
+
+
+def _not_done(store: RunStore, what: str, there: str) -> str:
+    state, why = store.manifest.state, store.manifest.error.partition("\n")[0]
+    if state == "running":
+        return f"{what} is still running, or was killed: {there}"
+    ended = "failed" if state == "failed" else "was interrupted"
+    return f"{what} {ended}{f' ({why})' if why else ''}: {there}"
+
+
+def _by_budget(store: RunStore) -> bool:
+    return any(event.kind == BUDGET for event in store.events())
+
+
+def _torn(store: RunStore) -> Iterator[str]:
+    for name in ("steps.jsonl", "events.jsonl", "attestation.jsonl", TRIALS):
+        if torn(store.folder / name):
+            yield f"{name}: the last line is incomplete and was ignored"
+
+
+def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
+    """Missing files of measured steps; telemetry only if some step has it, since it is optional."""
+    measured = [step for step in found if step.measurement is not None]
+    kinds = (
+        (
+            "latency",
+            "hlog",
+            "steps.jsonl has these histograms too",
+            [one for one in measured if _has_histogram(one)],
+        ),
+        ("series", "jsonl", "steps.jsonl has these seconds too", measured),
+        ("telemetry", "jsonl", "what the hosts used in these steps is unknown", measured),
+    )
+    for folder, ending, meaning, wanted in kinds:
+        paths = [store.folder / folder / f"{step.key.file_name}.{ending}" for step in wanted]
+        missing = [path for path in paths if not path.exists()]
+        if missing and (folder != "telemetry" or len(missing) < len(paths)):
+            yield f"{_files(missing, len(paths), store.folder)}: {meaning}"
+        if folder in _LINES:
+            short = [
+                path
+                for path, step in zip(paths, wanted, strict=True)
+                if path.exists() and count_lines(path, folder=store.folder) < _LINES[folder](step)
+            ]
+            if short:
+                yield f"{_files(short, len(paths), store.folder, 'cut short')}: {meaning}"
+        if folder == "telemetry":
+            torn_files = [path for path in paths if torn(path, folder=store.folder)]
+            if torn_files:
+                named = _files(torn_files, len(paths), store.folder, "torn")
+                yield f"{named}: their last lines were ignored"
+
+
+def _has_histogram(step: StepResult) -> bool:
+    return step.measurement is not None and any(
+        tally.latency is not None for tally in step.measurement.tallies
+    )
+
+
+def _seconds(step: StepResult) -> int:
+    return 0 if step.measurement is None else len(step.measurement.seconds)
+
+
+def _histograms(step: StepResult) -> int:
+    """Lines of the interval log, header included."""
+    if step.measurement is None:
+        return 0
+    logged = sum(
+        (tally.latency is not None) + (tally.first_byte is not None)
+        for tally in step.measurement.tallies
+    )
+    return log_header(step.measurement.started_at).count("\n") + logged
+
+
+_LINES: Final[Mapping[str, Callable[[StepResult], int]]] = MappingProxyType(
+    {"series": _seconds, "latency": _histograms}
+)
+"""The minimum number of lines in the file of a step, by folder."""
+
+
+def _files(paths: Sequence[Path], of: int, folder: Path, what: str = "missing") -> str:
+    """`series: 2 of 40 files are missing (the first: series/swift.jsonl)`."""
+    first = paths[0].relative_to(folder)
+    return (
+        f"{first.parts[0]}: {len(paths)} of {of} files {'is' if len(paths) == 1 else 'are'} "
+        f"{what} (the first: {first})"
+    )

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, NonNegativeFloat, TypeAdapter
+from pydantic import Field, NonNegativeFloat, PositiveInt, TypeAdapter
 
-from weighbridge.common.counters import DaemonCounters
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
+from weighbridge.common.structure import DaemonCounters
 from weighbridge.results.record.measurement import Cpus
 from weighbridge.results.record.step import StepKey
 
@@ -207,3 +207,36 @@ def mean_rate(seconds: Sequence[HostSecond], name: str) -> float | None:
     if not values or any(value is None for value in values):
         return None
     return float(sum(values)) / sum(one.span_s for one in seconds)
+
+
+# Attestation records of a run: what each deployment's hosts could do.
+
+
+Kind = Literal["cpu", "disk", "network", "osd"]
+Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
+
+
+class Attested(Record):
+    """One line of `attestation.jsonl`: one figure of one host of one deployment; higher is better.
+
+    `promised` is the limit in the hardware file, in the same unit, if there is one. For a CPU quota
+    it is derived from what the same CPU did without the quota, so it differs between deployments.
+    """
+
+    layout: str
+    repeat: int
+    host: str
+    kind: Kind
+    what: str
+    """For example `CPU`, `disk wb0 random read` or `network to client-1`."""
+    value: Annotated[float, Field(gt=0)]
+    unit: Unit
+    promised: Annotated[float, Field(gt=0)] | None = None
+    operation: Literal["read", "write"] | None = None
+    pick: Literal["sequential", "random"] | None = None
+    request_bytes: PositiveInt | None = None
+    """Set with `operation` for figures used by a staircase: the request size; `unit` is then B/s.
+    """
+    sender: str | None = None
+    receiver: str | None = None
+    """Set for network figures: which host sent to which."""

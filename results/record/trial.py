@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.record import Record
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.results.record.reading import read_lines, read_record
 from weighbridge.results.record.step import Slug
 from weighbridge.results.record.writing import StoreError, append_line, write_atomically

@@ -2,11 +2,73 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import DISK_FULL, WeighbridgeError
-from weighbridge.results.record.appending import append
+from weighbridge.common.safe_files import open_lock
+
+# Appending lines to a file that may be read and written by others, or cut by a kill.
+
+
+def append(path: Path, data: bytes) -> None:
+    """Append lines in one write after the last complete one; synced to disk on return.
+
+    Raises OSError; the file then has the lines that it had before.
+    """
+    with _locked(path) as descriptor:
+        length = _length_of_lines(descriptor)
+        os.ftruncate(descriptor, length)
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, length)
+            raise
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write data completely. Raises OSError."""
+    if os.write(descriptor, data) != len(data):
+        # A short write of a regular file means that its disk, quota or limit ends here.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """A descriptor of a file that nobody else appends to.
+
+    The lock is on another file, `.lock`: anybody who may read the run could lock this one.
+    """
+    lock = open_lock(path.with_name(".lock"))
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        descriptor = safe_files.open_descriptor(
+            path.parent, path.name, os.O_RDWR | os.O_APPEND | os.O_CREAT
+        )
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    finally:
+        os.close(lock)
+
+
+def _length_of_lines(descriptor: int) -> int:
+    """Length of the file up to and including its last newline."""
+    end = os.fstat(descriptor).st_size
+    while end:
+        start = max(0, end - 65536)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 class StoreError(WeighbridgeError):

@@ -7,11 +7,10 @@ from typing import Final
 
 from weighbridge.results.analysis.history.change_points import RULE
 from weighbridge.results.analysis.history.history import History, RunChange, break_words
-from weighbridge.results.analysis.history.outlying import OUTLIER_RULE
+from weighbridge.results.analysis.history.run_outliers import OUTLIER_RULE
 from weighbridge.results.charts.panels import Figure
-from weighbridge.results.figures import show_figure, show_p
+from weighbridge.results.figures import show_figure, show_p, show_percent
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.percent import show_percent
 from weighbridge.results.report.page import render
 
 CHANGE_HEAD: Final = (

@@ -8,8 +8,7 @@ from typing import Final
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.record.block_trace import DiskRequests, DiskTrace, Times
-from weighbridge.results.record.profile import Profile
+from weighbridge.results.record.profile import DiskRequests, DiskTrace, Profile, Times
 
 DISK_TITLES: Final = (
     *("Direction", "Requests/s", "MB/s", "Size: median", "min to max"),

@@ -26,8 +26,7 @@ from weighbridge.results.analysis.keeping import Costs
 from weighbridge.results.analysis.listing import CompleteListing
 from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind
-from weighbridge.results.analysis.reasons import Reason
-from weighbridge.results.analysis.remedy import Remedy
+from weighbridge.results.analysis.reasons import Reason, Remedy
 from weighbridge.results.analysis.sameness import sameness
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.trust import TrustSign, outage_trust, trust

@@ -18,7 +18,7 @@ from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import UNKNOWN, show_p, show_ratio
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.driver_traits import driver_label
 

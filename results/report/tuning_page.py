@@ -11,16 +11,15 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import sameness
 from weighbridge.results.analysis.tuning.setting_lines import SIGNS, setting_lines
 from weighbridge.results.analysis.tuning.setting_table import SettingEntry
-from weighbridge.results.analysis.tuning.tuning_cards import cards
 from weighbridge.results.analysis.tuning.tuning_result import (
     TuningResult,
+    cards,
     change_words,
     could_be_shown,
     interval_words,
 )
 from weighbridge.results.charts.gallery import Gallery
-from weighbridge.results.figures import UNKNOWN, counted, show_ratio, upper
-from weighbridge.results.percent import show_percent
+from weighbridge.results.figures import UNKNOWN, counted, show_percent, show_ratio, upper
 from weighbridge.results.report.page import render
 from weighbridge.results.report.report import NOTABLE_EVENTS
 from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines

@@ -12,8 +12,7 @@ from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.findings import Finding, findings_of, overall
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.layers.staircase import Staircase
-from weighbridge.results.analysis.reasons import Reason, reasons
-from weighbridge.results.analysis.remedy import Remedy, remedy
+from weighbridge.results.analysis.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from weighbridge.common.layers import Level
+from weighbridge.common.structure import Level
 from weighbridge.results.analysis.layers.staircase import (
     NAMES,
     PLAIN,

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from weighbridge.common.cpu_list import cpu_numbers
-from weighbridge.common.quantities import show_bytes
+from weighbridge.common.quantities import cpu_numbers, show_bytes
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.sameness import beyond_bound, host_doubts, verdict

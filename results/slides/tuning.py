@@ -12,8 +12,7 @@ from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.charts.placing import nice_top
 from weighbridge.results.charts.tornado import CLAIMED, WIDEST
-from weighbridge.results.figures import upper
-from weighbridge.results.percent import percent
+from weighbridge.results.figures import percent, upper
 from weighbridge.results.record import PlannedLayout
 from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.recap import change_text

@@ -20,8 +20,7 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     interval_words,
 )
 from weighbridge.results.charts.chart_theme import Look, diverging
-from weighbridge.results.figures import UNKNOWN, counted, upper
-from weighbridge.results.percent import show_percent
+from weighbridge.results.figures import UNKNOWN, counted, show_percent, upper
 from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 from weighbridge.suites.tuning import Parameter, show_setting

@@ -3,17 +3,237 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from weighbridge.common.document import did_you_mean
+from weighbridge.common.quantities import BitsPerS
 from weighbridge.common.record import Record
-from weighbridge.suites.studies.conclusion import Conclusion
-from weighbridge.suites.studies.parameter import Beside, HostNeed, Lack, Parameter
-from weighbridge.suites.studies.published import ColumnName, Published
 from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
+
+# A study's conclusions as data: each in our words, with what a replay must show to support it.
+
+
+Expectation = Literal["better", "not-better", "alike"]
+"""Of one cell compared with another.
+
+better: it is better. not-better: it is not better by more than `factor`. alike: they are within
+`factor`.
+"""
+
+BANDWIDTH: Final = "bandwidth"
+"""The throughput of complete bodies: it also compares requests of different sizes."""
+
+
+class Cells(Record):
+    """Cells of a replay: every combination of the named variants, workloads and worker counts.
+
+    Worker counts are the study's.
+    """
+
+    variants: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    workers: tuple[PositiveInt, ...] = ()
+
+
+class ConclusionCheck(Record):
+    """One check of a replay: each cell of `of` is compared with the cells of `than`.
+
+    What `than` leaves out is taken from the cell of `of`: `{variants: [swift]}` is Swift at the
+    same workload and workers.
+    """
+
+    expect: Expectation
+    metric: Annotated[str, Field(pattern=r"^[a-z0-9.-]{1,80}$")] = "throughput"
+    """The key of a metric that is compared (`weighbridge.results.metrics`), or BANDWIDTH."""
+    of: Cells
+    than: Cells
+    factor: Annotated[float, Field(gt=1)] = 1.25
+    """How far apart figures may be and still count as alike; `better` uses the suite's bounds."""
+
+    @model_validator(mode="after")
+    def _names_cells(self) -> ConclusionCheck:
+        missing = [
+            name for name in ("variants", "workloads", "workers") if not getattr(self.of, name)
+        ]
+        if missing:
+            raise ValueError(f"of: {', '.join(missing)} must be named")
+        if not (self.than.variants or self.than.workloads or self.than.workers):
+            raise ValueError("than: at least one of variants, workloads and workers must be named")
+        return self
+
+
+class Conclusion(Record):
+    """One of a study's conclusions; supported if all its checks hold in all their cells."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+    says: str
+    where: str = ""
+    """Its place in the study, such as `Conclusion 7`."""
+    checks: Annotated[tuple[ConclusionCheck, ...], Field(min_length=1)]
+    note: str = ""
+    """What of the conclusion no replay can check."""
+
+
+# A study's own parameters at a scale: what layouts get, what hosts must have, what nothing gives.
+#
+# Each names its place in the study, so that a reader can check it.
+
+
+HostRole = Literal["clients", "gateways", "stores", "all"]
+
+
+class Parameter(Record):
+    """A published parameter, and what of a layout or suite has its value."""
+
+    says: Annotated[str, Field(min_length=1)]
+    where: Annotated[str, Field(min_length=1)]
+    """Its place in the study: a section, and a number or words to find it by."""
+    variants: tuple[Name, ...] = ()
+    """The variants that it is of; none: all."""
+    set: Annotated[str, Field(pattern=r"^(:[a-z].*)?$")] = ""
+    """Changes to their layouts, as the end of a reference: `:pools.data_pg_num=4096`."""
+    rados: RadosBenchOptions | None = None
+    """Options of `rados bench`, in place of the variant's own."""
+    suite: str = ""
+    """What of the scale's suite has its value, in words."""
+
+    @property
+    def here(self) -> str:
+        """What has its value here."""
+        words = [self.set.removeprefix(":").replace(":", ", "), self.suite]
+        if self.rados is not None:
+            given = self.rados.model_dump(exclude_unset=True)
+            words.append(", ".join(f"rados bench: {key} {value}" for key, value in given.items()))
+        return "; ".join(filter(None, words))
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Parameter:
+        if not (self.set or self.rados or self.suite):
+            raise ValueError("needs at least one of set, rados and suite: what has its value?")
+        return self
+
+
+class HostNeed(Record):
+    """Something that the study's hosts had, and that hardware must declare to replay it."""
+
+    id: Name
+    """For the command line, to accept that hosts lack it: `--despite disks`."""
+    says: Annotated[str, Field(min_length=1)]
+    where: Annotated[str, Field(min_length=1)]
+    of: HostRole = "stores"
+    hosts: PositiveInt | None = None
+    """At least so many hosts of this role."""
+    disks: PositiveInt | None = None
+    """At least so many disks on each."""
+    nic: BitsPerS | None = None
+    """At least this rate of each NIC, as the hardware file describes it."""
+    journal: bool = False
+    """The last disk of each is another kind than the first, in a lab by its model."""
+    mtu: PositiveInt | None = None
+    """Of the network between all hosts."""
+    profile: str | None = None
+    """Kernel settings of all hosts, by the name of a profile."""
+
+    @model_validator(mode="after")
+    def _asks(self) -> HostNeed:
+        asked = (self.hosts, self.disks, self.nic, self.mtu, self.profile)
+        if not self.journal and all(one is None for one in asked):
+            raise ValueError(
+                f"{self.id} asks for nothing: hosts, disks, nic, journal, mtu, profile"
+            )
+        return self
+
+
+class Lack(Record):
+    """Something of the study that nothing here can give, and why."""
+
+    says: Annotated[str, Field(min_length=1)]
+    where: Annotated[str, Field(min_length=1)]
+    why: Annotated[str, Field(min_length=1)]
+
+
+class Beside(Record):
+    """A pass by one of the study's own tools, on images or files in the same cluster."""
+
+    driver: Name
+    """`dd`, `bonnie` or any other driver of this API."""
+    api: Literal["rbd", "cephfs"]
+    workloads: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """Names of workloads among the scale's `tools`."""
+    variants: tuple[Name, ...] = ()
+    """The variants that it is measured with; none: all that have the layer."""
+
+
+# How columns of a study's published figures compare with what its replay measures.
+
+
+ColumnName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$")]
+"""The column of a metric in `summary.csv` (`weighbridge.results.metrics`). MB are 10^6 bytes."""
+
+Where = Literal["variant", "workload", "workers"]
+
+
+class PublishedColumn(Record):
+    """One column of published figures; `ours` is our figure of the same kind, if any."""
+
+    column: str
+    title: str
+    ours: ColumnName | None = None
+    scale: PositiveFloat = 1.0
+    """Factor from the published unit to ours: the MB of `rados bench` are MiB (1.048576)."""
+
+
+class Replayed(Record):
+    """The cell of a replay to show beside a published line; None: set by another rule, or none.
+
+    `workers` are the study's.
+    """
+
+    variant: str | None = None
+    workload: str | None = None
+    workers: PositiveInt | None = None
+
+
+class Rule(Record):
+    """Published lines whose cells match `when` belong to a cell of the replay; later rules win."""
+
+    when: dict[str, str]
+    beside: Replayed
+
+    def holds(self, line: dict[str, str]) -> bool:
+        """Whether it applies to this line of the file."""
+        return all(line.get(column) == value for column, value in self.when.items())
+
+
+class Published(Record):
+    """A file of published figures (results/published) and how it is read."""
+
+    file: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")]
+    """Its name without `.csv`."""
+    title: str
+    same: dict[Where, str] = Field(default_factory=dict)
+    """Columns that directly hold the study's variants, workloads or worker counts."""
+    rules: tuple[Rule, ...] = ()
+    figures: Annotated[tuple[PublishedColumn, ...], Field(min_length=1)]
+    note: str = ""
+    """What a reader must know about these figures."""
+
+    def beside(self, line: dict[str, str]) -> Replayed:
+        """The cell of a replay to show beside a published line.
+
+        Raises ValueError if one of the line's cells is invalid.
+        """
+        found: dict[str, object] = {
+            key: line[column] for key, column in self.same.items() if line.get(column)
+        }
+        for rule in self.rules:
+            if rule.holds(line):
+                found |= rule.beside.model_dump(exclude_none=True)
+        return Replayed.model_validate(found)
+
 
 ScaleName = Literal["lab", "full"]
 """lab: scaled to one machine of two cores. full: the study's numbers, on suitable hardware."""

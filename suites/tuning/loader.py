@@ -7,7 +7,7 @@ from pathlib import Path
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import loader as suite_files
-from weighbridge.suites.shipped_files import ShippedFiles
+from weighbridge.suites.loader import ShippedFiles
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.tuning.tuning import Tuning
 

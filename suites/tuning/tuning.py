@@ -2,20 +2,273 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from weighbridge.common.endpoint import ObjectApi
-from weighbridge.common.quantities import Seconds
+from weighbridge.common.quantities import Seconds, parse_bytes, show_bytes
 from weighbridge.common.record import Record
-from weighbridge.suites.cache_policy import CachePolicy, every
-from weighbridge.suites.durability import Durability
-from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, Suite
-from weighbridge.suites.tuning.objective import Objective
-from weighbridge.suites.tuning.parameter import Parameter
-from weighbridge.suites.workload import Name, Workload
+from weighbridge.common.structure import Scope
+from weighbridge.suites.operations import Operation
+from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, Durability, Suite
+from weighbridge.suites.workload import CachePolicy, Name, Workload, every
+
+# The objective of a tuning: a metric at a worker count, or the most throughput within a p90.
+
+
+class Objective(Record):
+    """One figure of one workload to improve: more throughput, or a shorter p90, p99, max ...
+
+    With `p90_within`: the largest throughput over those of the workload's worker counts whose p90
+    is within it.
+    """
+
+    of: Annotated[str, Field(min_length=1, max_length=80)] = "throughput"
+    """The key of a metric that can be compared (`weighbridge.results.metrics`)."""
+    workload: Name
+    """The workload whose figure it is."""
+    operation: Operation | None = None
+    """Of a mix, the operation that counts; None: the only one."""
+    workers: Annotated[int, Field(ge=1)] | None = None
+    """One of the workload's worker counts; None: its only one, or with `p90_within` all."""
+    p90_within: Annotated[Seconds, Field(gt=0)] | None = None
+    """Makes it the largest throughput, over all worker counts, whose p90 is within this time."""
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Objective:
+        if self.p90_within is not None and self.of != "throughput":
+            raise ValueError(f"p90_within: applies to throughput only, not to {self.of}")
+        if self.p90_within is not None and self.workers is not None:
+            raise ValueError(
+                "workers: not allowed with p90_within, which covers all of the workload's counts"
+            )
+        return self
+
+    @property
+    def words(self) -> str:
+        """`throughput of small-read at 16 workers`."""
+        what = f"{self.operation} of {self.workload}" if self.operation else self.workload
+        if self.p90_within is not None:
+            return f"largest throughput of {what} with p90 within {self.p90_within * 1000:g} ms"
+        if self.workers is None:
+            return f"{self.of} of {what}"
+        return f"{self.of} of {what} at {self.workers} worker{'s' * (self.workers > 1)}"
+
+    def resolved(self, suite: Suite) -> Objective:
+        """The same objective with its operation and worker count filled in.
+
+        Raises ValueError if the suite has no such step, or more than one.
+        """
+        workload = next((one for one in suite.workloads if one.name == self.workload), None)
+        if workload is None:
+            known = ", ".join(one.name for one in suite.workloads)
+            raise ValueError(f"the suite has no workload {self.workload!r}; it has {known}")
+        return self.model_copy(
+            update={"operation": self._operation(workload), "workers": self._workers(workload)}
+        )
+
+    def counts(self, workload: Workload) -> tuple[int, ...]:
+        """The worker counts to measure for a resolved objective."""
+        return workload.workers if self.workers is None else (self.workers,)
+
+    def _operation(self, workload: Workload) -> Operation:
+        if self.operation is not None and self.operation not in workload.operations:
+            raise ValueError(
+                f"{workload.name} has no {self.operation}; it has {', '.join(workload.operations)}"
+            )
+        if self.operation is None and len(workload.operations) > 1:
+            raise ValueError(
+                f"{workload.name} is a mix: name one of its operations "
+                f"({', '.join(workload.operations)})"
+            )
+        only: Operation = next(iter(workload.operations))
+        return self.operation or only
+
+    def _workers(self, workload: Workload) -> int | None:
+        if self.p90_within is not None:
+            return None
+        counts = ", ".join(map(str, workload.workers))
+        if self.workers is not None and self.workers not in workload.workers:
+            raise ValueError(
+                f"{workload.name} is not replayed at {self.workers} workers, but at {counts}"
+            )
+        if self.workers is None and len(workload.workers) > 1:
+            raise ValueError(f"{workload.name} is replayed at {counts} workers: name one of these")
+        return self.workers if self.workers is not None else workload.workers[0]
+
+
+# A parameter of a tuning: one setting, its possible values, its effect and its scope.
+
+
+_SMALLEST_SIZE = 64 * 2**10
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, str | int | float):
+        return value
+    found = "nothing" if value is None else repr(value)
+    raise ValueError(f"must be a plain value (text, a number, true or false), not {found}")
+
+
+Setting = Annotated[str | int | float | bool, BeforeValidator(_plain)]
+"""A value as in a layout's file: `16MiB`, `512`, `true`, `leastconn`."""
+Key = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_]*(\.[A-Za-z0-9_:-]+)*$")]
+"""Dotted, below `settings` of a layout: `radosgw.threads`, `options.client.debug_rgw`."""
+
+
+class Level(Record):
+    """One value to try, and what must be set with it (Apache: a server limit for its threads)."""
+
+    value: Setting
+    also: dict[Key, Setting] = Field(default_factory=dict)
+
+
+def _tag(value: Any) -> str:
+    """Which of two types a value in a file is meant to be, so that faults are about that one."""
+    return "mapping" if isinstance(value, dict | Level) else "value"
+
+
+Tried = Annotated[
+    Annotated[Level, Tag("mapping")] | Annotated[Setting, Tag("value")], Discriminator(_tag)
+]
+"""A value, or one with what must be set with it."""
+Default = Annotated[
+    Annotated[dict[str, Setting], Tag("mapping")] | Annotated[Setting, Tag("value")],
+    Discriminator(_tag),
+]
+"""The same for every release, or by release."""
+
+
+class Range(Record):
+    """A range: `search` draws from it; `screen` and `grid` try `steps` values, ends included."""
+
+    low: int | float | str
+    """Its lowest value; sizes may have units."""
+    high: int | float | str
+    """Both ends may be sizes with units."""
+    steps: Annotated[int, Field(ge=2, le=100)] = 3
+    """How many values a screen or a grid tries, both ends among them."""
+    scale: Literal["linear", "log"] = "linear"
+    """How these are spaced."""
+
+    @field_validator("low", "high", mode="before")
+    @classmethod
+    def _number(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("a range needs numbers: for true and false use values")
+        return value
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Range:
+        low, high = self.ends
+        if low >= high:
+            raise ValueError(f"the lowest {self.low} is not below the highest {self.high}")
+        if self.scale == "log" and low <= 0:
+            raise ValueError(f"a range on a log scale must begin above 0, not at {self.low}")
+        return self
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether its values are integers (bytes are)."""
+        return not isinstance(self.low, float) and not isinstance(self.high, float)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """As numbers; sizes in bytes. Raises ValueError if one is no quantity."""
+        low, high = (parse_bytes(end) for end in (self.low, self.high))
+        return float(low), float(high)  # type: ignore[arg-type]  # numbers, as the fields say
+
+    @property
+    def values(self) -> tuple[int | float, ...]:
+        """`steps` distinct values from the lowest to the highest."""
+        low, high = self.ends
+        shares = [number / (self.steps - 1) for number in range(1, self.steps - 1)]
+        # A product of powers: in a range from 5e-324 the ratio of two values may overflow.
+        log = self.scale == "log"
+        between = [
+            low ** (1 - share) * high**share if log else low + (high - low) * share
+            for share in shares
+        ]
+        # The ends are exactly as given: low**0 * high**1 could be off by rounding.
+        return tuple(
+            dict.fromkeys(
+                round(value) if self.is_integral else value for value in (low, *between, high)
+            )
+        )
+
+
+class Parameter(Record):
+    """One setting to try. Reports show its effect, trap and reference."""
+
+    key: Key
+    """Dotted, below `settings` of the layout: `radosgw.threads`."""
+    values: tuple[Tried, ...] = ()
+    """The values to try besides the layout's ..."""
+    range: Range | None = None
+    """... or their range."""
+    scope: Scope | None = None
+    """What a change restarts; None: what the gateway knows to suffice. Less is refused."""
+    option: str = ""
+    """The daemon's name for it: `rgw_thread_pool_size`, `ThreadsPerChild`."""
+    default: Default | None = None
+    """The daemon's default, by release where they differ; None: it has none, or computes it."""
+    effect: str = ""
+    """What it does, and when it matters."""
+    trap: str = ""
+    """What can go wrong with it."""
+    reference: str = ""
+    """The source of these statements."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Parameter:
+        if bool(self.values) == (self.range is not None):
+            raise ValueError(f"{self.key}: needs either values or a range")
+        tried = [_quantity(level.value) for level in self.levels]
+        if len(set(tried)) != len(tried):
+            raise ValueError(f"{self.key}: the same value twice")
+        if any(self.key in level.also for level in self.levels):
+            raise ValueError(f"{self.key}: also: sets the parameter itself")
+        return self
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels to try, in order."""
+        if self.range is not None:
+            return tuple(Level(value=value) for value in self.range.values)
+        return tuple(one if isinstance(one, Level) else Level(value=one) for one in self.values)
+
+    def default_at(self, release: str) -> Setting | None:
+        """The daemon's default at a release; None if unknown."""
+        return self.default.get(release) if isinstance(self.default, dict) else self.default
+
+
+def _quantity(value: Setting) -> str:
+    """The same text for equal values, however they are written: `64KiB` and 65536."""
+    try:
+        found = parse_bytes(value)
+    except ValueError:
+        return str(value)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)  # not the other way: floats cannot hold all integers
+    return str(found)
+
+
+def show_setting(value: Setting | None) -> str:
+    """A value in words: `on`; `16 MiB` for a round size without a unit; else unchanged.
+
+    Below 64 KiB sizes cannot be told from counts: 4096 may be threads.
+    """
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int) and value >= _SMALLEST_SIZE and math.log2(value).is_integer():
+        return show_bytes(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "unset" if value is None else str(value)
+
 
 Strategy = Literal["screen", "grid", "search"]
 """`screen`: each value vs the baseline. `grid`: all combinations. `search`: Optuna's proposals."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from weighbridge.common.cpu_list import CpuList, cpu_numbers, show_cpus
+from weighbridge.common.quantities import CpuList, cpu_numbers, show_cpus
 from weighbridge.common.record import Record
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from weighbridge.common.credential import Granted, Keystone, KeystoneRefuses, log_in
 from weighbridge.common.exchange import HttpAnswer
-from weighbridge.common.keystone import Granted, Keystone, KeystoneRefuses, log_in
 
 USER = Keystone(username="demo", project_name="lab")
 

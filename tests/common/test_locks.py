@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.locks import open_lock
+from weighbridge.common.safe_files import open_lock
 
 
 def mode(path: Path) -> int:

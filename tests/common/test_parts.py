@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from weighbridge.common.parts import Part, Target, parts_of, targets
+from weighbridge.common.structure import Part, Target, parts_of, targets
 
 PARTS = (
     Part("store-1", "mon", lone="the only mon"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weighbridge.common.plain_url import SshPlace, folder_or_ssh_place, ssh_place, without_query
+from weighbridge.common.credential import SshPlace, folder_or_ssh_place, ssh_place, without_query
 
 SECRETIVE_URLS = (
     "http://user:planted@h/controller",

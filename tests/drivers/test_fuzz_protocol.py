@@ -14,7 +14,6 @@ from tests.mutation import Dice, bounded, cases, tried, wrong_json
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.site import COSBENCH_COMMAND, CosbenchSetup, CosbenchSite
-from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import (
     DRIVER_COMMAND,
@@ -25,6 +24,7 @@ from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
     DriverCommand,
+    DriverFailure,
     Event,
     Failed,
     KeptFile,

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 import weighbridge.drivers.cosbench.loop
 import weighbridge.drivers.locust.loop
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.drivers.cosbench.bench import StopRequest
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
-from weighbridge.drivers.cosbench.stop_request import StopRequest
 from weighbridge.drivers.protocol import Event, Failed, Setup
 
 TARGET = Endpoint(

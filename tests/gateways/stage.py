@@ -10,9 +10,8 @@ from typing import Any, TextIO
 from tests.gateways.stub_host import StubHost, ports
 from threaded_driver import Serve
 from weighbridge.gateways.gateway import RunningGateway
-from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from threaded_driver import Serve, ThreadedProgram
-from weighbridge.common.host import Completed, Counters, Host, Service
-from weighbridge.common.piped_process import PipedProcess
+from weighbridge.common.host import Completed, Counters, Host, PipedProcess, Service
 
 Answer = Callable[[Sequence[str], str], str]
 """argv, stdin -> stdout of a command."""

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from weighbridge.common.errors import TargetError
-from weighbridge.common.parts import targets
-from weighbridge.gateways.rgw.standing import standing
-from weighbridge.gateways.tolerance import Standing
+from weighbridge.common.structure import targets
+from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.rgw.running_rgw import standing
 from weighbridge.selection import hardware_named, layout_named
 
 

@@ -9,9 +9,8 @@ import pytest
 from tests.gateways.stage import NAMES, STORES, Stage
 from weighbridge.common.errors import CommandFailed, ServiceFailed, VerificationFailed
 from weighbridge.gateways.rgw.facts import uneven
-from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 
 FAILED = json.dumps(

@@ -7,7 +7,7 @@ import pytest
 
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.fake import FakeHost

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from weighbridge.gateways import ini
+from weighbridge.gateways import config_text
 from weighbridge.gateways.apache.settings import ApacheSettings
-from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.haproxy.front import HaproxySettings
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.topologies.hardware import Hardware
@@ -132,7 +132,7 @@ def test_an_ini_file_has_exactly_the_given_sections_and_options_or_is_refused(
     section: str, key: str, value: str
 ) -> None:
     try:
-        text = ini.render({"first": {"a": 1}, section: {key: value}, "last": {"z": 1}})
+        text = config_text.ini_text({"first": {"a": 1}, section: {key: value}, "last": {"z": 1}})
     except ValueError:
         return
     assert len(text.splitlines()) == len(text.split("\n")) - 1 == 8

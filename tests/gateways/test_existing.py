@@ -17,11 +17,11 @@ from tcp_relay import relayed
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
-from weighbridge.gateways.endpoint_program import run_with_endpoints
-from weighbridge.gateways.existing import credentials, running_existing
+from weighbridge.gateways.existing import credentials, existing
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import RunningGateway
+from weighbridge.gateways.program import run_with_endpoints
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.this_machine import ThisHost
 
@@ -129,7 +129,7 @@ def test_clearing_uses_the_next_endpoint_where_one_is_dead(
     fill(null, "wb-1-small-0", 1)
     (known,) = credentials.endpoints(settings(null, swift=False), os.environ)
     two = known.model_copy(update={"url": "http://127.0.0.1:9", "others": (known.url,)})
-    assert running_existing.clear(client, (two,), ["wb-1-small-0"])
+    assert existing.clear(client, (two,), ["wb-1-small-0"])
     assert "wb-1-small-0" not in containers(null)
 
 

@@ -11,7 +11,7 @@ from lying_store import lying_store
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import BucketsLeft, CommandFailed
 from weighbridge.common.exchange import WrongAnswer
-from weighbridge.gateways.existing import clear, existing, running_existing
+from weighbridge.gateways.existing import clear, existing
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.topologies.this_machine import ThisHost
@@ -60,7 +60,7 @@ def test_buckets_are_named_if_the_program_that_deletes_them_is_ended(
     buckets = [f"wb-1-small-{number}" for number in range(count)]
     client = ThisHost("client-1", "127.0.0.1", tmp_path / "client-1")
     with lying_store() as url, pytest.raises(BucketsLeft) as error:
-        running_existing.clear(client, [endpoint(url)], buckets, within_s=1)
+        existing.clear(client, [endpoint(url)], buckets, within_s=1)
     assert isinstance(error.value.__cause__, CommandFailed)
     assert error.value.buckets == tuple(buckets)
     named = "wb-1-small-0, wb-1-small-1" if count == 2 else "100 whose names begin with wb-1-small-"

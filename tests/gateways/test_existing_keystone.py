@@ -3,11 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
+from weighbridge.common.credential import Keystone
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
-from weighbridge.common.keystone import Keystone
-from weighbridge.gateways.existing import credentials, openstack
-from weighbridge.gateways.existing.on_the_line import settings_of
+from weighbridge.gateways.existing import credentials
+from weighbridge.gateways.existing.credentials import settings_of
 from weighbridge.gateways.existing.settings import ExistingSettings
 
 RC = {
@@ -60,7 +60,7 @@ def test_a_layout_goes_before_the_environment_also_a_name_before_an_id() -> None
 
 
 def test_every_key_of_keystone_may_come_from_the_environment() -> None:
-    assert sorted(name for names in openstack._ALIKE for name in names) == sorted(
+    assert sorted(name for names in credentials._ALIKE for name in names) == sorted(
         Keystone.model_fields
     )
 

@@ -13,10 +13,10 @@ import pytest
 from aws_profiles import by_program, by_role, files, given
 from dripping import dripping
 from tcp_relay import relayed
-from weighbridge.common import temporary_keys
+from weighbridge.common import credential
+from weighbridge.common.credential import Keys, RenewedKeys
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.common.temporary_keys import Keys, RenewedKeys
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
 
@@ -115,7 +115,7 @@ def test_a_token_service_that_drips_is_given_up_and_named(
             assert sent.wait(60)
             super().join(0.1)
 
-    monkeypatch.setattr(temporary_keys, "threading", SimpleNamespace(Thread=Asking))
+    monkeypatch.setattr(credential, "threading", SimpleNamespace(Thread=Asking))
     with (
         dripping() as silent,
         relayed(silent, lambda _: sent.set()) as port,
@@ -135,7 +135,7 @@ def test_a_token_service_that_drips_is_given_up_and_named(
 def test_a_program_that_hangs_is_ended_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(temporary_keys, "GIVEN_WITHIN_S", 0.2)
+    monkeypatch.setattr(credential, "GIVEN_WITHIN_S", 0.2)
     (tmp_path / "config").write_text("[profile lab]\ncredential_process = sleep 100\n")
     with pytest.raises(UsageError, match=r"took longer than 0\.2 s"):
         endpoint_of(files(tmp_path))
@@ -160,7 +160,7 @@ def test_keys_are_got_again_when_most_of_their_life_is_over(
     source = endpoint_of(by_program(tmp_path, 3600)).key_source
     assert source is not None
     now_s = 1000.0
-    monkeypatch.setattr(temporary_keys.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(credential.time, "monotonic", lambda: now_s)
     end = datetime.now(UTC) + timedelta(seconds=100)
     renewed = RenewedKeys(source, Keys("A", "S", "T", end))
     now_s += 70
@@ -183,10 +183,10 @@ def test_keys_of_a_source_that_fails_are_used_until_their_end_and_asked_for_not_
     def fails(*_: object) -> Keys:
         nonlocal asked
         asked += 1
-        raise temporary_keys.KeysUnavailable("log in first")
+        raise credential.KeysUnavailable("log in first")
 
-    monkeypatch.setattr(temporary_keys, "load_again", fails)
-    monkeypatch.setattr(temporary_keys.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(credential, "load_again", fails)
+    monkeypatch.setattr(credential.time, "monotonic", lambda: now_s)
     end = datetime.now(UTC) + timedelta(seconds=100)
     renewed = RenewedKeys(source, Keys("A", "S", "T", end))
     for passed_s in (81, 1, 28, 2):
@@ -200,5 +200,5 @@ def test_keys_of_a_source_that_fails_are_used_until_their_end_and_asked_for_not_
         assert soon.now().access == "A"
     assert asked == 4
     ended = RenewedKeys(source, Keys("A", "S", "T", datetime.now(UTC) - timedelta(seconds=1)))
-    with pytest.raises(temporary_keys.KeysUnavailable, match="log in first"):
+    with pytest.raises(credential.KeysUnavailable, match="log in first"):
         ended.now()

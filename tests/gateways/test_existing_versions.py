@@ -17,7 +17,7 @@ from null_process import KEY, null_process
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.exchange import exchanging
 from weighbridge.gateways.existing import clear, leftover_buckets
-from weighbridge.gateways.existing.kept_versions import keeps_versions
+from weighbridge.gateways.existing.clear import keeps_versions
 
 BUCKET = "wb-01234567-w-0"
 

@@ -11,12 +11,14 @@ import pytest
 from tests.gateways.stage import STORES, Stage
 from weighbridge.common.errors import UsageError
 from weighbridge.gateways import ready
-from weighbridge.gateways.garage.garage import Garage
-from weighbridge.gateways.garage.settings import GaragePlacement, GarageSettings
+from weighbridge.gateways.garage.garage import Garage, GaragePlacement, GarageSettings
 from weighbridge.gateways.gateway import Gateway, Unfit
 from weighbridge.gateways.minio.minio import Minio, MinioPlacement, MinioSettings
-from weighbridge.gateways.seaweedfs.seaweedfs import Seaweedfs
-from weighbridge.gateways.seaweedfs.settings import SeaweedfsPlacement, SeaweedfsSettings
+from weighbridge.gateways.seaweedfs.seaweedfs import (
+    Seaweedfs,
+    SeaweedfsPlacement,
+    SeaweedfsSettings,
+)
 from weighbridge.gateways.versitygw.versitygw import (
     Versitygw,
     VersitygwPlacement,

@@ -16,8 +16,7 @@ from pydantic import ValidationError
 from tests.gateways.stub_host import run_program
 from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.haproxy import haproxy_counters
-from weighbridge.gateways.haproxy.front import PATH, Haproxy, faults, unknown
-from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.haproxy.front import PATH, Haproxy, HaproxySettings, faults, unknown
 
 BACKENDS = [
     Backend("gateway-1-8080", "10.0.0.1", 8080),

@@ -15,14 +15,12 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.structure import Fragments, Structure
 from weighbridge.gateways.daemon_memory import matches, memory, processes
 from weighbridge.gateways.gateway import Unfit
-from weighbridge.gateways.rgw.plugins import faults
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings, plugin_faults
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.settings import EcSettings, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware
+from weighbridge.topologies.loader import load_hardware, load_layout, parse, shipped_hardware
 from weighbridge.topologies.loader import shipped_layouts as layouts
-from weighbridge.topologies.reference import parse
 
 
 @pytest.fixture
@@ -79,10 +77,10 @@ def test_a_release_without_a_plugin_is_refused_with_those_it_has(stage: Stage) -
         "libceph_zlib.so\nlibec_jerasure.so\nlibec_jerasure_sse4.so\n"
     )
     wanted = {"radosgw": {"compression": "zstd"}, "pools": {"ec": {"k": 2, "m": 1}}}
-    assert faults(host, "ceph-16", RgwSettings.model_validate(wanted)) == [
+    assert plugin_faults(host, "ceph-16", RgwSettings.model_validate(wanted)) == [
         "settings.radosgw.compression: ceph-16 has no zstd (known: zlib)"
     ]
-    assert not faults(host, "ceph-16", RgwSettings())
+    assert not plugin_faults(host, "ceph-16", RgwSettings())
 
 
 def test_only_the_default_policy_of_swift_is_coded() -> None:

@@ -6,10 +6,9 @@ import pytest
 
 from tests.gateways.stage import Stage
 from weighbridge.common.document import DocumentError
-from weighbridge.gateways.gateway import STORES
-from weighbridge.gateways.known_release import words
+from weighbridge.gateways.gateway import STORES, words
 from weighbridge.topologies import loader
-from weighbridge.topologies.reference import parse
+from weighbridge.topologies.loader import parse
 
 
 @pytest.mark.parametrize("kind", ["rgw", "swift"])

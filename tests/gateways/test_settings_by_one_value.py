@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.haproxy.front import HaproxySettings
 from weighbridge.gateways.rgw.config import frontend
 from weighbridge.gateways.rgw.settings import RadosgwSettings
 

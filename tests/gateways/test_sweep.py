@@ -9,8 +9,7 @@ import pytest
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
 from weighbridge.gateways.existing import leftover_buckets
-from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, LeftoverBucket
-from weighbridge.gateways.existing.sweep import Sweep
+from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, LeftoverBucket, Sweep
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = (("wb-0123abcd-small-0", MADE), ("wb-0123abcd-small-1", MADE))

@@ -16,11 +16,10 @@ from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE
 from weighbridge.gateways.front import FRONTS, FrontSettings
 from weighbridge.gateways.gateway import RunningGateway
-from weighbridge.gateways.haproxy.front import Haproxy
-from weighbridge.gateways.haproxy.settings import HaproxySettings
-from weighbridge.gateways.rgw import scopes as rgw_scopes
+from weighbridge.gateways.haproxy.front import Haproxy, HaproxySettings
+from weighbridge.gateways.rgw import change as rgw_scopes
 from weighbridge.gateways.rgw.settings import RgwSettings
-from weighbridge.gateways.swift import scopes as swift_scopes
+from weighbridge.gateways.swift import change as swift_scopes
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 
@@ -138,9 +137,9 @@ def test_tls_of_a_front_that_does_not_follow_the_setting_is_refused(
 
 def test_no_running_gateway_can_change_to_tls() -> None:
     for key in ("radosgw.tls", "haproxy.tls", "apache.tls"):
-        assert rgw_scopes.scope(key) == "cluster"
+        assert rgw_scopes.scope_of(key) == "cluster"
     for key in ("proxy.tls", "haproxy.tls"):
-        assert swift_scopes.scope(key) == "cluster"
+        assert swift_scopes.scope_of(key) == "cluster"
 
 
 SECURED = {

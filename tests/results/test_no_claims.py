@@ -19,8 +19,8 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
 from weighbridge.results.derivation import Derived
 from weighbridge.results.export.export import produce
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from sleep_data import SLEEP
-from weighbridge.results.rank_tests import signed_rank_p
-from weighbridge.results.statistics import TTest, one_sample
+from weighbridge.results.statistics import TTest, one_sample, signed_rank_p
 
 
 def test_the_one_sample_test_matches_r_on_the_paired_sleep_data() -> None:

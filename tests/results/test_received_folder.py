@@ -22,8 +22,7 @@ from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.export.export import export
 from weighbridge.results.record import reading
 from weighbridge.results.record.profile import FOLDER
-from weighbridge.results.record.run_lock import lock_run_folder
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.results.record.writing import StoreError, write_atomically
 from weighbridge.results.slides.evidence import evidence
 

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from sleep_data import SLEEP
-from weighbridge.results.rank_tests import cliffs_delta, rank_p, rank_p_of
 from weighbridge.results.statistics import (
+    cliffs_delta,
     corrected,
     geometric_mean,
     next_level,
+    rank_p,
+    rank_p_of,
     ratio,
     smallest_ratio,
     t_quantile,

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tests.suites.conftest import INIT, MIX, PREPARE, READ, Importer, messages, workstage
 from weighbridge.common.document import DocumentError
-from weighbridge.suites import SizeBar, SizeHistogram, Uniform, importer_selectors
+from weighbridge.suites import SizeBar, SizeHistogram, Uniform, importer_shapes
 from weighbridge.suites.workload import VERIFIED_SHARE
 
 
@@ -88,7 +88,7 @@ def test_sizes_keep_their_distribution_in_decimal_units(
 
 @given(st.integers(1, 10**6), st.sampled_from(["B", "KB", "MB"]))
 def test_no_size_is_rounded(number: int, unit: str) -> None:
-    size, _ = importer_selectors.sizes(f"c({number}){unit}")
+    size, _ = importer_shapes.selector_sizes(f"c({number}){unit}")
     assert size == number * {"B": 1, "KB": 1000, "MB": 10**6}[unit]
 
 

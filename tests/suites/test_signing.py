@@ -8,7 +8,7 @@ import pytest
 
 from tests.suites.one_write import GOOD, suite_of
 from weighbridge.common.document import DocumentError
-from weighbridge.common.signing import Signing
+from weighbridge.common.endpoint import Signing
 from weighbridge.suites import UNSIGNED, Suite, loader, signing_needs
 
 LIST = "    signing: [{}, {payload: trailer, checksum: crc64nvme}, {auth: query}, {auth: none}]\n"

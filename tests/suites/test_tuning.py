@@ -7,10 +7,10 @@ from pydantic import ValidationError
 
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
-from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.common.structure import SCOPES, Scope, widest
 from weighbridge.suites import Durability
-from weighbridge.suites.cache_policy import Every
 from weighbridge.suites.tuning import Objective, Trials, Tuning, loader
+from weighbridge.suites.workload import Every
 
 GOOD = """
 name: trial

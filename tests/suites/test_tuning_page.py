@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from weighbridge.common.document import Document
-from weighbridge.common.scope import SCOPES
+from weighbridge.common.structure import SCOPES
 from weighbridge.results.record.trial import EntryVerdict
 from weighbridge.suites.tuning import (
     Level,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from weighbridge.common.document import Document
-from weighbridge.common.scope import SCOPES
+from weighbridge.common.structure import SCOPES
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.tuning import Level, Parameter, Tuning, loader
 from weighbridge.topologies.hardware import Hardware
@@ -15,10 +15,10 @@ from weighbridge.topologies.loader import (
     find,
     load_hardware,
     load_layout,
+    parse,
     shipped_hardware,
     shipped_layouts,
 )
-from weighbridge.topologies.reference import parse
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import prepare, read
 

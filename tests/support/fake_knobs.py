@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.results.record.trial import Fragment, LayoutVariant, Winner
 from weighbridge.suites.tuning import Level, Parameter, Setting
 

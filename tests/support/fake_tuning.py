@@ -17,7 +17,7 @@ from typing import Final
 from fake_knobs import BASELINE, KNOBS, Knob, knob_of, winner_of
 from fake_layers import hardware, structure
 from made_up import host_second, measured_step
-from weighbridge.common.scope import widest
+from weighbridge.common.structure import widest
 from weighbridge.results.record.manifest import ConfigFile, Sheet, State
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult

@@ -11,7 +11,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.export.csv_format import rounded_csv
 from weighbridge.results.export.run_tables import rows_table
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.metrics import METRICS, Figures
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.resolved import ResolvedPlan

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fake_layers import hardware
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+from weighbridge.results.analysis.across_runs.guard import ComparedRun
 from weighbridge.results.analysis.steps.summary import Point, Row
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.manifest import Manifest

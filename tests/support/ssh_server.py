@@ -12,7 +12,7 @@ from typing import Any
 
 import asyncssh
 
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.connection import EventLoop
 
 
 class Server:

@@ -22,14 +22,13 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
 )
-from weighbridge.results.record.latency_bound import LatencyBound
 from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.resolved import LatencyBound
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.layout import Layout
-from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.loader import Layout, Planned
 
 
 def fake_driver_settings(*arguments: str) -> DriverSettings:

@@ -19,13 +19,13 @@ from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
-from weighbridge.common.scope import Scope
-from weighbridge.drivers.driver import OnProgress
+from weighbridge.common.structure import Scope
 from weighbridge.drivers.kind import OpenedDriver
 from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
     Measured,
+    OnProgress,
     Prepare,
     Prepared,
     Progress,
@@ -48,8 +48,7 @@ from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Tuning
 from weighbridge.topologies.deployment import Deployment, StateFolders
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.layout import Layout
-from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.loader import Layout, Planned
 from weighbridge.tuning import preparation, session
 from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.session import TuningOutcome

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Self, TextIO
 
 import fake_driver
-from weighbridge.common.piped_process import PipedProcess
+from weighbridge.common.host import PipedProcess
 from weighbridge.topologies.fake import FakeHost
 
 MODULE = "tests.support.fake_driver"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from weighbridge.common.ceph_pool import CephPool
+from weighbridge.common.structure import CephPool
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import GivenPool, RadosBench, leftovers, look
-from weighbridge.drivers.rados.bench import RadosBenchCommand
+from weighbridge.drivers.rados.cluster import RadosBenchCommand
 from weighbridge.suites import RadosBenchOptions, Workload
 from weighbridge.topologies.deployment import Deployment
 

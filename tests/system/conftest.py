@@ -12,7 +12,7 @@ import pytest
 
 from weighbridge.common.host import Host
 from weighbridge.environment import place
-from weighbridge.topologies.lab import LabHosts, leftovers
+from weighbridge.topologies.lab import LabHosts, ending
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import labelled, raised
@@ -46,8 +46,8 @@ def _remove(home: Path, state: Path) -> None:
 
     Raises UsageError while a conductor is at work there.
     """
-    for label in {one.deployment for one in leftovers.find(state=state)}:
-        leftovers.remove(label, home=home, state=state)
+    for label in {one.deployment for one in ending.find_leftovers(state=state)}:
+        ending.remove_leftovers(label, home=home, state=state)
     (home / "images").unlink(
         missing_ok=True
     )  # before anything below the folder is removed: what it leads to is everybody's
@@ -62,11 +62,11 @@ def nothing_left(own_place: None) -> Iterator[None]:
     it must not suffer for it.
     """
     where = place()
-    before = {one.deployment for one in leftovers.find(state=where.state)}
+    before = {one.deployment for one in ending.find_leftovers(state=where.state)}
     yield
-    left = [one for one in leftovers.find(state=where.state) if one.deployment not in before]
+    left = [one for one in ending.find_leftovers(state=where.state) if one.deployment not in before]
     for label in {one.deployment for one in left}:
-        leftovers.remove(label, home=where.home, state=where.state)
+        ending.remove_leftovers(label, home=where.home, state=where.state)
     assert not left, f"left running, and removed now: {', '.join(map(str, left))}"
 
 

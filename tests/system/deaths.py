@@ -18,7 +18,7 @@ from weighbridge.environment import place
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
-from weighbridge.topologies.lab.leftovers import find
+from weighbridge.topologies.lab.ending import find_leftovers
 from weighbridge.topologies.lab.runc import Container, Runc
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -105,7 +105,7 @@ def left_behind(store: RunStore | None = None) -> list[str]:
     labels = {event.text.split()[0] for event in events if event.kind in ("up", "down")}
     where = place()
     ours = {f"{folder}/" for folder in (where.deployments, where.state)} | labels
-    found = [str(one) for one in find(home=where.home, state=where.state)]
+    found = [str(one) for one in find_leftovers(home=where.home, state=where.state)]
     for process in Path("/proc").glob("[0-9]*"):
         said = b"".join(read(process / name) for name in ("cmdline", "environ", "mounts", "cgroup"))
         found += [f"process {process.name}: {one}" for one in ours if one.encode() in said]

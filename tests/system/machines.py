@@ -28,8 +28,7 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts, lab, start_lab
 from weighbridge.topologies.lab.bundle import Bundle
-from weighbridge.topologies.ssh.suite import WHEELHOUSE, packed
-from weighbridge.topologies.ssh.wheels import Python
+from weighbridge.topologies.ssh.suite import WHEELHOUSE, Python, packed
 
 CONDUCTOR: Final = "conductor"
 """The machine that the command is run on: this machine's own files, in the others' network."""

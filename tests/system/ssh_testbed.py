@@ -14,7 +14,7 @@ from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import startup
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.connection import EventLoop
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machines

@@ -19,7 +19,7 @@ from weighbridge.environment import place
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.results.analysis.sameness import warnings
-from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.topologies.attestation import IMAGE, Attestation, attest
 from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, HostCeiling, cpu_arguments
 from weighbridge.topologies.deployment import deploy

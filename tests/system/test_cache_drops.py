@@ -11,12 +11,11 @@ import pytest
 
 from stub_run import StubGateway
 from weighbridge.common.host import Host
-from weighbridge.conductor.cache_dropper import dropping
+from weighbridge.conductor.step_runner import dropping
 from weighbridge.suites import Every
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.layout import Layout
-from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.loader import Layout, Planned
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, deploys
 
 from weighbridge.common.errors import ServiceFailed, UsageError
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned, checked_again
 

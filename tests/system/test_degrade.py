@@ -10,7 +10,7 @@ import pytest
 
 from weighbridge.environment import place
 from weighbridge.results.record.outage import Outage, read_outages
-from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.lab import ending
 
 sys.path.insert(0, str(Path(__file__).parent))
 from suite_command import measured, weighbridge
@@ -61,7 +61,7 @@ def outages(
         assert back_s <= one.back.begun_s < one.back.done_s
     page = (run / "derived" / "report.html").read_text()
     assert "While something is broken" in page
-    assert not leftovers.find(state=place().state)
+    assert not ending.find_leftovers(state=place().state)
     return found, page
 
 

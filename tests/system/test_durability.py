@@ -13,7 +13,7 @@ from weighbridge.results.analysis.durability import durability_of
 from weighbridge.results.record.durability import PowerCut, read_cuts
 from weighbridge.suites import Durability
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.lab import ending
 from weighbridge.topologies.loader import (
     load_hardware,
     load_layout,
@@ -105,4 +105,4 @@ def test_no_acknowledged_object_is_lost_at_any_moment_and_all_are_where_disks_ig
     else:
         assert unlisted == 0
     assert all(disk.flushes for cut in found[-1:] for disk in cut.disks if "wb0" in disk.name)
-    assert not leftovers.find(state=place().state)
+    assert not ending.find_leftovers(state=place().state)

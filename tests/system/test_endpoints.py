@@ -15,8 +15,7 @@ from statistics import median_low
 
 import pytest
 
-from weighbridge.drivers.driver import OnProgress
-from weighbridge.drivers.protocol import Cleanup, Prepare, Progress
+from weighbridge.drivers.protocol import Cleanup, OnProgress, Prepare, Progress
 from weighbridge.results.record.measurement import EndpointTally, Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Objects, Suite, Workload

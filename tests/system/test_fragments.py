@@ -11,7 +11,7 @@ import pytest
 from weighbridge.common.document import Fault
 from weighbridge.common.host import Host
 from weighbridge.environment import place
-from weighbridge.gateways.apache.config import CONF
+from weighbridge.gateways.apache.front import CONF
 from weighbridge.gateways.fragments import fragments
 from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
@@ -21,10 +21,10 @@ from weighbridge.topologies.loader import (
     changed_layout,
     load_hardware,
     load_layout,
+    parse,
     shipped_hardware,
     shipped_layouts,
 )
-from weighbridge.topologies.reference import parse
 
 pytestmark = pytest.mark.system
 

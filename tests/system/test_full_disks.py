@@ -18,7 +18,7 @@ import pytest
 
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.lab import ending
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -275,4 +275,4 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_torn_down
     )
     assert "larger disks" in said or "larger disks" in (run / "events.jsonl").read_text()
     where = place()
-    assert leftovers.find(home=where.home, state=where.state) == ()
+    assert ending.find_leftovers(home=where.home, state=where.state) == ()

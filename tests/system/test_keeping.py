@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, endpoint, unlimited
 
-from weighbridge.conductor.keeping import memory_of
+from weighbridge.conductor.step_runner import memory_of
 
 pytestmark = pytest.mark.system
 

@@ -13,7 +13,7 @@ from weighbridge.common.errors import (
     TargetError,
 )
 from weighbridge.common.host import Host, Service
-from weighbridge.topologies.kept_logs import keep
+from weighbridge.topologies.hosts import keep
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import PYTHON, python, within

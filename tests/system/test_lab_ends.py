@@ -24,7 +24,7 @@ from weighbridge.common.host import Service
 from weighbridge.environment import place
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.lab import ending
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.runc import Runc
 
@@ -121,7 +121,7 @@ def state(tmp_path: Path) -> Iterator[Path]:
     """A state folder; what a test that failed left behind it is removed."""
     folder = tmp_path / "state"
     yield folder
-    leftovers.remove(state=folder)
+    ending.remove_leftovers(state=folder)
 
 
 def test_closing_removes_everything_but_the_logs(tmp_path: Path, state: Path) -> None:
@@ -151,7 +151,7 @@ def test_closing_removes_everything_but_the_logs(tmp_path: Path, state: Path) ->
     assert_gone(label, folder, state, minors)
     assert {path.name for path in folder.iterdir()} == {"logs"}
     assert (folder / "logs/store-1/kept").read_text() == "kept"
-    assert leftovers.find(state=state) == ()
+    assert ending.find_leftovers(state=state) == ()
 
 
 # A shell starts what it runs in the background with SIGINT ignored, and Python then leaves it so:
@@ -190,7 +190,7 @@ def test_what_a_killed_conductor_left_is_found_and_removed(
             assert conductor.stdout is not None
             assert conductor.stdout.readline() == b"running\n"
             with pytest.raises(UsageError, match=f"{label} has been running on this machine"):
-                leftovers.remove(state=state)
+                ending.remove_leftovers(state=state)
             with pytest.raises(UsageError, match=f"{label} has been running on this machine"):
                 raised(labelled("second"), tmp_path / "second", state)
         else:
@@ -201,15 +201,15 @@ def test_what_a_killed_conductor_left_is_found_and_removed(
     minors = frozenset(
         int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
     )
-    found = leftovers.find(state=state)
+    found = ending.find_leftovers(state=state)
     assert {one.deployment for one in found} == {label}
     with pytest.raises(UsageError, match=label):
         raised(labelled("second"), tmp_path / "second", state)
-    leftovers.remove(label, state=state)
+    ending.remove_leftovers(label, state=state)
     assert_gone(label, folder, state, minors)
     assert not folder.exists()
-    assert leftovers.find(state=state) == ()
-    assert leftovers.remove(state=state) == ()
+    assert ending.find_leftovers(state=state) == ()
+    assert ending.remove_leftovers(state=state) == ()
 
 
 def test_hosts_that_were_left_running_refuse_others_until_they_are_torn_down(
@@ -222,7 +222,7 @@ def test_hosts_that_were_left_running_refuse_others_until_they_are_torn_down(
     with pytest.raises(UsageError, match=f"{label}: left running") as refused:
         raised(labelled("second"), tmp_path / "second", state)
     assert "weighbridge down" in refused.value.advice
-    leftovers.remove(state=state)
+    ending.remove_leftovers(state=state)
     assert_gone(label, folder, state)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
-from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.lab import ending
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_lab import labelled, raised
@@ -56,4 +56,4 @@ def test_a_host_has_its_disks_its_address_and_its_limits_when_its_power_is_back(
             hosts.power_cuts()
         # What is without power at the end leaves nothing either.
         hosts.power_off([STORE])
-    assert not leftovers.find(state=tmp_path / "state")
+    assert not ending.find_leftovers(state=tmp_path / "state")

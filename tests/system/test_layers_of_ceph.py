@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.conductor.ask_osds import ask_osds
+from weighbridge.conductor.conductor import ask_osds
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.driver import DriverFailure
-from weighbridge.drivers.protocol import Cleanup, Prepare, Step
+from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Step
 from weighbridge.results.record.driver_traits import traits_of
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement

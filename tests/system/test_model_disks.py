@@ -22,7 +22,7 @@ from weighbridge.common.host import Host, ModelDiskCounters
 from weighbridge.environment import place
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Limited
-from weighbridge.topologies.lab import LabHosts, leftovers, model_disks
+from weighbridge.topologies.lab import LabHosts, ending, model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -230,7 +230,7 @@ def test_nothing_is_left_of_a_killed_conductor_after_down(
         conductor.stdout.close()
     (pid,) = Cgroups().pids(model_disks.group_of(label))
     assert Path(f"/proc/{pid}").exists()
-    found = leftovers.remove(label, state=place().state)
+    found = ending.remove_leftovers(label, state=place().state)
     assert {one.kind for one in found} >= {"container", "cgroup", "disk", "claim"}
     assert_nothing_is_left(label, folder)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.conductor.perf import able
+from weighbridge.conductor.profiling import able
 from weighbridge.results.record.profile import read_profiles
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
+from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.environment import place
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
@@ -23,11 +23,11 @@ from weighbridge.topologies.loader import (
     changed_layout,
     load_hardware,
     load_layout,
+    parse,
     shipped_hardware,
     shipped_layouts,
 )
 from weighbridge.topologies.preflight import preflight_all
-from weighbridge.topologies.reference import parse
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed

@@ -14,7 +14,7 @@ import pytest
 
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.lab import ending
 
 sys.path.insert(0, str(Path(__file__).parent))
 from suite_command import started, trial, valid_steps
@@ -75,4 +75,4 @@ def test_whoever_comes_second_is_refused_naming_the_first_which_goes_on(tmp_path
         tally.errors for step in steps if step.measurement for tally in step.measurement.tallies
     )
     where = place()
-    assert leftovers.find(home=where.home, state=where.state) == ()
+    assert ending.find_leftovers(home=where.home, state=where.state) == ()

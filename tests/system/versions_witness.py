@@ -19,8 +19,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import content, object_name
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
-from weighbridge.drivers.locust.prepared_objects import PreparedObjects
-from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
+from weighbridge.drivers.locust.prepared_objects import PreparedObjects, VersionedBuckets
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup
 from weighbridge.drivers.protocol import Prepare, Setup
 from weighbridge.gateways.existing import leftover_buckets

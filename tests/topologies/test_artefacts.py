@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
-from weighbridge.gateways.artefact import CargoProgram, GoProgram, PypiProgram
-from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies import artefacts, go_build, images
+from weighbridge.gateways.gateway import CargoProgram, GoProgram, PypiProgram, RootImage
+from weighbridge.topologies import artefacts, images
 
 METADATA = "Metadata-Version: 2.1\nName: toy-bin\nVersion: 1.0\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: false\nTag: py3-none-any\n"
@@ -116,7 +115,7 @@ def test_a_program_of_go_is_built_from_the_pinned_module_by_the_machines_own_con
     monkeypatch.setenv("GOPROXY", "https://proxy.example.org")
     monkeypatch.setenv("GOROOT", "/usr/local/go")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    script = go_build.script(GO, tmp_path, Path("/images/go"))
+    script = artefacts.go_script(GO, tmp_path, Path("/images/go"))
     assert "lowerdir=/images/go" in script
     assert "GOPROXY=https://proxy.example.org" in script
     assert "GOROOT" not in script

@@ -9,7 +9,7 @@ from weighbridge.common.document import Document, DocumentError, Fault
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.topologies import loader
-from weighbridge.topologies.reference import LONGEST_NAME, parse, path_of
+from weighbridge.topologies.loader import LONGEST_NAME, parse, path_of
 
 LAB = loader.load_hardware(loader.shipped_hardware()["lab-cpu"])
 TUNING = """name: trial

@@ -19,7 +19,7 @@ from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies import deployment as deployment_module
 from weighbridge.topologies.deployment import deploy, deployment_owners, running_deployments
 from weighbridge.topologies.fake import FakeHost
-from weighbridge.topologies.ownership import DeploymentOwner
+from weighbridge.topologies.hosts import DeploymentOwner
 
 
 class Doomed(StubGateway):
@@ -248,7 +248,7 @@ def test_missing_tools_end_it_before_a_host_starts_and_say_what_they_are_for(
     def offline(*_: object, **__: object) -> Path:
         raise CommandFailed("this machine", ["mmdebstrap"], 25, "E: Unable to fetch")
 
-    monkeypatch.setattr("weighbridge.topologies.lab.tools.ensure", offline)
+    monkeypatch.setattr("weighbridge.topologies.lab.bundle.ensure", offline)
     lab = run.hardware.model_copy(update={"kind": "lab"})
     with pytest.raises(CommandFailed, match=r"Unable to fetch\nattestation, .* need this image"):
         deploy(run.planned[0], lab, run.place, lambda text: None, attest=True)

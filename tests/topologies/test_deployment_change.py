@@ -14,7 +14,7 @@ from weighbridge.common.errors import (
     UsageError,
 )
 from weighbridge.common.host import Host
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.deployment import deploy
 from weighbridge.topologies.fake import FakeHosts, FakeKind

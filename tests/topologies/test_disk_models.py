@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.document import DocumentError
-from weighbridge.topologies.disk_expectations import DiskLoad, expected_per_s, simulate
-from weighbridge.topologies.disk_models import DISK_MODELS, FlashDisk, SpinningDisk, described
+from weighbridge.topologies.disk_models import (
+    DISK_MODELS,
+    DiskLoad,
+    FlashDisk,
+    SpinningDisk,
+    described,
+    expected_per_s,
+    simulate,
+)
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import load_hardware
 

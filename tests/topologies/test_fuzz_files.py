@@ -14,17 +14,19 @@ import weighbridge.suites.studies.loader
 from tests.mutation import Dice, cases, hostile, tried, wrong_bytes, wrong_yaml
 from weighbridge.common.errors import UsageError
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import (
+    LONGEST_NAME,
+    Layout,
     Planned,
     checked_again,
     find,
     load_hardware,
     load_layout,
+    parse,
     shipped_hardware,
     shipped_layouts,
+    split,
 )
-from weighbridge.topologies.reference import LONGEST_NAME, parse, split
 
 REAL: Final = """name: real
 about: Each key of hardware once

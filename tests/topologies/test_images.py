@@ -12,7 +12,7 @@ import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies import followed, images, ubuntu
+from weighbridge.topologies import artefacts, images
 
 IMAGE = RootImage(name="tiny", suite="bookworm", packages=("tini",))
 
@@ -122,14 +122,14 @@ def test_an_image_of_ubuntu_is_verified_with_the_keys_that_debian_packages(tmp_p
         return tmp_path
 
     image = IMAGE.model_copy(update={"distribution": "Ubuntu", "suite": "noble"})
-    options = ubuntu.options(image, obtain, own=tmp_path / "none", suites=Path(__file__))
-    assert asked == [ubuntu.KEYS]
+    options = images.ubuntu_options(image, obtain, own=tmp_path / "none", suites=Path(__file__))
+    assert asked == [images.UBUNTU_KEYS]
     assert options[-1] == f"--keyring={tmp_path}/usr/share/keyrings/ubuntu-archive-keyring.gpg"
     line = images.argv(image, Path("/x"), more=options)
     assert line.index(options[-1]) < line.index("noble")
-    assert ubuntu.options(IMAGE, obtain) == []
+    assert images.ubuntu_options(IMAGE, obtain) == []
     with pytest.raises(MissingPrerequisite, match="/none, which is missing") as missing:
-        ubuntu.options(image, obtain, suites=tmp_path / "none")
+        images.ubuntu_options(image, obtain, suites=tmp_path / "none")
     assert missing.value.advice == "install the package distro-info-data"
 
 
@@ -216,7 +216,7 @@ def test_an_interrupted_build_ends_its_builder(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOWLY", "60")
-    monkeypatch.setattr(followed, "SAY_EVERY_S", 0.0)
+    monkeypatch.setattr(artefacts, "SAY_EVERY_S", 0.0)
 
     def interrupt(line: str) -> None:
         if "downloading" in line:

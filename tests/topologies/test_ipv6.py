@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from weighbridge.common.address import bracketed, host_port
-from weighbridge.common.endpoint import base_url
+from weighbridge.common.endpoint import base_url, bracketed, host_port
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import load_layout, shipped_layouts
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import MissingPrerequisite
-from weighbridge.topologies.lab import network, tools
+from weighbridge.topologies.lab import bundle as tools
+from weighbridge.topologies.lab import network
 from weighbridge.topologies.lab.bundle import DENIED, Bundle, etc_hosts, submounts
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST, Runc
@@ -269,14 +270,14 @@ def test_the_image_of_tools_is_mounted_read_only_below_run(bundle: Bundle) -> No
         return {
             one["source"]: one["options"]
             for one in of.config()["mounts"]
-            if one["destination"] == tools.INSIDE
+            if one["destination"] == tools.TOOLS_INSIDE
         }
 
     assert mounted(bundle) == {}
     with_tools = replace(bundle, tools=Path("/images/tools"))
     assert mounted(with_tools) == {"/images/tools": ["bind", "ro"]}
     targets = [one["destination"] for one in with_tools.config()["mounts"]]
-    assert targets.index("/run") < targets.index(tools.INSIDE)
+    assert targets.index("/run") < targets.index(tools.TOOLS_INSIDE)
 
 
 def image(root: Path, triplet: str, loader: str) -> Path:
@@ -298,17 +299,17 @@ def image(root: Path, triplet: str, loader: str) -> Path:
 def test_a_tool_runs_with_the_loader_and_libraries_of_its_image(
     tmp_path: Path, triplet: str, loader: str
 ) -> None:
-    argv = tools.argv(image(tmp_path, triplet, loader), "fio")
-    assert argv[0] == f"{tools.INSIDE}/lib/{triplet}/{loader}"
-    assert argv[-1] == f"{tools.INSIDE}/usr/bin/fio"
+    argv = tools.tool_argv(image(tmp_path, triplet, loader), "fio")
+    assert argv[0] == f"{tools.TOOLS_INSIDE}/lib/{triplet}/{loader}"
+    assert argv[-1] == f"{tools.TOOLS_INSIDE}/usr/bin/fio"
     folders = argv[argv.index("--library-path") + 1].split(":")
-    assert f"{tools.INSIDE}/lib/{triplet}" in folders
-    assert all(folder.startswith(f"{tools.INSIDE}/") for folder in folders)
+    assert f"{tools.TOOLS_INSIDE}/lib/{triplet}" in folders
+    assert all(folder.startswith(f"{tools.TOOLS_INSIDE}/") for folder in folders)
 
 
 def test_an_image_without_the_tool_or_a_loader_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingPrerequisite, match="no program iperf3"):
-        tools.argv(image(tmp_path, "x86_64-linux-gnu", "ld-linux-x86-64.so.2"), "iperf3")
+        tools.tool_argv(image(tmp_path, "x86_64-linux-gnu", "ld-linux-x86-64.so.2"), "iperf3")
     (tmp_path / "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2").unlink()
     with pytest.raises(MissingPrerequisite, match="no loader"):
-        tools.argv(tmp_path, "fio")
+        tools.tool_argv(tmp_path, "fio")

@@ -7,16 +7,17 @@ import pytest
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import DiskCounters
-from weighbridge.topologies.hardware import Disk, HostSpec
-from weighbridge.topologies.lab.cgroup import V1_FILES, Cgroups, Write
-from weighbridge.topologies.lab.usage import (
+from weighbridge.topologies.hardware import Disk, HostSpec, Quota, quota_of, slice_words
+from weighbridge.topologies.lab.cgroup import (
+    V1_FILES,
+    Cgroups,
     LabMachine,
     NicUse,
+    Write,
     counters,
     disk_use,
     nic_use,
 )
-from weighbridge.topologies.quota import Quota, quota_of, slice_words
 
 GROUP = "/weighbridge/d/h"
 SPEC = HostSpec(
@@ -262,7 +263,7 @@ def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.Monke
             "300\ntotal_inactive_file 100\n",
         },
     )
-    monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
+    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.nic_use", lambda table: NicUse(5, 6, 7))
     used = counters(v1, GROUP, 1, (), ())
     assert (
         used.cpu_s,
@@ -289,7 +290,7 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_lac
             "weighbridge/d/h/memory.stat": "anon 9\nactive_file 300\ninactive_file 100\n",
         },
     )
-    monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
+    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.nic_use", lambda table: NicUse(5, 6, 7))
     used = counters(v2, GROUP, 1, (), ())
     assert (
         used.cpu_s,
@@ -315,7 +316,7 @@ def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
         (block / f"loop{minor}").mkdir(parents=True)
         (block / f"loop{minor}/stat").write_text(line)
     now = disk_use([3, 4], block)
-    monkeypatch.setattr("weighbridge.topologies.lab.usage.disk_use", lambda minors: now)
+    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.disk_use", lambda minors: now)
     zero = DiskCounters(read_bytes=0, written_bytes=0, reads=0, writes=0, busy_s=0, waited_s=0)
     half = DiskCounters(
         read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5

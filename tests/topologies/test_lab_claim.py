@@ -12,7 +12,8 @@ import pytest
 
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.topologies.hardware import Hardware, HostSpec
-from weighbridge.topologies.lab import leftovers, start_lab
+from weighbridge.topologies.hosts import CONDUCTOR, DeploymentOwner, started_at
+from weighbridge.topologies.lab import ending, start_lab
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.claim import (
     Claim,
@@ -25,7 +26,6 @@ from weighbridge.topologies.lab.claim import (
 )
 from weighbridge.topologies.lab.ending import disks, tear_down
 from weighbridge.topologies.lab.runc import Runc
-from weighbridge.topologies.ownership import CONDUCTOR, DeploymentOwner, started_at
 
 HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "store-1": HostSpec()})
 
@@ -75,7 +75,7 @@ def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_removed(
     with pytest.raises(UsageError, match="labtest-a: left running") as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
-    assert [one.kind for one in leftovers.remove(state=tmp_path)] == ["claim"]
+    assert [one.kind for one in ending.remove_leftovers(state=tmp_path)] == ["claim"]
     Claim("labtest-b", tmp_path / "b", tmp_path).release()
 
 
@@ -113,8 +113,8 @@ def test_an_invalid_claim_is_named(tmp_path: Path) -> None:
 def test_leftovers_are_not_removed_while_a_conductor_is_running(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
     with pytest.raises(MachineInUse, match="labtest-a"):
-        leftovers.remove(state=tmp_path)
-    assert [one.deployment for one in leftovers.find(state=tmp_path)] == ["labtest-a"]
+        ending.remove_leftovers(state=tmp_path)
+    assert [one.deployment for one in ending.find_leftovers(state=tmp_path)] == ["labtest-a"]
     claim.release()
 
 
@@ -147,12 +147,12 @@ def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(
     folder = tmp_path / "home/deployments/labtest-a"
     (folder / "bundles/store-1/upper").mkdir(parents=True)
     state = tmp_path / "state"
-    found = leftovers.find(home=tmp_path / "home", state=state)
+    found = ending.find_leftovers(home=tmp_path / "home", state=state)
     assert [(one.deployment, one.kind) for one in found] == [("labtest-a", "folder")]
-    assert leftovers.remove("labtest-b", home=tmp_path / "home", state=state) == ()
+    assert ending.remove_leftovers("labtest-b", home=tmp_path / "home", state=state) == ()
     assert folder.exists()
-    assert leftovers.remove("labtest-a", home=tmp_path / "home", state=state) == found
-    assert leftovers.remove(home=tmp_path / "home", state=state) == ()
+    assert ending.remove_leftovers("labtest-a", home=tmp_path / "home", state=state) == found
+    assert ending.remove_leftovers(home=tmp_path / "home", state=state) == ()
     assert not folder.exists()
 
 
@@ -175,18 +175,18 @@ def test_the_folder_of_a_running_process_is_kept_and_named_until_it_ends(tmp_pat
     older = owned_by(other.pid, home / "deployments/null-2", started=started - 1)
     gone = owned_by(2**30, home / "deployments/null-3", started=0)
     try:
-        assert [one.deployment for one in leftovers.at_work(home=home, state=state)] == ["null-1"]
-        assert [one.deployment for one in leftovers.remove(home=home, state=state)] == [
+        assert [one.deployment for one in ending.lab_at_work(home=home, state=state)] == ["null-1"]
+        assert [one.deployment for one in ending.remove_leftovers(home=home, state=state)] == [
             "null-2",
             "null-3",
         ]
         assert [path.exists() for path in (mine, older, gone)] == [True, False, False]
-        assert leftovers.find(home=home, state=state) == ()
+        assert ending.find_leftovers(home=home, state=state) == ()
     finally:
         other.kill()
         other.wait()
-    assert leftovers.at_work(home=home, state=state) == ()
-    assert [one.deployment for one in leftovers.remove(home=home, state=state)] == ["null-1"]
+    assert ending.lab_at_work(home=home, state=state) == ()
+    assert [one.deployment for one in ending.remove_leftovers(home=home, state=state)] == ["null-1"]
     assert not mine.exists()
 
 

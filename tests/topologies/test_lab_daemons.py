@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import TargetError
-from weighbridge.topologies.lab.daemons import FILE, daemons, keep
+from weighbridge.topologies.lab.host import FILE, daemons, keep_daemon
 from weighbridge.topologies.lab.program import LabProcess
 
 
@@ -23,7 +23,7 @@ def test_a_daemon_is_alive_as_long_as_its_first_process(tmp_path: Path) -> None:
     later = LabProcess(
         now.pid, now.parent, now.session, now.started - 1
     )  # another one had the number
-    keep(
+    keep_daemon(
         host(tmp_path, "gateway-1"),
         "gateway-1",
         {"radosgw": now, "haproxy": later, "apache2": None},
@@ -42,9 +42,9 @@ def test_a_daemon_is_alive_as_long_as_its_first_process(tmp_path: Path) -> None:
 
 def test_the_last_record_counts_and_hosts_are_separate(tmp_path: Path) -> None:
     here, there = host(tmp_path, "store-1"), host(tmp_path, "store-2")
-    keep(here, "store-1", {"osd.0": None, "mon": None})
-    keep(there, "store-2", {"osd.1": None})
-    keep(here, "store-1", {"osd.0": None})
+    keep_daemon(here, "store-1", {"osd.0": None, "mon": None})
+    keep_daemon(there, "store-2", {"osd.1": None})
+    keep_daemon(here, "store-1", {"osd.0": None})
     assert [(one.host, one.service) for one in daemons(tmp_path)] == [
         ("store-1", "osd.0"),
         ("store-2", "osd.1"),

@@ -19,7 +19,7 @@ from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import load_hardware
 from weighbridge.topologies.ssh import connection, observed
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.connection import EventLoop
 from weighbridge.topologies.ssh.observed import ObservedHosts
 from weighbridge.topologies.ssh.program import LOST
 

@@ -5,7 +5,7 @@ import pytest
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.topologies import loader
-from weighbridge.topologies.reference import LONGEST_NAME, parse, split
+from weighbridge.topologies.loader import LONGEST_NAME, parse, split
 
 LOOPBACK = loader.load_hardware(loader.shipped_hardware()["loopback"])
 

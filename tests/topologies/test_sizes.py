@@ -16,10 +16,10 @@ from weighbridge.topologies.loader import (
     Planned,
     load_hardware,
     load_layout,
+    parse,
     shipped_hardware,
     shipped_layouts,
 )
-from weighbridge.topologies.reference import parse
 from weighbridge.topologies.ssh import kernel, leftovers, sizes
 
 STORES = ("store-1", "store-2", "store-3")

@@ -18,11 +18,10 @@ from pydantic import ValidationError
 
 from ssh_server import Server
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
-from weighbridge.topologies.hardware import HostSpec
-from weighbridge.topologies.real_host import Reach, SshAccess
-from weighbridge.topologies.ssh import frame, login
-from weighbridge.topologies.ssh.connection import SESSIONS, SshConnection
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
+from weighbridge.topologies.ssh import connection as frame
+from weighbridge.topologies.ssh import connection as login
+from weighbridge.topologies.ssh.connection import SESSIONS, EventLoop, SshConnection
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.remote import run_remote
 

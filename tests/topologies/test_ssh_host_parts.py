@@ -16,7 +16,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Completed, Service
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Hardware, HostSpec
-from weighbridge.topologies.ssh import host_telemetry, release, startup, view
+from weighbridge.topologies.ssh import host_telemetry, services, startup
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.remote import disks_program, telemetry_program
@@ -45,8 +45,8 @@ def scripts() -> list[str]:
         SERVICES.unlimit(LIMITED, ("/dev/x", "/dev/y"), ("cpu", "disk", "nic")),
         SERVICES.read_limits(),
         SERVICES.end(("8:0",)),
-        view.script(),
-        view.UNMOUNT,
+        services.view_script(),
+        services.UNMOUNT,
     ]
 
 
@@ -149,14 +149,14 @@ def test_variables_of_a_service_are_on_no_command_line() -> None:
 )
 def test_a_folder_that_a_view_would_hide_is_refused(folder: str) -> None:
     with pytest.raises(UsageError, match="folder"):
-        view.check_folder(folder)
+        services.check_view_folder(folder)
 
 
 @pytest.mark.parametrize(
     "folder", ["/opt/weighbridge", "/data", "/var/weighbridge", "/home/somebody/wb"]
 )
 def test_a_folder_outside_of_overlays_is_accepted(folder: str) -> None:
-    view.check_folder(folder)
+    services.check_view_folder(folder)
 
 
 class PrintingShell:
@@ -202,7 +202,7 @@ def test_a_host_with_another_release_is_refused_naming_both(
     out: str, words: tuple[str, ...]
 ) -> None:
     shell = PrintingShell(out)
-    found = release.faults(shell, CEPH, release.installed(shell))
+    found = startup.release_faults(shell, CEPH, startup.installed_programs(shell))
     assert len(found) == len(words)
     for fault, part in zip(found, words, strict=True):
         assert fault.startswith("store-1 (10.0.0.4): ")
@@ -222,7 +222,7 @@ def test_a_host_with_another_release_is_refused_naming_both(
 def test_a_version_belongs_to_the_release_it_begins_with(
     version: str, wanted: str, *, fits: bool
 ) -> None:
-    assert release.of_release(version, wanted) is fits
+    assert startup.of_release(version, wanted) is fits
 
 
 def files(folder: Path, texts: dict[str, str]) -> None:

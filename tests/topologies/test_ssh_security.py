@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.ssh import security
+from weighbridge.topologies.ssh import requirements
 from weighbridge.topologies.ssh.remote import means_program
 
 HARDWARE = Hardware.model_validate(
@@ -34,11 +34,11 @@ def seen(*, selinux: bool = False, firewalld: list[str] | None = None) -> Mappin
 
 
 def test_a_host_without_selinux_and_firewalld_has_nothing_to_say_of_them() -> None:
-    assert security.requirements(seen(), HARDWARE) == []
+    assert requirements.security_requirements(seen(), HARDWARE) == []
 
 
 def test_selinux_that_enforces_is_reported_with_what_to_do() -> None:
-    (one,) = security.requirements(seen(selinux=True), HARDWARE)
+    (one,) = requirements.security_requirements(seen(selinux=True), HARDWARE)
     assert not one.found
     assert "setenforce 0" in one.remedy
 
@@ -52,7 +52,7 @@ def test_selinux_that_enforces_is_reported_with_what_to_do() -> None:
     ],
 )
 def test_firewalld_must_trust_every_host(sources: list[str], shut: list[str]) -> None:
-    (one,) = security.requirements(seen(firewalld=sources), HARDWARE)
+    (one,) = requirements.security_requirements(seen(firewalld=sources), HARDWARE)
     assert one.found is not bool(shut)
     if shut:
         words = " ".join(f"--add-source={address}" for address in shut)

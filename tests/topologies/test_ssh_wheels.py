@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.topologies.ssh import wheels
+from weighbridge.topologies.ssh import suite
 
 
 @pytest.mark.long  # packs and imports all that drivers need: 4 s of CPU
 def test_wheels_of_a_client_have_all_imports_of_drivers_and_none_of_reports_alone(
     tmp_path: Path,
 ) -> None:
-    names = {name.lower() for name in wheels.packages()}
+    names = {name.lower() for name in suite.packages()}
     assert {"locust", "gevent", "boto3", "pydantic_core", "greenlet"} <= names
     assert not names & {
         "altair",
@@ -27,12 +27,12 @@ def test_wheels_of_a_client_have_all_imports_of_drivers_and_none_of_reports_alon
         "numpy",
     }
     unpacked = tmp_path / "site"
-    for wheel in wheels.wheelhouse(wheels.Python.here(), tmp_path):
+    for wheel in suite.wheelhouse(suite.Python.here(), tmp_path):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(unpacked)
     # With nothing but the standard library and the unpacked wheels.
     source = f"import sys; sys.path.append({str(unpacked)!r})\n" + "".join(
-        f"import {name}\n" for name in wheels.MODULES
+        f"import {name}\n" for name in suite.MODULES
     )
     source += "from weighbridge import drivers; print(drivers.__file__)"
     done = subprocess.run(

@@ -13,12 +13,12 @@ from stub_run import Run
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.plan import Plan
-from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.kind import OpenedDriver
 from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
     Measured,
+    OnProgress,
     Prepare,
     Prepared,
     Progress,

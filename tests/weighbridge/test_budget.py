@@ -7,7 +7,17 @@ from click.testing import CliRunner
 
 from stub_run import SUITE, Run, fake_driver_settings
 from tests.weighbridge.displays import Silent
-from weighbridge.budget import SHORTEST_WINDOW_S, Budgeted, claim, comparisons_of, fit, sentences
+from weighbridge.budget import (
+    ASSUMED,
+    SHORTEST_WINDOW_S,
+    Budgeted,
+    RepeatScatter,
+    claim,
+    comparisons_of,
+    fit,
+    sentences,
+    spread_here,
+)
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.conductor import Conductor
@@ -25,7 +35,6 @@ from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import LEVEL, smallest_ratio
-from weighbridge.spread import ASSUMED, RepeatScatter, spread_here
 from weighbridge.suites import Overload
 
 ASSUME = RepeatScatter(share=ASSUMED)

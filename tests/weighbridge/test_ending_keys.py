@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import UsageError
-from weighbridge.ending_keys import refuse_ending_keys
+from weighbridge.run import refuse_ending_keys
 from weighbridge.topologies.loader import Planned, load_hardware, load_layout, shipped_hardware
 
 LAYOUT = """

@@ -11,9 +11,9 @@ from weighbridge import selection
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.plan import make_plan
-from weighbridge.endpoint_line import EndpointLine, endpoint_layouts
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingSettings
+from weighbridge.selection import EndpointLine, endpoint_layouts
 from weighbridge.topologies.loader import Planned, load_layout
 
 HARDWARE = selection.hardware_named("this-machine")

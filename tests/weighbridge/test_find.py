@@ -17,7 +17,7 @@ from stub_run import StubGateway, fake_driver_settings
 from weighbridge import run as running
 from weighbridge.command import main
 from weighbridge.common.registry import Registry
-from weighbridge.results.analysis.find.rate_search import MOST_STEPS
+from weighbridge.results.analysis.find.searches import MOST_STEPS
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore

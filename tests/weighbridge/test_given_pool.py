@@ -20,7 +20,7 @@ from ssh_server import Server
 from tests.weighbridge import command_line
 from tests.weighbridge.command_line import DELAY_MS, null_target, read_until
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.connection import EventLoop
 
 pytestmark = pytest.mark.long
 

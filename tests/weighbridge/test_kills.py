@@ -24,8 +24,8 @@ from weighbridge.common.registry import Registry
 from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
 from weighbridge.results.charts.gallery import Gallery
-from weighbridge.results.record import appending
 from weighbridge.results.record import store as storing
+from weighbridge.results.record import writing
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import loader
 from weighbridge.topologies.fake import FakeHost, FakeHosts
@@ -116,7 +116,7 @@ def executed(host: FakeHost, services: Sequence[Service]) -> bool:
 
 def half_a_line(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
     """A hook: count when half of a step's line is written."""
-    real = appending.write_all
+    real = writing.write_all
 
     def hooked(descriptor: int, data: bytes) -> None:
         if b'"measurement":{' in data:
@@ -125,7 +125,7 @@ def half_a_line(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
             os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(data) // 2)
         real(descriptor, data)
 
-    patch.setattr(appending, "write_all", hooked)
+    patch.setattr(writing, "write_all", hooked)
 
 
 def named(name: str) -> Callable[..., bool]:

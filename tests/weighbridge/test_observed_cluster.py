@@ -12,7 +12,7 @@ from ssh_server import Server
 from tests.weighbridge import command_line
 from tests.weighbridge.test_existing import DELAYED, null_target, write
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.connection import EventLoop
 
 pytestmark = pytest.mark.long  # a complete comparison
 

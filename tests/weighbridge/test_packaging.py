@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from weighbridge.command import Verbs
-from weighbridge.common import extras
+from weighbridge.common import errors
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -132,14 +132,14 @@ def test_the_manual_page_is_of_todays_help() -> None:
 
 def test_each_module_of_an_extra_comes_with_it() -> None:
     packages = metadata.packages_distributions()
-    for module, (extra, _) in extras.EXTRA_OF.items():
+    for module, (extra, _) in errors.EXTRA_OF.items():
         names = {canonicalize_name(Requirement(words).name) for words in EXTRAS[extra]}
         assert names & {canonicalize_name(name) for name in packages[module]}, module
 
 
 def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
     packages = metadata.packages_distributions()
-    known = {canonicalize_name(name) for module in extras.EXTRA_OF for name in packages[module]}
+    known = {canonicalize_name(name) for module in errors.EXTRA_OF for name in packages[module]}
     names = Requirement(*EXTRAS["all"]).extras
     for words in (words for name in names for words in EXTRAS[name]):
         assert canonicalize_name(Requirement(words).name) in known
@@ -172,7 +172,7 @@ def test_another_module_that_is_missing_is_a_fault_of_the_suite() -> None:
 def test_no_verb_needs_an_extra_to_show_its_help() -> None:
     code = WITHOUT.partition("from weighbridge.command")[0] + SHOW_HELP
     done = subprocess.run(
-        [sys.executable, "-c", code, ",".join(extras.EXTRA_OF)],
+        [sys.executable, "-c", code, ",".join(errors.EXTRA_OF)],
         capture_output=True,
         text=True,
         check=False,

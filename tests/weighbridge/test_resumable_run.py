@@ -13,7 +13,7 @@ from weighbridge.conductor.conductor import RESUMED
 from weighbridge.conductor.plan import Plan, control_of, make_plan
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.run_lock import Holder
+from weighbridge.results.record.store import Holder
 from weighbridge.resumption import ResumableRun
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import VERSIONS, Suite, encryption_needs, signing_needs
@@ -145,7 +145,7 @@ def test_only_what_a_process_of_the_run_left_is_removed(
         removed.append(deployment)
         return ("container", "disk")
 
-    monkeypatch.setattr("weighbridge.topologies.lab.leftovers.remove", remove)
+    monkeypatch.setattr("weighbridge.topologies.lab.ending.remove_leftovers", remove)
     said: list[str] = []
     holders = [Holder(pid=11, since=f"{since}3+00:00"), Holder(pid=13, since=f"{since}6+00:00")]
     resumption.remove_leftovers(holders, place, said.append)

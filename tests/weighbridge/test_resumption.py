@@ -19,13 +19,12 @@ from weighbridge import resumption
 from weighbridge import run as running
 from weighbridge.common.errors import InvalidMeasurement, ServiceFailed, UsageError
 from weighbridge.common.registry import Registry
-from weighbridge.conductor import further, pass_runner
+from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.conductor import RESUMED
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
-from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.results.record.writing import StoreError
 from weighbridge.run import Doing, resume
 from weighbridge.topologies import loader
@@ -288,7 +287,7 @@ def test_a_complete_run_gets_further_repeats_with_a_new_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = [False, False, True]
-    monkeypatch.setattr(further, "clear", lambda _: looks.pop(0))
+    monkeypatch.setattr(conductor, "clear", lambda _: looks.pop(0))
     run = Run(tmp_path, repeats=2)
     begin(run)()
     folder, (where, said) = only(run), doing(run)

@@ -29,10 +29,8 @@ from weighbridge.common.errors import UsageError
 from weighbridge.results import derivation, derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import Gallery
-from weighbridge.results.record.gaps import gaps
-from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.store import RunStore, gaps, lock_run_folder
 
 pytestmark = pytest.mark.long  # kills and resumes complete runs
 

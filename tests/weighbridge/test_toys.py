@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.weighbridge import command_line
-from weighbridge.results.analysis.steps.daemons import figure_words, figures
+from weighbridge.results.analysis.steps.use import figure_words, figures
 from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long  # runs complete comparisons as programs

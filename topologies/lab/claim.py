@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.common.locks import open_lock
 from weighbridge.common.record import Record
+from weighbridge.common.safe_files import open_lock
 from weighbridge.topologies.lab.cgroup import Write
 from weighbridge.topologies.lab.runc import Runc
 

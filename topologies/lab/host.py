@@ -11,6 +11,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pydantic import ValidationError
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, TargetError
@@ -22,14 +25,74 @@ from weighbridge.common.host import (
     ModelDiskCounters,
     Service,
 )
-from weighbridge.topologies.lab import daemons, tools
+from weighbridge.common.record import Record
+from weighbridge.topologies.lab import bundle as tools
 from weighbridge.topologies.lab.bundle import Bundle
-from weighbridge.topologies.lab.cgroup import Cgroups
-from weighbridge.topologies.lab.ending import until_none
+from weighbridge.topologies.lab.cgroup import Cgroups, counters
+from weighbridge.topologies.lab.ending import BUNDLES, until_none
 from weighbridge.topologies.lab.model_disks import ModelDisks, file_name
 from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
 from weighbridge.topologies.lab.runc import Runc
-from weighbridge.topologies.lab.usage import counters
+
+# Services that were started on a lab host and not stopped, kept in its folder, so that a later
+# command can see which of them died.
+
+
+FILE: Final = "daemons.json"
+
+
+class LabDaemon(Record):
+    """A service by its first process on this machine; `pid` None: it ended at once."""
+
+    host: str
+    service: str
+    pid: int | None
+    started: int = 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether that same process is running."""
+        if self.pid is None:
+            return False
+        now = LabProcess.of(self.pid)
+        return now is not None and now.started == self.started
+
+
+class KeptDaemons(Record):
+    """The content of the file."""
+
+    daemons: tuple[LabDaemon, ...]
+
+
+def keep_daemon(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> None:
+    """Record atomically which services run on the host with this folder. Raises TargetError."""
+    daemons = tuple(
+        LabDaemon(host=host, service=name, pid=one.pid, started=one.started)
+        if one
+        else LabDaemon(host=host, service=name, pid=None)
+        for name, one in services.items()
+    )
+    try:
+        safe_files.write(folder, FILE, KeptDaemons(daemons=daemons).model_dump_json().encode())
+    except OSError as error:
+        raise TargetError(f"{host}: {folder / FILE} cannot be written: {error.strerror}") from error
+
+
+def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
+    """All services of a deployment, by its folder, that were started and not stopped.
+
+    Raises TargetError.
+    """
+    found: list[LabDaemon] = []
+    for path in sorted((deployment / BUNDLES).glob(f"*/{FILE}")):
+        try:
+            found += KeptDaemons.model_validate_json(path.read_bytes()).daemons
+        except FileNotFoundError:
+            continue  # the host is being torn down
+        except (OSError, ValidationError) as error:
+            raise TargetError(f"{path} is not a valid list of started daemons: {error}") from error
+    return tuple(found)
+
 
 SERVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 MOST_LINKS = 40
@@ -243,7 +306,7 @@ class LabHost(Host):
         """
         if self.bundle.tools is None:
             return super().tool(name)
-        return tools.argv(self.bundle.tools, name)
+        return tools.tool_argv(self.bundle.tools, name)
 
     def start(self, services: Sequence[Service]) -> None:
         """Start services, all by one command in the host.
@@ -267,7 +330,7 @@ class LabHost(Host):
         for service in services:
             found = started.get(service.name)
             self._services[service.name] = self._find(*found) if found is not None else None
-        daemons.keep(self.bundle.folder, self.name, self._services)
+        keep_daemon(self.bundle.folder, self.name, self._services)
 
     def _find(self, pid: int, started: int) -> LabProcess | None:
         """The process that has the number `pid` in the host; None: it has ended."""
@@ -294,7 +357,7 @@ class LabHost(Host):
         if not kill_family(process.pid, self._pids):
             raise TargetError(f"{self.name}: {service} does not end, even when killed")
         del self._services[service]
-        daemons.keep(self.bundle.folder, self.name, self._services)
+        keep_daemon(self.bundle.folder, self.name, self._services)
 
     def alive(self, service: str) -> bool:
         process = self._services.get(service)

@@ -12,7 +12,7 @@ from weighbridge.topologies.attestation import IMAGE
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.images import Build, ensure, key, together
-from weighbridge.topologies.lab import network, tools
+from weighbridge.topologies.lab import bundle, network
 from weighbridge.topologies.lab.lab import start_lab
 
 
@@ -39,13 +39,13 @@ class LabKind(HostKind):
             if one.image.packages:
                 builds[one.images, key(one.image)] = partial(ensure, one.image, store=one.images)
             if one.tools:
-                builds[one.images, key(IMAGE)] = partial(tools.toolbox, one.images)
+                builds[one.images, key(IMAGE)] = partial(bundle.toolbox, one.images)
         together(builds.values(), say)
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         root = ensure(asked.image, say, store=asked.images) if asked.image.packages else Path("/")
         roots = {name: root for name in asked.names if name not in asked.hardware.clients}
-        toolbox = tools.toolbox(asked.images, say) if asked.tools else None
+        toolbox = bundle.toolbox(asked.images, say) if asked.tools else None
         return lambda label, folder: start_lab(
             label,
             asked.hardware,

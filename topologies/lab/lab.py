@@ -2,38 +2,203 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from weighbridge.common.errors import MissingPrerequisite, TargetError, UsageError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.common.host import Host
+from weighbridge.common.paths import IMPORTED_FROM
+from weighbridge.common.structure import CutDisk
 from weighbridge.gateways.together import together
-from weighbridge.topologies.disk_models import described
-from weighbridge.topologies.hardware import Disk, Hardware
-from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.topologies.disk_models import DISK_MODELS, described
+from weighbridge.topologies.hardware import Disk, Hardware, HostSpec, slice_words
+from weighbridge.topologies.hosts import LIMITED, Hosts, Limited, PowerCuts
 from weighbridge.topologies.images import built_on, packages_sum
 from weighbridge.topologies.lab import bundle as bundles
-from weighbridge.topologies.lab import model_disks, network, runc
+from weighbridge.topologies.lab import ending, model_disks, network, runc
 from weighbridge.topologies.lab.bundle import Bundle, RootDisk
-from weighbridge.topologies.lab.cgroup import TREE, Cgroups, Write
+from weighbridge.topologies.lab.cgroup import TREE, Cgroups, Write, disk_use
 from weighbridge.topologies.lab.claim import STATE, Claim, RootLimit
-from weighbridge.topologies.lab.container import python_of_this_process, start_container
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.ending import BUNDLES, tear_down
 from weighbridge.topologies.lab.host import LabHost, Started
 from weighbridge.topologies.lab.model_disks import GROUP, ModelDisks, file_name, wanted_disks
 from weighbridge.topologies.lab.network import Port
-from weighbridge.topologies.lab.planned import PlannedHost, planned_hosts
-from weighbridge.topologies.lab.power import LabPowerCuts
+from weighbridge.topologies.lab.requirements import exhausted
 from weighbridge.topologies.lab.runc import Runc
-from weighbridge.topologies.lab.usage import disk_use
-from weighbridge.topologies.power_cuts import PowerCuts
-from weighbridge.topologies.quota import slice_words
+
+# Which hosts of a hardware file a deployment starts, on which roots and disks.
+
+
+_ROOT: Final = Disk(size=4 * 2**30, model=DISK_MODELS["ideal"])
+"""For all that a host has outside its disks: a mon's store, rings, keys. A sparse file."""
+
+
+@dataclass(frozen=True)
+class PlannedHost:
+    """A host to start. `image` None: this machine's root."""
+
+    name: str
+    index: int
+    spec: HostSpec
+    image: Path | None
+    root: Disk | None = None
+    """The disk of what it writes to its root; None: a folder of this machine."""
+
+    @property
+    def all_disks(self) -> tuple[Disk, ...]:
+        """Its disks, and that of its root last."""
+        return self.spec.disks if self.root is None else (*self.spec.disks, self.root)
+
+
+def planned_hosts(
+    hardware: Hardware,
+    images: Mapping[str, Path],
+    names: Collection[str],
+    *,
+    cuts: bool,
+) -> tuple[PlannedHost, ...]:
+    """The hosts to start; see `start_lab`. Raises UsageError."""
+    unknown = sorted(set(names) - set(hardware.hosts))
+    if unknown:
+        raise UsageError(f"{hardware.name} has no hosts {', '.join(unknown)}")
+    planned = []
+    for index, (name, spec) in enumerate(hardware.hosts.items()):
+        if name not in names:
+            continue
+        image = None if name in hardware.clients else images.get(name)
+        if image is None and name not in hardware.clients:
+            raise UsageError(f"{name}: no root image was given for it")
+        if image is not None and not (image / "usr").is_dir():
+            raise UsageError(f"{name}: {image} is not a root image")
+        own = PlannedHost(name, index, spec, None if image == Path("/") else image)
+        planned.append(_recorded(own) if cuts and own.image is not None else own)
+    return tuple(planned)
+
+
+def _recorded(one: PlannedHost) -> PlannedHost:
+    """The host on disks that take no time and remember what is written to them."""
+    disks = tuple(Disk(size=disk.size, model=DISK_MODELS["ideal"]) for disk in one.spec.disks)
+    spec = one.spec.model_copy(update={"disks": disks})
+    return PlannedHost(one.name, one.index, spec, one.image, root=_ROOT)
+
+
+# Starting the container of one host.
+
+
+START_S: Final = 60.0
+"""A host starts in 0.1 s, and even on a very busy machine in less than this."""
+FIRST_SPARE_DESCRIPTOR: Final = 100
+
+
+def start_container(bundle: Bundle, runc: Runc, submounts: Sequence[str], lock: int) -> int:
+    """Start one container; returns the pid of its first process.
+
+    `submounts`: see `Bundle.script`; `lock` is the claim's descriptor. Raises CommandFailed.
+    """
+    bundle.write()
+    # runc passes on descriptors from 3 on, where bash moves the disks'. They are copied to
+    # numbers above 100 first, so that none overwrites another.
+    spare = [
+        fcntl.fcntl(disk.descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_SPARE_DESCRIPTOR)
+        for disk in bundle.disks
+    ]
+    moves = "".join(f"exec {3 + index}<&{one} {one}<&-\n" for index, one in enumerate(spare))
+    run = (
+        *("run", "--detach", "--no-new-keyring", "--preserve-fds", str(len(spare))),
+        *("--bundle", ".", "--pid-file", "pid"),
+    )
+    script = f'{moves}{bundle.script(submounts)}\nexec "$@"'
+    private = ("unshare", "--mount", "--propagation", "private")
+    argv = [*private, "bash", "-ec", script, "bash", *runc.argv(*run, bundle.id)]
+    log = bundle.logs / "init.out"
+    try:
+        with log.open("wb") as out:
+            code = subprocess.run(
+                argv,
+                cwd=bundle.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                pass_fds=(*spare, lock),
+                # Ctrl-C in the conductor's terminal must not reach it.
+                start_new_session=True,
+                timeout=START_S,
+                check=False,
+            ).returncode
+    except subprocess.TimeoutExpired:
+        output = log.read_text(errors="replace")
+        raise CommandFailed(bundle.host, ["runc", *run], None, output) from None
+    finally:
+        for one in spare:
+            os.close(one)
+    if code:
+        output = log.read_text(errors="replace")
+        advice = exhausted(output)
+        raise CommandFailed(bundle.host, ["runc", *run], code, output, advice=advice)
+    return int((bundle.folder / "pid").read_text())
+
+
+def python_of_this_process() -> tuple[Path, ...]:
+    """Folders of this Python and this project, for drivers on clients, even below /tmp."""
+    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
+
+
+# Power cuts of lab hosts: their disks are files of one program, which remembers every write.
+
+
+class LabPowerCuts(PowerCuts):
+    """All hosts of a deployment but its clients."""
+
+    def __init__(
+        self, hosts: Hosts, names: tuple[str, ...], model_disks: ModelDisks, folder: Path
+    ) -> None:
+        self._hosts = hosts
+        self._names = names
+        self._disks = model_disks
+        self._folder = folder
+        self._on = True
+
+    def record(self, *, flushes: bool) -> None:
+        """See PowerCuts. One sync is for all hosts: they share this machine's kernel."""
+        os.sync()
+        self._disks.record(flushes=flushes)
+
+    def mark(self) -> int:
+        return self._disks.mark().number
+
+    def cut(self) -> None:
+        self._disks.cut()
+        if self._on:
+            self._hosts.power_off(self._names)
+            self._on = False
+            attached = partial(ending.disks, self._folder, self._hosts.deployment)
+            if left := ending.until_none(attached):
+                raise TargetError(f"{', '.join(map(str, left))} still attached after a power cut")
+
+    def restore(self, mark: int, *, keep: float, seed: int) -> tuple[CutDisk, ...]:
+        self.cut()
+        found = self._disks.restore(mark, keep=keep, seed=seed)
+        self._on = True
+        self._hosts.power_on(self._names)
+        return tuple(map(self._shown, found))
+
+    def _shown(self, disk: CutDisk) -> CutDisk:
+        """With the name by which users know it; the last disk of a host is its root."""
+        host, index = disk.name.removeprefix(f"{self._hosts.deployment}.").rsplit(".", 1)
+        own = self._hosts.hosts[host].disks
+        name = f"{host}{own[int(index)]}" if int(index) < len(own) else f"{host}/"
+        return disk.model_copy(update={"name": name})
+
 
 SWITCH = "_switch"
 """The container of the bridge; no host's name begins with an underscore."""

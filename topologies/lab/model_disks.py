@@ -25,13 +25,12 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from weighbridge.common.counters import CutDisk
 from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError
 from weighbridge.common.host import ModelDiskCounters
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
-from weighbridge.topologies.disk_expectations import PROGRAM
-from weighbridge.topologies.disk_models import DiskModel
+from weighbridge.common.structure import CutDisk
+from weighbridge.topologies.disk_models import PROGRAM, DiskModel
 from weighbridge.topologies.hardware import Disk
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.program import LabProcess, send

@@ -7,9 +7,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from weighbridge.common.cpu_list import show_cpus
-from weighbridge.common.extras import installed
-from weighbridge.common.quantities import show_bytes
+from weighbridge.common.errors import installed
+from weighbridge.common.quantities import show_bytes, show_cpus
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups

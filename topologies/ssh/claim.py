@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
-from weighbridge.topologies.ownership import started_at
+from weighbridge.topologies.hosts import started_at
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.kernel import FormerSettings
 from weighbridge.topologies.ssh.remote import run_remote

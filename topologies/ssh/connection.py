@@ -4,22 +4,364 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import shlex
+import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import IO, Any, Final, NoReturn
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Final, NoReturn, Self, TypeVar
+from urllib.parse import urlsplit
 
 import asyncssh
 
-from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.common.host import Completed
-from weighbridge.topologies.hardware import HostSpec
-from weighbridge.topologies.real_host import SshAccess
-from weighbridge.topologies.ssh import frame
-from weighbridge.topologies.ssh.event_loop import EventLoop, Pipes
-from weighbridge.topologies.ssh.login import CONNECT_S, Login
+from weighbridge.common.quantities import show_bytes
+from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
+
+# Logging in to a real host by keys, and what to do where that fails.
+
+
+PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
+KEEPALIVE_S: Final = 5
+KEEPALIVE_MISSES: Final = 3
+"""A host that stops answering is noticed after 15 to 20 s."""
+CONNECT_S: Final = 15
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where and as whom to log in."""
+
+    name: str
+    host: str
+    """Name or address of the sshd."""
+    port: int
+    user: str
+    key: Path | None
+    known_hosts: Path
+    jump: Login | None = None
+    """The host through which it is reached."""
+
+    @classmethod
+    def of(cls, name: str, spec: HostSpec, access: SshAccess) -> Self:
+        """The login of a host of the hardware."""
+        reach = spec.ssh or Reach()
+        host = cls(
+            name=name,
+            host=reach.host or spec.address or "",
+            port=reach.port or access.port,
+            user=reach.user or access.user,
+            key=Path(access.key).expanduser() if access.key is not None else None,
+            known_hosts=Path(access.known_hosts).expanduser(),
+        )
+        jump = reach.jump or access.jump
+        return host if jump is None else replace(host, jump=host._through(jump))
+
+    def _through(self, jump: str) -> Login:
+        """The login of a host written as `[USER@]HOST[:PORT]`."""
+        user, _, place = jump.rpartition("@")
+        parts = urlsplit(f"//{place}")
+        return replace(
+            self,
+            name=f"jump host of {self.name}",
+            host=parts.hostname or "",
+            port=parts.port or 22,
+            user=user or self.user,
+        )
+
+    @property
+    def where(self) -> str:
+        """`store-1 (10.0.0.4)`, with the port unless it is 22, for errors."""
+        port = "" if self.port == 22 else f" port {self.port}"
+        return f"{self.name} ({self.host}{port})"
+
+    async def connect(self) -> asyncssh.SSHClientConnection:
+        """A new connection; that to the jump host ends with it.
+
+        Raises MissingPrerequisite, UsageError or TargetError saying what to do.
+        """
+        if self.jump is None:
+            return await self._connect()
+        tunnel = await self.jump.connect()
+        try:
+            client = await self._connect(tunnel)
+        except BaseException:
+            tunnel.close()
+            raise
+        client.set_tunnel(tunnel)
+        return client
+
+    async def _connect(
+        self, tunnel: asyncssh.SSHClientConnection | None = None
+    ) -> asyncssh.SSHClientConnection:
+        options: dict[str, Any] = {}
+        if self.key is not None:
+            options = {"client_keys": [_private_key(self.key)], "agent_path": None}
+        elif PASSPHRASE in os.environ:
+            options = {"passphrase": os.environ[PASSPHRASE]}
+        if not self.known_hosts.is_file():
+            raise MissingPrerequisite(
+                f"{self.where}: there is no {self.known_hosts} with its key", advice=self._add_key
+            )
+        try:
+            return await asyncio.wait_for(
+                asyncssh.connect(
+                    self.host,
+                    port=self.port,
+                    username=self.user,
+                    known_hosts=str(self.known_hosts),
+                    preferred_auth="publickey",
+                    keepalive_interval=KEEPALIVE_S,
+                    keepalive_count_max=KEEPALIVE_MISSES,
+                    connect_timeout=CONNECT_S,
+                    login_timeout=CONNECT_S,
+                    tunnel=tunnel or (),
+                    **options,
+                ),
+                CONNECT_S + 5,
+            )
+        except asyncssh.HostKeyNotVerifiable as error:
+            raise self._unknown_key() from error
+        except asyncssh.PermissionDenied as error:
+            raise MissingPrerequisite(
+                f"{self.where}: refuses the login of {self.user}: {error.reason}",
+                advice=f"add your public key to {self.user}'s authorized_keys there, or choose "
+                "another key (ssh: key)",
+            ) from error
+        except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
+            raise MissingPrerequisite(
+                f"{self.where}: a private key cannot be read: {error}", advice=_unlock(error)
+            ) from error
+        except TimeoutError as error:
+            raise TargetError(
+                f"{self.where}: does not answer within {CONNECT_S} s",
+                advice="check that it is up, and that no firewall is in between",
+            ) from error
+        except (OSError, asyncssh.Error) as error:
+            what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise TargetError(
+                f"{self.where}: cannot be reached: {what}",
+                advice="check that it is up and runs sshd, and that its address is right",
+            ) from error
+
+    def _unknown_key(self) -> MissingPrerequisite:
+        """The error for a host whose key is not known, or is not the known one."""
+        port = None if self.port == 22 else self.port
+        if asyncssh.read_known_hosts(str(self.known_hosts)).match(self.host, "", port)[0]:
+            known_name = self.host if self.port == 22 else f"'[{self.host}]:{self.port}'"
+            return MissingPrerequisite(
+                f"{self.where}: has another host key than in {self.known_hosts}: it was "
+                "reinstalled, or this is not that host",
+                advice=f"if you know why, remove the old key (ssh-keygen -f {self.known_hosts} -R "
+                f"{known_name}) and add the new one",
+            )
+        return MissingPrerequisite(
+            f"{self.where}: its host key is not in {self.known_hosts}", advice=self._add_key
+        )
+
+    @property
+    def _add_key(self) -> str:
+        port = "" if self.port == 22 else f"-p {self.port} "
+        return (
+            f"log in once by hand (ssh {port}{self.user}@{self.host}) and compare its fingerprint, "
+            f"or: ssh-keyscan {port}{self.host} >>{self.known_hosts}"
+        )
+
+
+def _private_key(path: Path) -> asyncssh.SSHKey:
+    try:
+        return asyncssh.read_private_key(str(path), os.environ.get(PASSPHRASE))
+    except OSError as error:
+        raise UsageError(f"the private key {path} cannot be read: {error.strerror}") from error
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
+        raise MissingPrerequisite(
+            f"the private key {path} cannot be used: {error}", advice=_unlock(error)
+        ) from error
+
+
+def _unlock(error: Exception) -> str:
+    """What to do about an encrypted key. Only bcrypt can read OpenSSH's own form of such keys."""
+    if "bcrypt" in str(error):
+        return (
+            "install bcrypt beside weighbridge (pip install bcrypt), or load the key into "
+            "ssh-agent and leave `key` out"
+        )
+    return f"set its passphrase in ${PASSPHRASE}, or load it into ssh-agent and leave `key` out"
+
+
+# Separating the output of a command from what a host's login shell prints before it.
+
+
+_MARK: Final = "weighbridge-begins-here"
+_LINE: Final = f"{_MARK}\n".encode()
+MOST_STRAY_BYTES: Final = 2**20
+"""How much of the login shell's output is kept."""
+MOST_BYTES: Final = 256 * 2**20
+"""The limit for the output of a command: figures and lists, never data."""
+_SHOWN: Final = 300
+
+
+class TooMuchOutput(Exception):
+    """A command prints more than the limit."""
+
+
+def framed(argv: Sequence[str]) -> str:
+    """A command line that marks where its output begins, then becomes the command."""
+    return f"echo {_MARK}; exec {shlex.join(argv)}"
+
+
+def output_of(out: bytes) -> bytes | None:
+    """A command's own output, without the login shell's; None: the command never began."""
+    _, mark, output = out.partition(_LINE)
+    return output if mark else None
+
+
+async def drain(reader: asyncssh.SSHReader[bytes], into: bytearray) -> None:
+    """Read all output of a command. Raises TooMuchOutput."""
+    while chunk := await reader.read(65536):
+        into += chunk
+        if len(into) > MOST_BYTES:
+            raise TooMuchOutput(f"prints more than {show_bytes(MOST_BYTES)}")
+
+
+async def skip_login(reader: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:
+    """Read up to the mark; returns what came after it and True, or everything and False."""
+    before = b""
+    while chunk := await reader.read(65536):
+        # The mark may have come in two pieces.
+        before = before[-MOST_STRAY_BYTES:] + chunk
+        output = output_of(before)
+        if output is not None:
+            return output, True
+    return before, False
+
+
+def no_output(printed: bytes) -> str:
+    """A message about what a login shell printed instead of running the command."""
+    words = " ".join(printed.decode(errors="replace").split())[:_SHOWN]
+    return "its shell did not run the command" + (f", and printed {words!r}" if words else "")
+
+
+# The event loop of all connections of a deployment, in its own thread, and the pipes between a
+# program on a real host and descriptors of this process.
+
+
+Result = TypeVar("Result")
+
+
+class EventLoop:
+    """A loop in a daemon thread: a connection that hangs cannot keep the command from ending."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="ssh", daemon=True)
+        self._thread.start()
+
+    def do(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine in the loop and wait for it; raises what it raises.
+
+        An interrupt cancels it.
+        """
+        future = self.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Run a coroutine in the loop without waiting for it."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self.loop.is_closed()
+
+    def close(self) -> None:
+        """End the loop and its thread. May be called more than once."""
+        if self.closed:
+            return
+        self.do(_end_others())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+async def _end_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    for _ in range(3):  # the loop closes aborted connections in its next rounds
+        await asyncio.sleep(0)
+
+
+class Pipes:
+    """Connects a remote program with descriptors of this process."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: IO[bytes]) -> None:
+        self._stdin = os.fdopen(stdin, "rb", buffering=0)
+        self._stdout = os.fdopen(stdout, "wb", buffering=0)
+        self._stderr = stderr
+
+    async def feed(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """Pass on what is written here, and the end of it, to the program's stdin."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), self._stdin
+        )
+        try:
+            # If it has ended or its host is lost, its status says so.
+            with contextlib.suppress(BrokenPipeError, ConnectionError):
+                while chunk := await reader.read(65536):
+                    process.stdin.write(chunk)
+                    await process.stdin.drain()
+                process.stdin.write_eof()
+        finally:
+            transport.close()
+
+    async def drain(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """Pass on the program's stdout; without a reader here it is discarded."""
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.connect_write_pipe(
+            asyncio.streams.FlowControlMixin, self._stdout
+        )
+        # Wait until the pipe has taken each piece: a rest in the transport would be lost on close.
+        transport.set_write_buffer_limits(0)
+        writer = asyncio.StreamWriter(transport, protocol, None, loop)
+        try:
+            chunk, found = await skip_login(process.stdout)
+            if not found:
+                if chunk:  # else its host was lost first, as its status says
+                    self._stderr.write(f"{no_output(chunk)}\n".encode())
+                return
+            while chunk or (chunk := await process.stdout.read(65536)):
+                if not transport.is_closing():
+                    with contextlib.suppress(BrokenPipeError, ConnectionError):
+                        writer.write(chunk)
+                        await writer.drain()
+                chunk = b""
+        finally:
+            transport.close()
+
+    async def log_stderr(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """Write the program's stderr to the file."""
+        while chunk := await process.stderr.read(65536):
+            self._stderr.write(chunk)
+            self._stderr.flush()
+
+    def close(self) -> None:
+        """Close all descriptors, also those that a transport has closed already."""
+        for file in (self._stdin, self._stdout, self._stderr):
+            file.close()
+
 
 SESSIONS: Final = 8
 """At once on one connection: sshd's default of MaxSessions is 10 (sshd_config(5))."""
@@ -209,21 +551,21 @@ class SshConnection:
                 async with asyncio.timeout(timeout_s):
                     await asyncio.gather(
                         _feed(process, data),
-                        frame.drain(process.stdout, out),
-                        frame.drain(process.stderr, err),
+                        drain(process.stdout, out),
+                        drain(process.stderr, err),
                     )
                     await process.wait_closed()
             except TimeoutError:
-                return EndedCommand(None, frame.output_of(bytes(out)) or b"", bytes(err))
-            except frame.TooMuchOutput as error:
+                return EndedCommand(None, output_of(bytes(out)) or b"", bytes(err))
+            except TooMuchOutput as error:
                 raise TargetError(f"{self.where}: {error}") from None
             if process.returncode is None:
                 self._lose("the connection broke off")
-            printed = frame.output_of(bytes(out))
+            printed = output_of(bytes(out))
             if printed is None:
                 login = f"{self._login.user}@{self._login.host}"
                 raise TargetError(
-                    f"{self.where}: {frame.no_output(bytes(out + err))}",
+                    f"{self.where}: {no_output(bytes(out + err))}",
                     advice=f"check what `ssh {login} true` prints, and ForceCommand in its "
                     "sshd_config",
                 )
@@ -240,7 +582,7 @@ class SshConnection:
                     try:
                         async with asyncio.timeout(SESSION_S):
                             process = await connection.client.create_process(
-                                frame.framed(argv), encoding=None, **pipes
+                                framed(argv), encoding=None, **pipes
                             )
                     except TimeoutError:
                         # What may still begin there ends with it, after its other sessions.

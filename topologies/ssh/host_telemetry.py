@@ -23,7 +23,7 @@ from weighbridge.common.host import Counters, DiskCounters
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_value, printable
-from weighbridge.topologies.kept_logs import MOST_BYTES, MOST_FILES
+from weighbridge.topologies.hosts import MOST_BYTES, MOST_FILES
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.remote import telemetry_program
 from weighbridge.topologies.ssh.services import HostProcess

@@ -14,9 +14,8 @@ from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 from weighbridge.topologies.ssh import ending, kernel
 from weighbridge.topologies.ssh.claim import ClaimedHost
-from weighbridge.topologies.ssh.connection import SshConnection
+from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 from weighbridge.topologies.ssh.disks import RealDisk
-from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.host import SshHost
 from weighbridge.topologies.ssh.kernel import KernelState
 

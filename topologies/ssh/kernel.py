@@ -9,10 +9,9 @@ from pydantic import Field
 from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hardware import RECORDED, Hardware
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.shell import Shell
-from weighbridge.topologies.sysctls import RECORDED
 
 
 class KernelState(Record):

@@ -24,8 +24,7 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import ending, suite
 from weighbridge.topologies.ssh.claim import LABEL, ClaimedHost
-from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 from weighbridge.topologies.ssh.host import SERVICE_NAME
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.shell import Shell

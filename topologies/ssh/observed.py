@@ -15,10 +15,8 @@ from typing import Final
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.host import Counters
 from weighbridge.common.tool_output import printable
-from weighbridge.topologies.hardware import Hardware, HostSpec
-from weighbridge.topologies.real_host import Observed
-from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.hardware import Hardware, HostSpec, Observed
+from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, since, source
 from weighbridge.topologies.ssh.program import RemoteProgram
 

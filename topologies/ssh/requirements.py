@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,16 +25,56 @@ from weighbridge.topologies.ssh import (
     disks,
     kernel,
     leftovers,
-    release,
-    security,
+    services,
     sizes,
+    startup,
     suite,
-    view,
-    wheels,
 )
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.suite import HostPython
+
+# What of a real host's security may stand between its services: SELinux and firewalld.
+
+
+def security_requirements(there: Mapping[str, Any], hardware: Hardware) -> list[HostRequirement]:
+    """What `means_program` found of both, where there is any; nothing is changed."""
+    found = []
+    if there["selinux"]:
+        found.append(
+            HostRequirement(
+                "SELinux not enforcing",
+                found=False,
+                why="its policy for httpd, haproxy, memcached and Ceph knows neither the ports nor "
+                "the files of a deployment",
+                remedy="`setenforce 0` while you measure (until the next boot), or a policy of "
+                "your own; `ausearch -m avc` shows what was denied",
+            )
+        )
+    if there["firewalld"] is not None:
+        addresses = [str(spec.address) for spec in hardware.hosts.values()]
+        shut = [one for one in addresses if not _within(one, there["firewalld"])]
+        sources = " ".join(f"--add-source={one}" for one in shut)
+        found.append(
+            HostRequirement(
+                "firewalld lets the hosts reach each other",
+                found=not shut,
+                why=f"it trusts neither {', '.join(shut)}: their services cannot connect",
+                remedy=f"firewall-cmd --zone=trusted {sources} (until it is reloaded)",
+            )
+        )
+    return found
+
+
+def _within(address: str, sources: Iterable[object]) -> bool:
+    for source in sources:
+        try:
+            if ip_address(address) in ip_network(str(source), strict=False):
+                return True
+        except ValueError:
+            continue  # a MAC address, or an ipset
+    return False
+
 
 ROOM_BYTES: Final = 2**30
 """An estimate of a deployment's logs and state outside its disks: mostly a monitor's store."""
@@ -64,7 +105,7 @@ def here(hardware: Hardware) -> tuple[HostRequirement, ...]:
         remedy = "ssh-keygen makes one; add it to the hosts' authorized_keys"
         found.append(HostRequirement(str(key), key.is_file(), "logs in to the hosts", remedy))
     try:
-        wheels.own_files()
+        suite.own_files()
         built = True
     except MissingPrerequisite:
         built = False
@@ -105,7 +146,7 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     shell.open()
     there: dict[str, Any] = run_remote(shell, "means", access.folder)
     python = suite.look(shell, access)
-    installed = release.installed(shell)
+    installed = startup.installed_programs(shell)
     found = [_has(REACHED), _python(python, access.python, client=name in hardware.clients)]
     found += _folder(there, access.folder)
     if not there["systemd"]:
@@ -128,7 +169,7 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
             _has(f"disk {disk}" + (f", to be wiped of {disk.holds}" if disk.holds else ""))
         )
     found += [_lacks("disk", what) for what in faults]
-    found += security.requirements(there, hardware)
+    found += security_requirements(there, hardware)
     wanted = packages_for(hardware, name, layouts)
     if name in hardware.clients and python.missing:
         wanted = (*wanted, VENV)
@@ -143,7 +184,7 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     else:
         found.append(_has(f"{len(wanted)} packages"))
     for image in _images(hardware, name, layouts):
-        others = release.faults(shell, image, installed)
+        others = startup.release_faults(shell, image, installed)
         found += [_lacks(image.name, one) for one in others if "packages are missing" not in one]
     return HostRequirements(name, tuple(found))
 
@@ -171,7 +212,7 @@ def _folder(there: Mapping[str, Any], folder: str) -> list[HostRequirement]:
     free, kind = there["free_bytes"], there["file_system"]
     found = []
     try:
-        view.check_folder(folder)
+        services.check_view_folder(folder)
     except WeighbridgeError as error:
         found.append(_lacks(folder, error.message, error.advice))
     return [

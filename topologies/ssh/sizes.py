@@ -6,9 +6,8 @@ from functools import partial
 from typing import Final
 
 from weighbridge.common.errors import TargetError
-from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hardware import Hardware, MachineSize
 from weighbridge.topologies.loader import unsized
-from weighbridge.topologies.real_host import MachineSize
 from weighbridge.topologies.ssh import kernel, leftovers
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.kernel import KernelState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
@@ -18,14 +19,69 @@ from weighbridge.topologies.attestation import TOOLS
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim as claims
-from weighbridge.topologies.ssh import disks, ending, kernel, release, view
-from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh import disks, ending, kernel
+from weighbridge.topologies.ssh import services as view
+from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 from weighbridge.topologies.ssh.host import SshHost
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, source
 from weighbridge.topologies.ssh.hosts import HostSetup, SshHosts
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import Services
+from weighbridge.topologies.ssh.shell import Shell
+
+# Whether a real host has the programs of a layout's release.
+
+
+INSTALL_RELEASE: Final = "`weighbridge doctor --hardware FILE` lists what to install"
+"""Advice in errors about missing packages and programs."""
+
+# One line for each installed package: `python3-swift 2.30.1-0+deb12u1`.
+_RELEASE_LOOK: Final = """
+if command -v dpkg-query >/dev/null; then
+  echo packages
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\\n' 2>/dev/null |
+    sed -n 's/^installed //p'
+fi
+"""
+
+
+def installed_programs(shell: Shell) -> dict[str, str] | None:
+    """All installed packages' versions; None: they are not Debian's. Raises TargetError."""
+    lines = shell.sh(_RELEASE_LOOK).stdout.splitlines()
+    if not lines:
+        return None
+    pairs = (line.partition(" ") for line in lines[1:])
+    return {name: version for name, _, version in pairs if version}
+
+
+def release_faults(
+    shell: Shell, image: RootImage, packages: Mapping[str, str] | None
+) -> tuple[str, ...]:
+    """Why a layout of this release cannot run on a host, in sentences; empty: it can."""
+    where = f"{shell.name} ({shell.address})"
+    if packages is None:
+        return (f"{where}: has no packages of Debian or Ubuntu",)
+    release = image.name.partition("-")[2]
+    found = []
+    missing = [name for name in image.packages if name not in packages]
+    if missing:
+        found.append(f"{where}: packages are missing: {' '.join(missing)}. {INSTALL_RELEASE}")
+    versions = {name: packages[name] for name in image.version_packages if name in packages}
+    for name, version in versions.items():
+        if not of_release(version, release):
+            found.append(
+                f"{where}: {name} is {version}, and the layout needs {image.name}: install that, "
+                "or set `release` in the layout to the installed one"
+            )
+            break
+    return tuple(found)
+
+
+def of_release(version: str, release: str) -> bool:
+    """Whether a version belongs to a release, as `16.2.15+ds-0` to `16`, `1:2.30.1-0` to `2.30`."""
+    plain = re.sub(r"^\d+:", "", version)
+    return re.match(re.escape(release) + r"(?![0-9])", plain) is not None
+
 
 _NEEDED: Final = ("unshare", "nsenter", "mount", "setsid", "env", "grep", "stat")
 
@@ -60,7 +116,7 @@ def start_ssh(
     attestation. All hosts are reached, examined and claimed before any is changed. Raises
     UsageError, MissingPrerequisite, CommandFailed or TargetError after giving all hosts back.
     """
-    view.check_folder(hardware.access.folder)
+    view.check_view_folder(hardware.access.folder)
     loop = EventLoop()
     setups = {
         name: HostSetup(SshConnection(name, hardware.hosts[name], hardware.access, loop))
@@ -121,7 +177,7 @@ class _Startup:
         faults: list[str] = []
         where = f"{name} ({spec.address})"
         if missing:
-            faults.append(f"{where}: programs are missing: {' '.join(missing)}. {release.INSTALL}")
+            faults.append(f"{where}: programs are missing: {' '.join(missing)}. {INSTALL_RELEASE}")
         if python is not None and python < (3, 9):
             version = ".".join(map(str, python))
             faults.append(
@@ -135,8 +191,8 @@ class _Startup:
             raise UsageError("\n".join(faults))
         one.facts["services"] = systemd[0]
         if name not in self._hardware.clients and self._image.packages:
-            packages = release.installed(shell)
-            faults += release.faults(shell, self._image, packages)
+            packages = installed_programs(shell)
+            faults += release_faults(shell, self._image, packages)
             one.packages = packages or {}
             one.facts["packages"] = ", ".join(
                 f"{package} {one.packages[package]}"
@@ -185,9 +241,9 @@ class _Startup:
         words = (
             *services.enter(),
             *services.environment("view"),
-            *("/bin/sh", "-ec", view.script(), "sh", own),
+            *("/bin/sh", "-ec", view.view_script(), "sh", own),
         )
-        done = shell.run(words, stdin=view.names(addresses))
+        done = shell.run(words, stdin=view.view_names(addresses))
         if done.code != 0:
             raise TargetError(
                 f"{shell.where}: cannot set up the deployment's view: {done.text.strip()}"

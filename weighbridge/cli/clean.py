@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from weighbridge.common.endpoint import Endpoint
     from weighbridge.drivers.rados import GivenPool
-    from weighbridge.endpoint_line import EndpointLine
     from weighbridge.gateways.existing.existing import Existing
+    from weighbridge.selection import EndpointLine
     from weighbridge.topologies.hardware import Hardware
 
 
@@ -106,8 +106,8 @@ def _gateways(layouts: tuple[str, ...], line: EndpointLine, hardware: Hardware) 
 
     from weighbridge import selection
     from weighbridge.common.errors import UsageError
-    from weighbridge.endpoint_line import endpoint_layouts
     from weighbridge.gateways.existing.existing import Existing
+    from weighbridge.selection import endpoint_layouts
 
     advice = "`weighbridge down --all` removes what killed runs left of gateways that they started."
     planned = [*endpoint_layouts(line, hardware, os.environ)]
@@ -137,8 +137,7 @@ def _clean(
     from datetime import UTC
 
     from weighbridge.common.errors import TargetError
-    from weighbridge.gateways.existing.leftover_buckets import EndpointSilent
-    from weighbridge.gateways.existing.sweep import Sweep
+    from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, Sweep
 
     sweep = Sweep(endpoint, say)
     try:

@@ -31,14 +31,14 @@ from weighbridge.cli.options import (
     ui,
 )
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
-from weighbridge.common.layers import LAYERS
+from weighbridge.common.structure import LAYERS
 from weighbridge.drivers.kind import KINDS
 
 if TYPE_CHECKING:
-    from weighbridge.endpoint_line import EndpointLine
     from weighbridge.results.influx.server import InfluxServer
-    from weighbridge.results.record.latency_bound import LatencyBound
+    from weighbridge.results.record.resolved import LatencyBound
     from weighbridge.run import Ran
+    from weighbridge.selection import EndpointLine
     from weighbridge.suites.overrides import Overrides
 
 
@@ -166,10 +166,10 @@ def command(
 ) -> int:
     """Run a suite on each layout in turn on identical hosts: which is faster, and by how much?"""
     from weighbridge import selection
-    from weighbridge.budget import fit, sentences
-    from weighbridge.conductor.finding import finding, left_out
+    from weighbridge.budget import fit, sentences, spread_here
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.conductor.opening import settings_of
+    from weighbridge.conductor.passes import finding, left_out_of_search
     from weighbridge.conductor.plan import control_of, make_plan
     from weighbridge.environment import place
     from weighbridge.plan_outline import outline, print_plan
@@ -177,8 +177,7 @@ def command(
     from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
-    from weighbridge.spread import spread_here
-    from weighbridge.topologies.reference import split
+    from weighbridge.topologies.loader import split
 
     if budget is not None and repeats is not None:
         raise UsageError(
@@ -193,7 +192,7 @@ def command(
     unsearched = ""
     if find is not None:
         whole, changed = changed, finding(changed, repeats=repeats)
-        unsearched = left_out(whole, changed)
+        unsearched = left_out_of_search(whole, changed)
     # Refuse what a driver lacks before what it cannot do; `run` makes the settings of all drivers
     # of the plan.
     settings_of(changed.drivers, own, lab=chosen.hardware.of.contained)

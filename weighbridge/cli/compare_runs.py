@@ -82,10 +82,9 @@ def command(
     driver ... Exits with 0; with --fail-on regression 1 if B is worse; 4 if nothing could be
     compared, or if a throughput or a p90 of A could not be judged in B.
     """
-    from weighbridge.common.extras import need
+    from weighbridge.common.errors import need
     from weighbridge.documents import ComparedRunsDocument
-    from weighbridge.results.analysis.across_runs.compared_run import read_compared_run
-    from weighbridge.results.analysis.across_runs.guard import guard
+    from weighbridge.results.analysis.across_runs.guard import guard, read_compared_run
     from weighbridge.results.analysis.across_runs.runs_comparison import (
         check_history,
         compare_runs,

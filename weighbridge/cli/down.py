@@ -49,19 +49,23 @@ def down(label: str | None, *, everything: bool) -> None:
     """
     from weighbridge.environment import place
     from weighbridge.screen.terminal import console, print_line
-    from weighbridge.topologies.lab import leftovers
+    from weighbridge.topologies.lab import ending
 
     screen = console()
     where = place()
-    found = leftovers.find(home=where.home, state=where.state)
-    busy = {one.deployment: one for one in leftovers.at_work(home=where.home, state=where.state)}
+    found = ending.find_leftovers(home=where.home, state=where.state)
+    busy = {one.deployment: one for one in ending.lab_at_work(home=where.home, state=where.state)}
     labels = {one.deployment for one in found if one.deployment}
     _refuse_unclear(label, sorted(labels | set(busy)), everything=everything)
     if not found and not busy:
         print_line(screen, "nothing is running, and nothing was left")
         return
     wanted = None if everything else label
-    removed = () if wanted in busy else leftovers.remove(wanted, home=where.home, state=where.state)
+    removed = (
+        ()
+        if wanted in busy
+        else ending.remove_leftovers(wanted, home=where.home, state=where.state)
+    )
     for line in _removed((one.deployment, one.kind) for one in removed):
         print_line(screen, line)
     left = [one for name, one in busy.items() if wanted in (None, name)]

@@ -79,18 +79,22 @@ def command(
         DriverError,
         TargetError,
     )
-    from weighbridge.conductor.durability import DurabilityPass, missing, refuse_unfit
-    from weighbridge.conductor.durability_order import DurabilityOrder
+    from weighbridge.conductor.durability import (
+        DurabilityOrder,
+        DurabilityPass,
+        missing,
+        refuse_unfit,
+    )
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.conductor.plan import refuse_same_names
     from weighbridge.documents import DurabilityDocument
     from weighbridge.environment import place, require
     from weighbridge.results.analysis.durability import durability_of
     from weighbridge.results.record.durability import read_cuts
-    from weighbridge.results.record.run_lock import lock_run_folder
+    from weighbridge.results.record.store import lock_run_folder
     from weighbridge.results_output import print_document
     from weighbridge.run import alone
-    from weighbridge.screen.durability_outcome import print_durability
+    from weighbridge.screen.outcome import print_durability
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.suites import Durability
 

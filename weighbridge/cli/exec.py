@@ -42,8 +42,7 @@ def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
     """
     from weighbridge.common.document import did_you_mean
     from weighbridge.topologies.ssh import claim, ending
-    from weighbridge.topologies.ssh.connection import SshConnection
-    from weighbridge.topologies.ssh.event_loop import EventLoop
+    from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 
     if host not in hardware.hosts:
         raise UsageError(

@@ -13,7 +13,7 @@ def command(*, as_json: bool) -> None:
     """List the hardware files that ship: the hosts of each, and what they are for."""
     from rich.markup import escape
 
-    from weighbridge.file_lists import shipped_hardware_files
+    from weighbridge.documents import shipped_hardware_files
     from weighbridge.results_output import print_document
     from weighbridge.screen.terminal import console, new_table
 

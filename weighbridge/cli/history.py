@@ -50,13 +50,12 @@ def command(
     if the latest run is at a level that a change for the worse began, 4 if its throughput or p90
     could not be judged somewhere. Needs the extra `history`.
     """
-    from weighbridge.common.extras import need
-    from weighbridge.documents import HistoryDocument
+    from weighbridge.common.errors import need
+    from weighbridge.documents import HistoryDocument, run_folders
     from weighbridge.results.analysis.across_runs.guard import refuse_unknown
     from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
     from weighbridge.results.analysis.history.change_points import OTAVA
-    from weighbridge.results.analysis.history.history import history_of
-    from weighbridge.results.analysis.history.latest import latest_verdict
+    from weighbridge.results.analysis.history.history import history_of, latest_verdict
     from weighbridge.results.charts.history_chart import history_charts
     from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.export.csv_format import csv_file
@@ -71,9 +70,7 @@ def command(
     from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.results.report.history_page import history_page
     from weighbridge.results_output import draw, print_document
-    from weighbridge.run_list import run_folders
-    from weighbridge.screen.comparison_outcome import print_verdict
-    from weighbridge.screen.history_outcome import print_history
+    from weighbridge.screen.comparison_outcome import print_history, print_verdict
     from weighbridge.screen.terminal import console, print_line
 
     need(OTAVA, "duckdb", DRAWING)

@@ -14,7 +14,7 @@ from weighbridge.cli.options import named
 from weighbridge.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from weighbridge.endpoint_line import EndpointLine
+    from weighbridge.selection import EndpointLine
 
 _ENDPOINTS = (
     click.Option(
@@ -77,7 +77,7 @@ def endpoints(verb: click.Command) -> click.Command:
     """Add the options that name endpoints; the verb gets them as a record `line`."""
 
     def made(given: dict[str, Any]) -> EndpointLine:
-        from weighbridge.endpoint_line import EndpointLine
+        from weighbridge.selection import EndpointLine
 
         line = EndpointLine(**given)
         if line.profiles and not line.s3:

@@ -22,7 +22,7 @@ def command(run: Path | None) -> None:
     """Open the report of RUN (default: the newest in runs) in a browser, and print its path."""
     import webbrowser
 
-    from weighbridge.run_list import newest_below, report_of
+    from weighbridge.documents import newest_below, report_of
 
     report = report_of(run or newest_below(Path("runs"))).absolute()
     click.echo(str(report))

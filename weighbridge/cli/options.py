@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.results.influx.server import InfluxServer
-    from weighbridge.results.record.latency_bound import LatencyBound
+    from weighbridge.results.record.resolved import LatencyBound
     from weighbridge.topologies.hardware import Hardware
 
 RUN_FOLDER = complete.RunFolder()

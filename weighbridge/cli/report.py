@@ -18,12 +18,10 @@ def command(run: Path, *, pictures: bool, as_json: bool) -> None:
 
     What the folder lacks is printed, too.
     """
-    from weighbridge.common.errors import EXIT_FINE
-    from weighbridge.common.extras import need
+    from weighbridge.common.errors import EXIT_FINE, need
     from weighbridge.results import derive
     from weighbridge.results.charts.pictures import DRAWING
-    from weighbridge.results.record.gaps import gaps
-    from weighbridge.results.record.store import RunStore
+    from weighbridge.results.record.store import RunStore, gaps
     from weighbridge.results_output import show_results
     from weighbridge.screen.terminal import console
 

@@ -17,8 +17,8 @@ from weighbridge.cli.options import as_json
 @as_json
 def command(folder: Path, *, as_json: bool) -> None:
     """List the runs in FOLDER (default: runs): date, suite, layouts, state and answer."""
+    from weighbridge.documents import runs_below
     from weighbridge.results_output import print_document
-    from weighbridge.run_list import runs_below
     from weighbridge.screen.terminal import console, print_line
 
     found = runs_below(folder)

@@ -20,8 +20,7 @@ from weighbridge.cli.options import RUN_FOLDER
 @click.option("--dark", is_flag=True, help="Light on dark, for dark rooms.")
 def command(run: Path, out: Path | None, *, force: bool, dark: bool) -> None:
     """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
-    from weighbridge.common.errors import UsageError
-    from weighbridge.common.extras import need
+    from weighbridge.common.errors import UsageError, need
 
     need("pptx", "lxml", "PIL")
     from weighbridge.results.charts.chart_theme import DARK, LIGHT

@@ -105,6 +105,7 @@ def command(
 
     NAME is a study that ships (see --list) or a study file.
     """
+    from weighbridge.budget import spread_here
     from weighbridge.cli.compare import exit_code
     from weighbridge.environment import place
     from weighbridge.plan_outline import outline
@@ -114,7 +115,6 @@ def command(
     from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
-    from weighbridge.spread import spread_here
 
     if listed and as_json:
         raise click.UsageError("--list prints a table; it has no --json")

@@ -13,7 +13,7 @@ def command(*, as_json: bool) -> None:
     """List the suites that ship: what each replays, over which APIs, and in how many steps."""
     from rich.markup import escape
 
-    from weighbridge.file_lists import shipped_suites
+    from weighbridge.documents import shipped_suites
     from weighbridge.results_output import print_document
     from weighbridge.screen.terminal import console, new_table
 

@@ -14,7 +14,7 @@ from weighbridge.cli.options import as_json
 from weighbridge.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from weighbridge.topologies.layout import Layout
+    from weighbridge.topologies.loader import Layout
 
 
 def runs_at(layout: Layout, release: str) -> bool:
@@ -53,8 +53,7 @@ def command(gateway: str | None, *, as_json: bool) -> None:
     from weighbridge.gateways.gateway import STORES
     from weighbridge.results_output import print_document
     from weighbridge.screen.terminal import console, new_table, print_line
-    from weighbridge.topologies.layout import Layout
-    from weighbridge.topologies.loader import shipped_layouts
+    from weighbridge.topologies.loader import Layout, shipped_layouts
     from weighbridge.topologies.parameters import parameters
 
     layouts = [Document.read(path).into(Layout) for path in shipped_layouts().values()]

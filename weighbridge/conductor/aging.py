@@ -9,10 +9,9 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.structure import Redundancy
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
-from weighbridge.drivers.driver import OnProgress
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.drivers.protocol import AgeBuckets, Aged
-from weighbridge.gateways.disk_space import DiskSpace
+from weighbridge.drivers.protocol import AgeBuckets, Aged, OnProgress
+from weighbridge.gateways.gateway import DiskSpace
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment

@@ -5,32 +5,193 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.common.errors import DriverError, TargetError
+from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor import aging
-from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
-from weighbridge.conductor.clearing import Sweep, buckets_of, clear, clearing
+from weighbridge.conductor.clearing import Sweep, buckets_of, clear, clearing, sheets, sweep_of
 from weighbridge.conductor.durability import DurabilityPass
-from weighbridge.conductor.further import next_block
-from weighbridge.conductor.host_checks import HostChecks
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
 from weighbridge.conductor.pass_runner import PassRunner
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, Visit
-from weighbridge.conductor.pools import sheets, sweep_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import QuietMachine
 from weighbridge.conductor.step_runner import Display, StepRunner
 from weighbridge.conductor.telemetry import Watch
-from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
+from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration, units
+from weighbridge.drivers.rados import RadosCluster, osd_figures
+from weighbridge.gateways.gateway import Say
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.find.searches import judged, read_searches
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.sameness import MEDIAN_FROM, host_doubts, odd_layouts
 from weighbridge.results.record.manifest import BUSY, UNEVEN, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.record.trial import TuningStore
+from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
+
+# Measuring each OSD of a deployment alone: the layer `osd` of a suite.
+
+
+def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested]:
+    """The write rate of each OSD, at the sizes of the suite's objects.
+
+    Empty if the suite does not ask for it, or there are no OSDs. Raises CommandFailed, TargetError.
+    """
+    # Asking what is below a gateway may run programs on its hosts.
+    below = deployment.running_gateway.below().ceph if "osd" in suite.layers else None
+    if below is None:
+        return []
+    cluster = RadosCluster(below.host, replicas=below.replicas)
+    return [
+        Attested(
+            layout=deployment.layout.name,
+            repeat=repeat,
+            host=one.host,
+            kind="osd",
+            what=f"osd.{one.number} write of {show_bytes(one.request_bytes)}",
+            value=one.bytes_per_s,
+            unit="B/s",
+            operation="write",
+            request_bytes=one.request_bytes,
+        )
+        for one in osd_figures(cluster, below.osds, [size for size in suite.sizes_bytes if size])
+    ]
+
+
+# Which visits' hosts are attested: the first of each layout, and later ones where hosts seem to
+# differ.
+#
+# A program that disturbs the machine for the seconds of one attestation would otherwise make all
+# results of a layout not comparable. The median of MEDIAN_FROM deployments counts
+# (`results.analysis.sameness.host_doubts`): hosts that really differ do so in most of them.
+
+
+class HostChecks:
+    """Attestations of one session of a run; without `wanted`, none."""
+
+    def __init__(self, plan: Plan, store: RunStore, *, wanted: bool) -> None:
+        self._plan, self._store, self._wanted = plan, store, wanted
+        self._attested: set[str] = set()
+        self._again: set[str] = set()
+        """Layouts that seemed to differ."""
+
+    def due(self, visit: Visit) -> bool:
+        """Whether the hosts of a visit are to be attested."""
+        # An A/A control has its layout's hosts.
+        if not self._wanted or visit.layout in self._plan.twins:
+            return False
+        if visit.layout not in self._attested:
+            return True
+        return visit.layout in self._again and not self._enough(visit.layout)
+
+    def attested(self, visit: Visit, say: Say) -> None:
+        """Note that a visit's hosts were attested and their figures kept; `say` if they differ."""
+        self._attested.add(visit.layout)
+        found = self._store.attested()
+        odd = odd_layouts(found)
+        self._again |= odd
+        doubts = [one.doubt for one in host_doubts(found) if visit.layout in one.layouts]
+        if not doubts:
+            return
+        # Blocks may follow that the plan did not have.
+        last = visit.repeat + 1 == self._plan.suite.repeats and self._plan.suite.further is None
+        later = [] if last else [name for name in sorted(odd) if not self._enough(name)]
+        again = f"; to be attested again: {', '.join(later)}" if later else ""
+        say(f"{doubts[0].what} so far: {doubts[0].words}{again}")
+
+    def _enough(self, layout: str) -> bool:
+        seen = {one.repeat for one in self._store.attested() if one.layout == layout}
+        return len(seen) >= MEDIAN_FROM
+
+
+# Further blocks: whether a run goes on after all repeats of its suite to settle a difference.
+#
+# Looking at the data after every block and stopping at will would find differences that do not
+# exist in more than 5 of 100 cases. So the looks before the last are strict, by the rule of
+# Haybittle and Peto (J. L. Haybittle, Br. J. Radiol. 44, 1971; R. Peto et al., Br. J. Cancer 34,
+# 1976): a run ends early only if every cell of throughput and p90 is significant at `STRICT`
+# after correction, and only the last look claims at the usual level. The time limit, which does
+# not depend on the results, may end a run after any block. The resulting error rate:
+# benchmarks/first_run_claims.py, table in docs/first-run.md.
+
+
+STRICT: Final = 0.001
+"""The largest corrected p-value of a cell with which a run ends before its last look."""
+
+
+@dataclass(frozen=True)
+class NextBlock:
+    """The result of a look: the plan with another block, or None, and why."""
+
+    plan: Plan | None
+    why: str
+
+
+def next_block(
+    plan: Plan, store: RunStore, estimate: TimeEstimate, left_s: float
+) -> NextBlock | None:
+    """Whether another block follows a plan that is done, with `left_s` seconds left.
+
+    The plan with that block is then written to the run folder, and added to the estimate. None if
+    none may follow: the suite allows none, or nothing is compared.
+    """
+    grown = plan.grown()
+    if grown is None or len(plan.layouts) - len(plan.twins) < 2:
+        return None
+    repeat = grown.suite.repeats
+    estimate.add([unit for unit in units(grown) if unit.visit.repeat == repeat - 1])
+    needed_s = estimate.repeat_s(repeat - 1)
+    if needed_s > left_s:
+        estimate.drop(repeat - 1)
+        needed, left = show_duration(needed_s), show_duration(max(0.0, left_s))
+        return NextBlock(
+            None, f"no time for repeat {repeat}: it would take about {needed}, and {left} is left"
+        )
+    found = RunData(store.folder).comparison
+    if is_clear(found):
+        estimate.drop(repeat - 1)
+        return NextBlock(
+            None,
+            "every comparable difference of throughput and p90 is clear after "
+            f"{repeat - 1} repeats",
+        )
+    TuningStore(store.folder).replan(grown)
+    count = len(unclear(found))
+    cells = (
+        "1 cell of throughput and p90 is"
+        if count == 1
+        else f"{count} cells of throughput and p90 are"
+    )
+    return NextBlock(
+        grown, f"{cells} not clear after {repeat - 1} repeats: repeat {repeat} follows"
+    )
+
+
+def unclear(comparison: Comparison) -> tuple[Effect, ...]:
+    """The comparable cells of throughput and p90, at one worker count each, that are not clear."""
+    cells = (one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS)
+    return tuple(one for one in cells if one.ratio is not None and not _clear(one))
+
+
+def _clear(one: Effect) -> bool:
+    return one.verdict in ("better", "worse") and one.q is not None and one.q <= STRICT
+
+
+def is_clear(comparison: Comparison) -> bool:
+    """Whether a run may end before its last look: something is compared, and all of it is clear."""
+    tested = any(one.workers is not None and one.q is not None for one in comparison.effects)
+    return tested and not unclear(comparison)
+
 
 RESUMED: Final = "resumed"
 """The kind of event for a run that is resumed."""

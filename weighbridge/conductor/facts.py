@@ -8,8 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from weighbridge.drivers.kind import KINDS
-from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.sysctls import RECORDED
+from weighbridge.topologies.hardware import RECORDED, Hardware
 
 PACKAGES = ("pydantic", "vl-convert-python")
 

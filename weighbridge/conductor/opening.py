@@ -8,8 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from weighbridge.common.address import host_port
-from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.endpoint import Endpoint, host_port
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, OpenedDriver, PoolSite
 from weighbridge.drivers.protocol import Ring, RingDisk

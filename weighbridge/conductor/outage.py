@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Final, Self
 
 from weighbridge.common.errors import ServiceFailed, TargetError, UsageError, WeighbridgeError
-from weighbridge.common.parts import ROLES, Target, parts_of, targets
+from weighbridge.common.structure import ROLES, Target, parts_of, targets
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Gateway
+from weighbridge.gateways.gateway import Ask, Gateway
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.together import together
-from weighbridge.gateways.tolerance import Ask
 from weighbridge.results.record.outage import MOST_SEEN, Change, Outage, Seen, record_outage
 from weighbridge.results.record.step import StepKey
 from weighbridge.suites import Fault, Suite, Workload

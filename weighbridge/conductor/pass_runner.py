@@ -13,8 +13,8 @@ from weighbridge.conductor.plan import Plan, StepTurn, Visit
 from weighbridge.conductor.step_runner import Display, StepRunner, gateway_fault
 from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeEstimate, work_of
-from weighbridge.drivers.driver import Driver, DriverFailure
 from weighbridge.drivers.kind import KINDS
+from weighbridge.drivers.protocol import Driver, DriverFailure
 from weighbridge.results.analysis.find.searches import RateStep, Searches
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import UNLIKE, Pass, StepKey

@@ -16,21 +16,138 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging, durability
-from weighbridge.conductor.balance import blocks
 from weighbridge.conductor.outage import faults_left_out
 from weighbridge.conductor.passes import left_out, passes_of, together
-from weighbridge.conductor.refusals import refuse_what_layouts_lack
 from weighbridge.drivers.kind import KINDS
 from weighbridge.gateways.sizing import Sized
-from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
-from weighbridge.results.record.benched_pool import BenchedPool
-from weighbridge.results.record.latency_bound import LatencyBound
+from weighbridge.results.analysis.find.searches import MOST_AT_A_RATE
 from weighbridge.results.record.profile import Chosen
+from weighbridge.results.record.resolved import BenchedPool, LatencyBound
 from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.suites import Suite, Workload, continues
+from weighbridge.suites import VERSIONS, Suite, Workload, continues, encryption_needs, signing_needs
+from weighbridge.suites.workload import REPEATED_AFTER_BYTES
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.layout import Layout
-from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.loader import Layout, Planned
+
+# The order in which the blocks of a run visit its layouts, balanced by position and predecessor.
+#
+# The design is E. J. Williams' (Australian Journal of Scientific Research A 2, 1949): a Latin
+# square in which each layout has every position once and follows every other layout once. For an
+# even number of layouts it is one square; for an odd number, a square and its mirror image, in
+# which each has every position twice and follows every other twice. Which layout is which letter
+# of the square, and the order of its rows, is drawn again for every design; the number of blocks
+# may cut the last short.
+
+
+def blocks(names: Sequence[str], count: int, seed: int) -> tuple[tuple[str, ...], ...]:
+    """`count` blocks of all names, balanced over each `design_length` of them; fixed by `seed`."""
+    drawn = random.Random(seed)  # noqa: S311 - this is a seeded order, not a secret
+    found: list[tuple[str, ...]] = []
+    while len(found) < count:
+        found += _design(names, drawn)
+    return tuple(found[:count])
+
+
+def design_length(layouts: int) -> int:
+    """The number of blocks after which the order of so many layouts is balanced."""
+    return layouts if layouts % 2 == 0 or layouts == 1 else 2 * layouts
+
+
+def _design(names: Sequence[str], drawn: random.Random) -> list[tuple[str, ...]]:
+    size = len(names)
+    letters = drawn.sample(names, size)
+    # 0, 1, size - 1, 2, size - 2 ...: the steps from each to the next are all different, in every
+    # row.
+    zigzag = [(place + 1) // 2 if place % 2 else -place // 2 for place in range(size)]
+    square = [tuple(letters[(start + step) % size] for step in zigzag) for start in range(size)]
+    squares = [square] if design_length(size) == size else [square, [row[::-1] for row in square]]
+    drawn.shuffle(squares)
+    return [row for one in squares for row in drawn.sample(one, size)]
+
+
+# What a suite asks of layouts that they are known not to do: refused before anything starts.
+
+
+def refuse_what_layouts_lack(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError for what a layout is known not to do, or a driver not on it."""
+    _refuse_lone_drivers(suite, planned)
+    _refuse_repeated_content(suite, planned)
+    _refuse_ways(suite, planned)
+    _refuse_lacking(suite, planned)
+
+
+def _refuse_lone_drivers(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError when clients use several endpoints of a layout and a driver cannot."""
+    spread = [one.layout.name for one in planned if one.gateway.spreads()]
+    lone = [name for name in suite.drivers if not KINDS.get_or_refuse(name).spreads]
+    lone += ["users: sdk"] if suite.users == "sdk" else []
+    if spread and lone:
+        raise UsageError(
+            f"{', '.join(spread)}: several endpoints, but {', '.join(lone)} would use only one",
+            advice="Use Locust with the engine, or a layout with one endpoint or a front.",
+        )
+
+
+def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError where objects would be compressed as their content repeats itself."""
+    packed = [
+        f"{one.layout.name} ({one.gateway.compresses})" for one in planned if one.gateway.compresses
+    ]
+    unsaid = [
+        one.name
+        for one in suite.workloads
+        if one.objects.compressible is None and one.objects.largest_bytes > REPEATED_AFTER_BYTES
+    ]
+    if packed and unsaid:
+        raise UsageError(
+            f"{', '.join(packed)} compresses objects, and those of {', '.join(unsaid)} repeat "
+            f"themselves after {REPEATED_AFTER_BYTES:,} bytes",
+            advice="Set in the suite how well they compress, as in `objects: {compressible: 50%}`.",
+        )
+
+
+def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError when a layout does not take requests that are signed as a workload's, or
+    does not encrypt as they ask.
+    """
+    faults = [
+        f"{workload.name}: {one.layout.name} ({one.layout.release}): {lacked[way]}"
+        for one in planned
+        if "s3" in suite.api and (lacked := one.gateway.s3_lacks())
+        for workload in suite.workloads
+        for way in (
+            *signing_needs(workload.signed, tls=one.gateway.own_ca),
+            *encryption_needs(workload.encrypted),
+        )
+        if way in lacked
+    ]
+    if faults:
+        raise UsageError(
+            "\n".join(faults),
+            advice="Leave that `signing` or `encryption` out, or choose another release; see "
+            "docs/signing.md and docs/keeping.md.",
+        )
+
+
+def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Raise UsageError when a layout is known not to do an operation of a workload."""
+    faults = [
+        f"{workload.name}: {one.layout.name} ({one.layout.release}) has no {operation} over {api}: "
+        f"{lacked[operation]}"
+        for one in planned
+        for api in one.gateway.apis()
+        if api in suite.api and (lacked := one.gateway.operations_lacked(api))
+        for workload in suite.workloads
+        for operation in (*workload.operations, *((VERSIONS,) if workload.versions else ()))
+        if operation in lacked
+    ]
+    if faults:
+        raise UsageError(
+            "\n".join(faults),
+            advice="Leave that operation or API out, or choose another layout or release; see "
+            "docs/what-is-sent.md.",
+        )
+
 
 AGAIN: Final = "-again"
 """Ends the name of a layout's A/A control."""
@@ -294,11 +411,11 @@ def make_plan(
     find: LatencyBound | None = None,
 ) -> Plan:
     """The plan of a suite over checked layouts; `controls` names A/A controls and their layouts.
-    With `find`, rates are searched within that bound (`weighbridge.conductor.finding`).
+    With `find`, rates are searched within that bound (`weighbridge.conductor.passes`).
 
     Each repeat is a block that visits every layout once: interleaved trials, so that a drift of the
     machine affects all of them (Abedi and Brecht 2017), in an order that is balanced (see
-    `weighbridge.conductor.balance`) and drawn from the suite's `order_seed`, else from the given
+    `weighbridge.conductor.plan`) and drawn from the suite's `order_seed`, else from the given
     one, else from the suite's seed. A run of one repeat keeps the given order. Raises UsageError if
     a layout lacks an API, a driver cannot do a workload or verify TLS, or there are too many steps.
     """

@@ -3,34 +3,183 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
+
+from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
 
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError, WeighbridgeError
-from weighbridge.common.quantities import show_bytes
-from weighbridge.conductor.cache_dropper import dropping
-from weighbridge.conductor.keeping import kept_objects, memory_of
+from weighbridge.common.quantities import Count, show_bytes
+from weighbridge.common.record import Record
 from weighbridge.conductor.outage import maker_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
-from weighbridge.drivers.driver import Driver, OnProgress
-from weighbridge.drivers.protocol import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
-from weighbridge.gateways.disk_space import KeptBytes
+from weighbridge.drivers.protocol import (
+    Cleaned,
+    Cleanup,
+    Driver,
+    KeptFile,
+    OnProgress,
+    Prepare,
+    Prepared,
+    Progress,
+    Step,
+)
+from weighbridge.gateways import program
+from weighbridge.gateways.daemon import Daemon, by_host
+from weighbridge.gateways.gateway import KeptBytes
+from weighbridge.gateways.together import together
 from weighbridge.results.analysis.steps.validity import judge
-from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.kept import record_kept
+from weighbridge.results.record.kept import DaemonMemory, KeptObjects, record_kept
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import HostLimits
-from weighbridge.suites import Suite, Workload, kernel_alone
+from weighbridge.results.record.telemetry import Attested, HostLimits
+from weighbridge.suites import CachePolicy, Every, Suite, Workload, kernel_alone
 from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.hosts import SeenHost
 from weighbridge.topologies.loader import Planned
+
+# Dropping caches repeatedly while a step runs, if the suite asks for it.
+
+
+@contextmanager
+def dropping(
+    cache: CachePolicy,
+    drop: Callable[[], None],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    rest: Callable[[threading.Event, float], object] = threading.Event.wait,
+) -> Iterator[None]:
+    """Call `drop` while the block runs, at once and then at the interval of `cache`, if it has one.
+
+    `rest` waits for so many seconds of `clock`, or until the event is set. Raises what `drop`
+    raised, unless something else failed.
+    """
+    if not isinstance(cache, Every):
+        yield
+        return
+    done = threading.Event()
+    failed: list[WeighbridgeError] = []
+
+    def drop_again() -> None:
+        due = clock()
+        while not done.is_set():
+            try:
+                drop()
+            except WeighbridgeError as error:
+                failed.append(error)
+                return
+            due += cache.every
+            rest(done, max(0.0, due - clock()))
+
+    # A daemon: if a signal's exception comes before the block, it must not keep this process alive.
+    thread = threading.Thread(target=drop_again, name="cache-dropper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+# Reading what keeping objects costs: the disks around a preparation, and daemons' memory.
+
+
+_NUMBERED: Final = re.compile(r"[.-]\d+$")
+
+
+class _Memory(Record):
+    """What the program on a host prints of one daemon."""
+
+    processes: PositiveInt
+    resident_bytes: Count
+    peak_bytes: Count | None
+
+
+_ANSWER: Final = TypeAdapter(Annotated[list[_Memory | None], Field(max_length=10_000)])
+
+
+def kept_objects(
+    layout: str,
+    repeat: int,
+    way: Pass,
+    workload: Workload,
+    prepared: Prepared,
+    *,
+    before: KeptBytes | None,
+    after: KeptBytes | None,
+) -> KeptObjects | None:
+    """The record of a preparation; None where something is unknown, or nothing was written."""
+    if before is None or after is None or not prepared.objects:
+        return None
+    return KeptObjects(
+        layout=layout,
+        repeat=repeat,
+        workload=workload.name,
+        api=way.api,
+        driver=way.driver,
+        objects=prepared.objects,
+        stored_bytes=prepared.bytes,
+        compressible=workload.objects.compressible,
+        before_bytes=before.data_bytes,
+        after_bytes=after.data_bytes,
+        beside_before_bytes=before.beside_bytes,
+        beside_after_bytes=after.beside_bytes,
+        how=after.how,
+    )
+
+
+def memory_of(
+    daemons: Sequence[Daemon], layout: str, repeat: int, workload: str
+) -> list[DaemonMemory]:
+    """The memory of daemons; unknown of those whose processes are not found, or not readable.
+
+    Raises TargetError, also for an answer of a host that is none.
+    """
+    groups = by_host(daemons)
+    answers = together([partial(_ask, group) for group in groups])
+    return [
+        DaemonMemory(
+            layout=layout,
+            repeat=repeat,
+            workload=workload,
+            host=one.host.name,
+            daemon=one.service.name,
+            role=_NUMBERED.sub("", one.service.name),
+            processes=0 if found is None else found.processes,
+            resident_bytes=None if found is None else found.resident_bytes,
+            peak_bytes=None if found is None else found.peak_bytes,
+        )
+        for group, answer in zip(groups, answers, strict=True)
+        for one, found in zip(group, answer, strict=True)
+    ]
+
+
+def _ask(group: Sequence[Daemon]) -> list[_Memory | None]:
+    host = group[0].host
+    argv = program.ship(host, "weighbridge.gateways.daemon_memory")
+    done = host.run(argv, stdin=json.dumps([one.service.argv for one in group]))
+    try:
+        found = _ANSWER.validate_json(done.stdout)
+    except ValidationError as error:
+        raise TargetError(
+            f"{host.name}: no memory of daemons: {error.errors()[0]['msg']}"
+        ) from None
+    if len(found) != len(group):
+        raise TargetError(f"{host.name}: the memory of {len(found)} daemons, not of {len(group)}")
+    return found
+
 
 MOST_REPEATS: Final = 1000
 """Of a suite."""
@@ -88,7 +237,7 @@ class StepRunner:
         limits = limits_of(deployment.hardware, planned.gateway.needs(), cores)
         sources: dict[str, CounterSource] = {**seen}
         if deployment.hardware.of.contained:
-            from weighbridge.topologies.lab.usage import LabMachine  # noqa: PLC0415 - only for lab hosts
+            from weighbridge.topologies.lab.cgroup import LabMachine  # noqa: PLC0415 - only for lab hosts
 
             machine = LabMachine(helpers=deployment.helpers)
             sources[machine.name] = machine

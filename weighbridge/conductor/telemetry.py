@@ -6,17 +6,20 @@ A probe or a host that cannot be read makes a gap and an event, never a number o
 from __future__ import annotations
 
 import contextlib
+import json
+import queue
 import re
+import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from pathlib import Path
+from typing import IO, Protocol, Self
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.common.host import Counters
-from weighbridge.conductor.grown import grown
-from weighbridge.conductor.probe_reader import SILENCE_S, ProbeInbox, ProbeLine, ProbeReader
+from weighbridge.common.host import Counters, DiskCounters, ModelDiskCounters
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
@@ -25,9 +28,11 @@ from weighbridge.results.record.store import RunStore, TelemetryFile
 from weighbridge.results.record.telemetry import (
     EDGE_S,
     DiskLimit,
+    DiskSecond,
     Head,
     HostLimits,
     HostSecond,
+    ModelDiskSecond,
     Phase,
     ProbeSecond,
     Tail,
@@ -35,8 +40,211 @@ from weighbridge.results.record.telemetry import (
 )
 from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies.disk_models import described
-from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.quota import quota_of
+from weighbridge.topologies.hardware import Hardware, quota_of
+
+# What a host's counters grew by between two samples.
+
+
+def grown(first: Counters, last: Counters) -> dict[str, object]:
+    """The use of a host between two samples; unknown if a counter is unknown in one, or fell."""
+    return {
+        "cpu_s": _more(first.cpu_s, last.cpu_s),
+        "throttled_s": _more(first.throttled_s, last.throttled_s),
+        "cpu_periods": _more(first.cpu_periods, last.cpu_periods),
+        "throttled_periods": _more(first.throttled_periods, last.throttled_periods),
+        "conductor_cpu_s": _more(first.conductor_cpu_s, last.conductor_cpu_s),
+        "kernel_cpu_s": _more(first.kernel_cpu_s, last.kernel_cpu_s),
+        "oom_kills": _more(first.oom_kills, last.oom_kills),
+        "network_faults": _more(first.network_faults, last.network_faults),
+        "received_bytes": _more(first.network_received_bytes, last.network_received_bytes),
+        "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
+        "memory_bytes": last.memory_bytes,
+        "memory_held_bytes": last.memory_held_bytes,
+        "disks": _disks(first.disks, last.disks),
+    }
+
+
+def _more(first: float | None, last: float | None) -> float | None:
+    if first is None or last is None or last < first:
+        return None
+    more = last - first
+    return more if isinstance(more, int) else round(more, 6)
+
+
+def _disks(
+    first: tuple[DiskCounters, ...] | None, last: tuple[DiskCounters, ...] | None
+) -> tuple[DiskSecond, ...] | None:
+    if first is None or last is None or len(first) != len(last):
+        return None
+    names = ("read_bytes", "written_bytes", "reads", "writes", "busy_s", "waited_s")
+    pairs = [
+        {name: _more(getattr(a, name), getattr(b, name)) for name in names}
+        for a, b in zip(first, last, strict=True)
+    ]
+    if any(value is None for one in pairs for value in one.values()):
+        return None
+    said = [_model(a.model, b.model) for a, b in zip(first, last, strict=True)]
+    return tuple(
+        DiskSecond.model_validate({**one, "model": model})
+        for one, model in zip(pairs, said, strict=True)
+    )
+
+
+def _model(
+    first: ModelDiskCounters | None, last: ModelDiskCounters | None
+) -> ModelDiskSecond | None:
+    """What a disk with a model counted between two samples; None: it has none, or one fell."""
+    if first is None or last is None:
+        return None
+    names = [name for name in ModelDiskSecond.model_fields if name != "cached_bytes"]
+    more = {name: _more(getattr(first, name), getattr(last, name)) for name in names}
+    if None in more.values():
+        return None
+    return ModelDiskSecond.model_validate({**more, "cached_bytes": last.cached_bytes})
+
+
+# Reading a probe that runs on a host: one line of numbers per second on its stdout.
+
+
+SILENCE_S = 5.0
+"""A probe reports every second; after so long without a line during a step it has stalled."""
+QUIT_S = 2.0
+"""Time for a probe to end after its stdin is closed, and again after SIGTERM."""
+
+Note = Callable[[str], None]
+"""Records what is missing, one line each."""
+
+
+@dataclass(frozen=True)
+class ProbeLine:
+    """A line of a probe, and when it arrived, by the monotonic clock."""
+
+    probe: Probe
+    at: float
+    values: Mapping[str, float]
+
+
+class ProbeInbox:
+    """Lines of probes that wait to be recorded; between steps they are dropped."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[ProbeLine] = queue.SimpleQueue()
+        self.open = threading.Event()
+
+    def put(self, line: ProbeLine) -> None:
+        """Keep a line if the inbox is open."""
+        if self.open.is_set():
+            self._lines.put(line)
+
+    def taken(self) -> list[ProbeLine]:
+        """All lines that wait, removed."""
+        lines = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                lines.append(self._lines.get_nowait())
+        return lines
+
+
+class ProbeReader:
+    """A running probe; its lines go to `inbox` until `close`.
+
+    Raises WeighbridgeError or OSError if it cannot start.
+    """
+
+    def __init__(self, probe: Probe, inbox: ProbeInbox, note: Note, *, stderr: Path) -> None:
+        self.probe = probe
+        self.last_at = time.monotonic()
+        self.ended = False
+        self._inbox = inbox
+        self._note = note
+        self._stderr = stderr
+        self._closing = False
+        self._stalled = False
+        self._garbled = False
+        self._process = probe.host.spawn(probe.argv, stderr=stderr, env=probe.env)
+        if self._process.stdin is None or self._process.stdout is None:
+            raise ValueError("the stdin and stdout of a probe must be pipes")
+        self._thread = threading.Thread(
+            target=self._read, args=(self._process.stdout,), name=f"probe-{probe.name}", daemon=True
+        )
+        self._thread.start()
+
+    def _read(self, stdout: IO[bytes]) -> None:
+        for line in stdout:
+            self.last_at, self._stalled = time.monotonic(), False
+            values = _values(line)
+            if values is None:
+                if not self._garbled:
+                    self._note(
+                        f"the probe {self.probe.name} sent something other than a line of numbers: "
+                        f"{line[:120]!r}"
+                    )
+                self._garbled = True
+                continue
+            self._inbox.put(ProbeLine(self.probe, self.last_at, values))
+        self.ended = True
+        code = self._process.wait()
+        # A probe that is asked to end exits with 0 or by our signal; any other status means that it
+        # ended by itself.
+        if not self._closing or code > 0:
+            self._note(
+                f"the probe {self.probe.name} ended by itself with status "
+                f"{code}{self._last_words()}"
+            )
+
+    def silent(self, now: float) -> bool:
+        """Whether it has sent nothing for SILENCE_S; noted once for each silence."""
+        if self.ended or now - self.last_at < SILENCE_S:
+            return False
+        if not self._stalled:
+            self._note(
+                f"the probe {self.probe.name} has sent nothing for {now - self.last_at:.0f} s"
+            )
+        self._stalled = True
+        return True
+
+    def _last_words(self) -> str:
+        try:
+            lines = self._stderr.read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return f": {lines[-1][:200]} ({self._stderr})" if lines else ""
+
+    def ask_to_end(self) -> None:
+        """Close its stdin, which asks it to end."""
+        self._closing = True
+        with contextlib.suppress(OSError, ValueError):  # it may be gone already
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+    def close(self) -> None:
+        """End it: by `ask_to_end`, then SIGTERM, then SIGKILL."""
+        self.ask_to_end()
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                self._process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(QUIT_S)
+                break
+        self._thread.join(QUIT_S)
+        if not self._thread.is_alive() and self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _values(line: bytes) -> dict[str, float] | None:
+    """The numbers of a probe's line; None unless it is a flat object of finite numbers."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    good = all(
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+        for value in found.values()
+    )
+    return {str(name): float(value) for name, value in found.items()} if good else None
+
 
 PERIOD_S = 1.0
 

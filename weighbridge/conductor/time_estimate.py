@@ -19,8 +19,7 @@ from typing import Final, Literal
 from weighbridge.conductor.durability import CONTROL_CUTS
 from weighbridge.conductor.passes import asked_of_hosts
 from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
-from weighbridge.results.analysis.find.judged_rate import SHORTEST_S
-from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE
+from weighbridge.results.analysis.find.searches import MOST_AT_A_RATE, SHORTEST_S
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import TRAITS, Suite, Workload, continues
 from weighbridge.topologies.hardware import Hardware

@@ -15,6 +15,7 @@ those in its page, and sends them to whoever connects to its master.
 from locust import events
 
 from weighbridge.locust import listeners
+from weighbridge.locust.object_store_user import Replay, make_workload, suite_workload, workload_of
 from weighbridge.locust.users import (
     Boto3User,
     EngineUser,
@@ -23,7 +24,6 @@ from weighbridge.locust.users import (
     SwiftclientUser,
     SwiftUser,
 )
-from weighbridge.locust.workloads import Replay, make_workload, suite_workload, workload_of
 
 __all__ = [
     "Boto3User",

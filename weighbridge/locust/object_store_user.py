@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
 import gevent
@@ -17,15 +17,51 @@ from pydantic import ValidationError
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
-from weighbridge.drivers.locust.fit import refuse_unfit
-from weighbridge.drivers.locust.live_load import LiveLoad
-from weighbridge.drivers.locust.made_objects import MadeObjects
+from weighbridge.common.record import Record
+from weighbridge.drivers.locust.live_load import LiveLoad, MadeObjects, refuse_unfit
 from weighbridge.drivers.locust.worker_process import WorkerProcess
 from weighbridge.drivers.protocol import Setup
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
-from weighbridge.locust.workloads import Replay
-from weighbridge.suites import Workload
+from weighbridge.suites import Suite, Workload, loader
+
+# What users of a locustfile do.
+
+
+class Replay(Record):
+    """What users do: a workload over an API."""
+
+    api: ObjectApi
+    workload: Workload
+    seed: int = 2014
+    request_timeout_s: float = 60.0
+
+
+def make_workload(name: str, **keys: Any) -> Workload:
+    """A workload with the keys that it has in a suite's file: `objects={"size": "64kB",
+    "per_container": 1000}, operations={"read": 80, "write": 20}`.
+
+    `workers`, `runtime` and `warmup` are Locust's own affair. Raises ValidationError.
+    """
+    return Workload.model_validate({"workers": [1], "runtime": 1.0, **keys, "name": name})
+
+
+def suite_workload(suite: str, workload: str | None = None) -> Workload:
+    """A workload of a suite, by the suite's path or the name of a shipped one; None: its first.
+
+    Raises UsageError if there is none.
+    """
+    return workload_of(loader.load(loader.find(suite)), workload)
+
+
+def workload_of(suite: Suite, name: str | None) -> Workload:
+    """A suite's workload of this name; None: its first. Raises UsageError if there is none."""
+    found = [one for one in suite.workloads if name in (None, one.name)]
+    if not found:
+        names = ", ".join(one.name for one in suite.workloads)
+        raise UsageError(f"{suite.name} has no workload {name!r}", advice=f"It has {names}.")
+    return found[0]
+
 
 AUTH_PATH: Final = "/auth/v1.0"
 """Of Swift's auth, where a host is given without a path."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weighbridge.topologies.hardware import Hardware
-    from weighbridge.topologies.lab.daemons import LabDaemon
+    from weighbridge.topologies.lab.host import LabDaemon
     from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, LeftoverReport
 
 
@@ -56,7 +56,7 @@ def dead_of_lab(
     """
     if not HOSTS[record.kind].contained:
         return {}, ()
-    from weighbridge.topologies.lab.daemons import daemons  # noqa: PLC0415 - only for lab hosts
+    from weighbridge.topologies.lab.host import daemons  # noqa: PLC0415 - only for lab hosts
 
     folder = place.deployments / record.label
     logs = folder / "logs"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, Self
 
 from rich.console import Console, Group
@@ -13,12 +14,16 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from weighbridge.common.quantities import show_bytes
+from weighbridge.conductor.influx_writer import InfluxWriter
+from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.drivers.protocol import Progress as DriverProgress
+from weighbridge.drivers.protocol import Progress as StepProgress
 from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.figures import show_figure, show_ms
+from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.interval import percentile, summed
-from weighbridge.results.record import Histogram, StepKey, StepResult, Tally
+from weighbridge.results.record import Histogram, RunStore, StepKey, StepResult, Tally
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.screen.terminal import print_line
 from weighbridge.suites import DEFAULT_DRIVER
@@ -210,3 +215,48 @@ def _longest(tallies: Sequence[Tally]) -> str:
 def _bin(tallies: Sequence[Tally], percent: float) -> str:
     bins = [tally.bins for tally in tallies if tally.bins is not None]
     return str(percentile(summed(bins), percent)) if len(bins) == len(tallies) else "-"
+
+
+# A display that passes everything on to another one, and steps to a writer for an InfluxDB.
+
+
+class InfluxDisplay:
+    """Shows everything on `shown`, and has `writer` send steps."""
+
+    def __init__(self, shown: Display, writer: InfluxWriter) -> None:
+        self._shown = shown
+        self._writer = writer
+        self._key: StepKey | None = None
+        self.say = shown.say
+
+    def begins(self, key: StepKey, number: int) -> None:
+        """From here on, progress is of this step."""
+        self._key = key
+        self._shown.begins(key, number)
+
+    def progress(self, progress: StepProgress) -> None:
+        """Sent while a step runs; preparing and cleaning up are only shown."""
+        self._shown.progress(progress)
+        if self._key is not None:
+            self._writer.live(self._key, progress)
+
+    def ended(self, result: StepResult) -> None:
+        """The step is in the run folder, where the writer finds its telemetry."""
+        self._key = None
+        self._shown.ended(result)
+        self._writer.step(result)
+
+
+@contextmanager
+def sending(
+    server: InfluxServer | None, store: RunStore, say: Callable[[str], None]
+) -> Iterator[Callable[[Display], Display]]:
+    """A function that makes a display send, too; without a server it returns the display itself.
+
+    At the end, what is left is sent, or reported as not sent.
+    """
+    if server is None:
+        yield lambda shown: shown
+        return
+    with InfluxWriter(store, server, say) as writer:
+        yield lambda shown: InfluxDisplay(shown, writer)

@@ -11,26 +11,271 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from weighbridge.common.errors import missing
+from weighbridge.results.analysis.comparing import verdict_words
 from weighbridge.results.analysis.comparison import NoiseFloor
+from weighbridge.results.analysis.durability import (
+    FINDING_WORDS,
+    CutSeries,
+    LayoutDurability,
+)
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
 from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
-from weighbridge.results.analysis.sentence import verdict_words
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import saturated
-from weighbridge.results.derivation import Derived
+from weighbridge.results.analysis.study.recap import Recap, RecapCell
+from weighbridge.results.analysis.study.study import StudyTable
+from weighbridge.results.analysis.tuning.setting_lines import (
+    SettingLine,
+    setting_lines,
+    short_names,
+)
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
+from weighbridge.results.charts.change_map import study_maps
+from weighbridge.results.charts.pictures import DRAWING
+from weighbridge.results.derivation import WINNERS, Derived
 from weighbridge.results.doubt import doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, alike_as_one, show_figure
 from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.screen.durability_outcome import print_durability
-from weighbridge.screen.study_outcome import print_study
-from weighbridge.screen.terminal import new_table, print_line
-from weighbridge.screen.tuning_outcome import print_report_place, print_tuning
+from weighbridge.results.record.durability import FINDINGS
+from weighbridge.results.record.durability import Finding as CutFinding
+from weighbridge.results.report.study_section import StudySection
+from weighbridge.screen.terminal import new_table, print_grid, print_line
+
+# What survived power cuts on a terminal: a table by layout, its controls, then sentences.
+
+
+def print_durability(found: Sequence[LayoutDurability], console: Console) -> None:
+    """Print them: only findings that there are have a column; nothing where no layout was tried."""
+    if not found:
+        return
+    seen = [
+        one
+        for one in FINDINGS
+        if one == "lost" or any(s.found[one].objects for each in found for s in _both(each))
+    ]
+    counts = ("cuts", "served", "acknowledged", *(FINDING_WORDS[one] for one in seen), "serves s")
+    table = new_table("layout", "verdict", *counts, right=counts)
+    for one in found:
+        words = one.judgement.replace("-", " ")
+        style = "red" if one.judgement == "lost" else ""
+        table.add_row(one.layout, escape(words), *_cells(one.store, seen), style=style)
+    controls = [one for one in found if one.control.made]
+    if controls:
+        table.add_section()
+    for one in controls:
+        name, verdict = f"{one.layout}, control", "lost" if one.control.losing else "lost nothing"
+        table.add_row(name, verdict, *_cells(one.control, seen), style="dim")
+    print_line(console, "What survives power cuts:", "bold")
+    console.print(table)
+    for one in found:
+        print_line(console, f"• {one.sentence}")
+    for one in found:
+        for cut in (*one.store.cuts, *one.control.cuts):
+            if cut.why_not:
+                of = f"{one.layout}{', control' * cut.control}"
+                print_line(console, f"  {of}, cut {cut.number}: {cut.why_not}", "yellow")
+
+
+def _both(one: LayoutDurability) -> tuple[CutSeries, CutSeries]:
+    return one.store, one.control
+
+
+def _cells(series: CutSeries, seen: Sequence[CutFinding]) -> tuple[str, ...]:
+    serves = UNKNOWN if series.serves_s is None else show_figure(series.serves_s[0], 2)
+    return (
+        str(series.made),
+        str(series.served),
+        f"{series.acknowledged:,}",
+        *(f"{series.found[one].objects:,}" for one in seen),
+        serves,
+    )
+
+
+# A replayed study on a terminal: its tables, what changed, and its published results.
+
+
+_STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
+
+
+def print_study(page: StudySection, console: Console) -> None:
+    """Print all tables of a study. As in its chart, blue is faster and orange slower."""
+    run = page.outcome.run
+    print_line(console, f"\n{run.study.about} ({run.scale} scale), after {run.study.source}")
+    for sentence in run.chosen.about:
+        print_line(console, f"  {sentence}", "dim")
+    for lacking in run.lacking:
+        print_line(console, f"  not as in the study: {lacking}", "dim")
+    if page.outcome.conclusions:
+        print_line(console, "\nThe study's conclusions, and whether this run agrees", "bold")
+    for held in page.outcome.conclusions:
+        print_line(console, f"• {held.verdict}: {held.says} ({held.why})")
+    for grid in page.outcome.tables:
+        _print_table(console, grid)
+    for one in page.outcome.recaps:
+        _print_recap(console, one)
+    if page.outcome.recaps:
+        chart = study_maps(page.outcome.recaps)
+        print_line(console, f"{chart.finding}. {chart.caption}")
+    for grid in page.outcome.published:
+        _print_table(console, grid)
+        print_line(console, grid.note)
+
+
+def _print_table(console: Console, grid: StudyTable) -> None:
+    print_line(console, f"\n{grid.title}", "bold")
+    lines = [list(map(escape, line)) for line in grid.shown]
+    head = list(map(escape, grid.head))
+    print_grid(console, head, lines, labels=grid.labels, left=("beside",))
+
+
+def _print_recap(console: Console, one: Recap) -> None:
+    print_line(console, f"\nChange of throughput, {one.title}", "bold")
+    lines = [
+        [escape(down), *(_change(one.cell(down, across)) for across in one.across)]
+        for down in one.down
+    ]
+    head = ["", *(escape(name.replace(" × ", "\n")) for name in one.across)]
+    print_grid(console, head, lines, labels=1)
+
+
+def _change(cell: RecapCell | None) -> str:
+    return "" if cell is None else f"[{_style(cell)}]{escape(cell.text)}[/]"
+
+
+def _style(cell: RecapCell) -> str:
+    """The colours of the chart; cells without a claim in italics."""
+    colour = ""
+    if cell.percent is not None and cell.verdict != "same":
+        colour = "#56b4e9" if cell.percent > 0 else "#e69f00"
+    return f"{_STYLES.get(cell.verdict, 'bold')} {colour}".strip()
+
+
+# The results of a tuning on a terminal: each setting, the winner, its confirmation, the files.
+
+
+_SETTING_STYLES: Final = {
+    "better": "bold blue",
+    "worse": "dark_orange",
+    "trade-off": "dark_orange",
+    "not allowed": "red",
+    "failed": "red",
+}
+WIDE: Final = 130
+"""Columns for the table with intervals of two objectives and what each setting restarts."""
+_LISTED: Final = 12
+"""How many settings without an effect are listed."""
+
+
+def print_tuning(result: TuningResult, derived: Derived, console: Console) -> None:
+    """Print the table of trials and its sentences."""
+    print_line(console, derived.answer, "bold")
+    lines = setting_lines(result)
+    if lines:
+        console.print(_table(result, lines, console.width))
+    for entry in result.refused:
+        for note in entry.notes[:1]:
+            print_line(console, f"{entry.verdict}: {entry.name}: {note}", "yellow")
+    winner = result.winner
+    print_line(console, result.winner_words if winner is None else f"▲ {result.winner_words}")
+    if winner is not None:
+        good = result.confirmation is not None and result.confirmation.confirmed
+        print_line(
+            console, f"{'▲' if good else '×'} {result.confirmation_words}", "" if good else "yellow"
+        )
+    _print_without_effect(result, console)
+    for drift in result.table.drift:
+        print_line(console, f"  {drift.words[:1].upper()}{drift.words[1:].rstrip('.')}.", "dim")
+    for sentence in derived.hosts:
+        print_line(console, f"  {sentence.rstrip('.')}.", "dim")
+    print_line(console, f"\nledger  {derived.folder / 'ledger.csv'}")
+    if result.to_paste:
+        files = (str(derived.folder / WINNERS / one.name) for one in result.to_paste)
+        print_line(console, f"winner  {', '.join(files)}")
+    if result.confirmation is not None:
+        print_line(console, f"confirmation  {result.confirmation.folder}")
+    print_report_place(derived, console)
+
+
+def print_report_place(derived: Derived, console: Console) -> None:
+    """Print where the report is, or what makes one."""
+    if derived.report is not None:
+        print_line(console, f"report  {derived.report}")
+        return
+    print_line(console, f"report  {missing(DRAWING).message}")
+    print_line(console, f"        and then weighbridge report {derived.folder.parent}")
+
+
+def _print_without_effect(result: TuningResult, console: Console) -> None:
+    """Settings for which no effect that matters was found, and what would have been found."""
+    none = result.table.without_effect
+    if not none:
+        return
+    print_line(console, result.without_effect_words)
+    for entry in none[:_LISTED]:
+        least = " and ".join(could_be_shown(one) or "unknown" for one in entry.effects)
+        print_line(
+            console,
+            f"  ~ {entry.name}: {entry.verdict} (an effect of {least} would have been found)",
+            "dim",
+        )
+    if len(none) > _LISTED:
+        print_line(console, f"  ~ and {len(none) - _LISTED} more, in the report", "dim")
+
+
+def _table(result: TuningResult, lines: Sequence[SettingLine], width: int) -> Table:
+    """The trials in as many columns as fit: intervals, and what each setting restarts."""
+    objectives = result.run.objectives
+    wide = width >= WIDE
+    short = short_names([line.name for line in lines])
+    intervals = len(objectives) == 1 or wide
+    table = new_table(show_edge=False)
+    table.add_column("setting", overflow="fold", min_width=20)
+    table.add_column("n", justify="right", no_wrap=True)
+    for number, _ in enumerate(objectives):
+        table.add_column(_head(result.called(number)), justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    recorded = any(value is not None for line in lines for value in line.cpu_values)
+    for title in ("gw CPU", "st CPU") if recorded else ():
+        table.add_column(title, justify="right", no_wrap=True)
+    if wide:
+        table.add_column("restarts", no_wrap=True)
+    for line in lines:
+        style = _SETTING_STYLES.get(line.verdict, "dim")
+        table.add_row(
+            escape(line.name if wide else short[line.name]),
+            str(line.trials),
+            *(
+                _change_text(one.change, one.interval if intervals else "", one.tone)
+                for one in line.changes
+            ),
+            f"[{style}]{line.sign} {line.verdict}[/]",
+            *((line.gateway_cpu, line.storage_cpu) if recorded else ()),
+            *([line.restarted] if wide else []),
+        )
+    return table
+
+
+def _head(called: str) -> str:
+    """`throughput of 64 kB reads at 16 workers` in three short lines."""
+    what, _, rest = called.partition(" of ")
+    for word in (" at ", " with "):
+        rest = rest.replace(word, f"\n{word.strip()} ")
+    return escape(f"{what}\n{rest}")
+
+
+def _change_text(change: str, interval: str, tone: str) -> str:
+    ends = f" ({interval.replace(' %', '')})" if interval else ""
+    style = _SETTING_STYLES.get(tone, "")
+    change = f"[{style}]{escape(change)}[/]" if style else escape(change)
+    return f"{change}{escape(ends)}"
+
 
 BOTH: Final = 100
 """Terminal columns for rates beside latencies that are intervals, with a column for drivers."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.conductor.plan import Visit
 from weighbridge.conductor.time_estimate import (
     DRIVER_S,

@@ -10,10 +10,8 @@ from pydantic import ValidationError
 
 from weighbridge import selection
 from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
-from weighbridge.common.errors import UsageError
-from weighbridge.common.extras import need
-from weighbridge.common.scope import Scope
-from weighbridge.common.structure import ANSWERS
+from weighbridge.common.errors import UsageError, need
+from weighbridge.common.structure import ANSWERS, Scope
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, make_plan, step_seconds
 from weighbridge.gateways.gateway import Say

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge import resumption, run
+from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.conductor import BUDGET, RESUMED
 from weighbridge.conductor.facts import facts_of_machine
@@ -22,6 +23,7 @@ from weighbridge.conductor.plan import make_plan
 from weighbridge.conductor.step_runner import StepRunner
 from weighbridge.conductor.time_estimate import TimeAllowance, show_duration
 from weighbridge.environment import require
+from weighbridge.gateways.fragments import fragments
 from weighbridge.results import derive
 from weighbridge.results.analysis.steps.visit import (
     JudgedStep,
@@ -29,26 +31,116 @@ from weighbridge.results.analysis.steps.visit import (
     read_visits,
     workloads_of,
 )
-from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
-from weighbridge.results.analysis.tuning.setting_table import SettingTable
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
+from weighbridge.results.analysis.tuning.tuning_result import confirmation_folder
 from weighbridge.results.derivation import Derived
 from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import CONFIRMATION, TuningStore
+from weighbridge.results.record.store import RunStore, lock_run_folder
+from weighbridge.results.record.trial import CONFIRMATION, Fragment, TuningStore, Winner
 from weighbridge.results_output import draw_run
 from weighbridge.run import Doing, alone
 from weighbridge.screen.display import display_for
 from weighbridge.suites.tuning import Tuning
+from weighbridge.topologies.loader import LONGEST_NAME
 from weighbridge.topologies.preflight import preflight_all
 from weighbridge.tuning import preparation
-from weighbridge.tuning.choosing import choose
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import PreparedTuning
-from weighbridge.tuning.space import Candidate
+from weighbridge.tuning.space import Candidate, Choice
 from weighbridge.tuning.trial_deployment import TrialDeployment
 from weighbridge.tuning.tuner import LEFT_OUT, Tuner
+
+# Choosing a winner: the settings that are better, together if possible, and what to paste.
+
+
+Refusal = Callable[[Candidate], str]
+"""Why the programs of the release refuse a candidate; empty if they do not."""
+TUNED = "-tuned"
+
+
+def choose(
+    prepared: PreparedTuning,
+    candidates: Mapping[str, Candidate],
+    table: SettingTable,
+    refusal: Refusal,
+) -> tuple[Candidate, Winner] | None:
+    """The winner of a tuning with its layout; None if nothing is better.
+
+    For a screen, the best better level of each parameter, all together: they were tried one at a
+    time, and the confirmation shows whether their effects add up. For a grid or a search, the best
+    candidate.
+    """
+    better = sorted(
+        (
+            entry
+            for entry in table.entries
+            if entry.verdict == "better"
+            and entry.gain is not None
+            and entry.variant.name in candidates
+        ),
+        key=lambda entry: entry.gain or 0.0,
+        reverse=True,
+    )
+    if not better:
+        return None
+    if prepared.tuning.strategy == "screen":
+        one, chosen, reason = _together(prepared, candidates, better, refusal)
+    else:
+        one, chosen = candidates[better[0].variant.name], better[:1]
+        others = f" of the {len(better)} that were better" if len(better) > 1 else ""
+        reason = f"{better[0].name}: the largest gain{others}"
+    evidence = [effect.text for entry in chosen for effect in entry.effects]
+    where, before, after = prepared.hardware.sites, prepared.baseline.planned, one.planned
+    pasted = fragments(before.gateway.render(where), after.gateway.render(where), evidence)
+    return one, Winner(
+        arm=one.variant,
+        reason=reason,
+        fragments=tuple(Fragment(name=part.name, text=part.text) for part in pasted),
+    )
+
+
+def _together(
+    prepared: PreparedTuning,
+    candidates: Mapping[str, Candidate],
+    better: Sequence[SettingEntry],
+    refusal: Refusal,
+) -> tuple[Candidate, list[SettingEntry], str]:
+    """The best better level of each parameter, the largest gain first."""
+    best: dict[int, tuple[SettingEntry, Choice]] = {}
+    weaker = []
+    for entry in better:
+        choice = candidates[entry.variant.name].choices[0]
+        if choice.parameter in best:
+            weaker.append(entry.name)
+        else:
+            best[choice.parameter] = (entry, choice)
+    entries = [entry for entry, _ in best.values()]
+    others = f"; {', '.join(weaker)} gained less" if weaker else ""
+    if len(best) == 1:
+        return (
+            candidates[entries[0].variant.name],
+            entries,
+            f"{entries[0].name}: the only setting that was better{others}",
+        )
+    why = ""
+    try:
+        name = f"{prepared.baseline.variant.name[: LONGEST_NAME - len(TUNED)]}{TUNED}"
+        one = prepared.space.candidate([choice for _, choice in best.values()], name=name)
+        why = refusal(one)
+    except DocumentError as error:
+        why = "; ".join(dict.fromkeys(fault.message for fault in error.faults))
+    if why:
+        with_ = ", ".join(entry.name for entry in entries[1:])
+        text = f"{entries[0].name}: the largest gain; it cannot be combined with {with_}"
+        return candidates[entries[0].variant.name], entries[:1], f"{text} ({why.splitlines()[0]})"
+    names = ", ".join(entry.name for entry in entries)
+    return (
+        one,
+        entries,
+        f"{names}: each was better alone, and the best of its parameter{others}",
+    )
+
 
 _LEAST_TRIALS: Final = 3
 """One setting, with the baseline before and after it."""

@@ -12,15 +12,14 @@ from typing import Any, Final
 
 from weighbridge.common.document import Document, DocumentError, Fault
 from weighbridge.common.errors import UsageError
-from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.common.structure import SCOPES, Scope, widest
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.gateways.gateway import Say
 from weighbridge.gateways.sizing import with_sizes
 from weighbridge.results.record.trial import LayoutVariant, Settings
 from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.loader import Planned, changed_layout
-from weighbridge.topologies.reference import LONGEST_NAME, path_of, slug
+from weighbridge.topologies.loader import LONGEST_NAME, Planned, changed_layout, path_of, slug
 
 MOST_COMBINATIONS: Final = 500
 """A larger grid is refused: with five trials of 10 s each, 500 take seven hours."""

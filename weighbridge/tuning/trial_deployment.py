@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Self
 
 from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
-from weighbridge.common.scope import Scope, widest
+from weighbridge.common.structure import Scope, widest
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.conductor.plan import Visit, keys_of
 from weighbridge.conductor.step_runner import Display, StepRunner
-from weighbridge.drivers.driver import Driver, DriverFailure
+from weighbridge.drivers.protocol import Driver, DriverFailure
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore

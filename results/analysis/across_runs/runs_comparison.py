@@ -26,13 +26,13 @@ from typing import Final
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
+    ComparedRun,
     Guarded,
     guard,
     planned_differences,
 )
-from weighbridge.results.analysis.comparing import judge, with_sentences
+from weighbridge.results.analysis.comparing import floors, judge, with_sentences
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import (
     ALWAYS,
@@ -43,7 +43,6 @@ from weighbridge.results.analysis.contrast import (
     with_test,
 )
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.noise import floors
 from weighbridge.results.analysis.sameness import host_doubts
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, graves

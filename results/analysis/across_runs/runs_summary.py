@@ -10,8 +10,7 @@ from typing import Final
 
 from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
-from weighbridge.results.analysis.across_runs.guard import Guarded
+from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
 from weighbridge.results.analysis.across_runs.runs_comparison import (
     RUNS,
     MissingCell,
@@ -19,8 +18,8 @@ from weighbridge.results.analysis.across_runs.runs_comparison import (
     regressions,
     unjudged,
 )
+from weighbridge.results.analysis.comparing import verdict_words
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.sentence import verdict_words
 from weighbridge.results.figures import counted
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 

@@ -15,8 +15,7 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.find.rate_search import RateSearch, RateTrial
-from weighbridge.results.analysis.find.searches import Searches
+from weighbridge.results.analysis.find.searches import RateSearch, RateTrial, Searches
 from weighbridge.results.analysis.kinds import requests_of
 from weighbridge.results.analysis.power_mark import PowerMark, marks_of, power_words
 from weighbridge.results.analysis.steps.summary import Row

@@ -10,7 +10,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import parse_seconds
 from weighbridge.results.figures import listed
 from weighbridge.results.metrics import METRICS, Metric
-from weighbridge.results.record.latency_bound import LatencyBound
+from weighbridge.results.record.resolved import LatencyBound
 
 _BOUND: Final = re.compile(r"\s*([^<>=\s]+)\s*([<>=]*)\s*(.*?)\s*", re.DOTALL)
 _EXAMPLE: Final = 'Give a metric and its largest value, in quotes: --find "p90<=50ms".'

@@ -12,10 +12,11 @@ from typing import Final, Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
     ALL,
+    ComparedRun,
     Difference,
     DifferenceKind,
     by_kind,
@@ -23,8 +24,8 @@ from weighbridge.results.analysis.across_runs.guard import (
     refuse_unknown,
     settings_apart,
 )
+from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
 from weighbridge.results.analysis.contrast import ALWAYS
-from weighbridge.results.analysis.history.cell_words import in_cells
 from weighbridge.results.analysis.history.change_points import (
     RULE,
     ChangePoint,
@@ -33,6 +34,7 @@ from weighbridge.results.analysis.history.change_points import (
 )
 from weighbridge.results.analysis.history.run_outliers import (
     RunOutlier,
+    in_cells,
     outlier_words,
     run_outliers,
 )
@@ -47,9 +49,8 @@ from weighbridge.results.analysis.history.run_series import (
     series_of,
 )
 from weighbridge.results.doubt import Doubt, doubt_brief
-from weighbridge.results.figures import counted, listed, show_figure, show_p
+from weighbridge.results.figures import counted, listed, show_figure, show_p, show_percent
 from weighbridge.results.metrics import METRICS, MetricKey
-from weighbridge.results.percent import show_percent
 
 MOST_WORDS: Final = 3
 """So many differences are named one by one."""
@@ -351,3 +352,60 @@ def _labels(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
 
 def _workloads(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.workload for one in breaks))
+
+
+# Whether the latest run of a history is worse than those before it, as CI asks.
+
+
+def latest_verdict(history: History) -> RunsVerdict:
+    """Worse if it is at a level that a change for the worse began, of any cell's throughput or p90.
+
+    What could not be judged has not passed: figures that are not comparable, too few comparable
+    runs, and changes that are provisional.
+    """
+    latest = history.runs[-1].run
+    series = [
+        one for one in history.series if one.metric in ALWAYS and one.points[-1].run == latest
+    ]
+    last = {_place(change): change for of_layout in history.changes for change in of_layout.changes}
+    worse = [
+        change
+        for one in series
+        if (change := last.get(_place(one))) is not None and change.direction == "worse"
+    ]
+    sure = [one for one in worse if not one.doubts]
+    if sure:
+        return RunsVerdict(
+            exit_code=EXIT_DIFFERENCE,
+            answer=f"{latest} is worse than the runs before it: {len(sure)} of "
+            f"{counted(len(series), 'figure')}.",
+            details=tuple(one.text for one in sure),
+        )
+    details = [*(_open(one) for one in series), *(one.text for one in worse)]
+    details = [text for text in details if text]
+    if details or not series:
+        among = f"{len(details)} of {counted(len(series), 'figure')}" if series else "it has none"
+        return RunsVerdict(
+            exit_code=EXIT_INVALID,
+            answer=f"Whether {latest} is worse than the runs before it cannot be judged: {among}.",
+            details=tuple(details),
+        )
+    return RunsVerdict(exit_code=EXIT_FINE)
+
+
+def _place(one: SeriesCell) -> tuple[object, ...]:
+    return tuple(getattr(one, name) for name in SeriesCell.model_fields)
+
+
+def _open(one: RunSeries) -> str:
+    """Why the last figure of a series cannot be judged; empty if it can."""
+    last, count = one.points[-1], len(one.searched)
+    where = (
+        f"{METRICS[one.metric].name} of {one.about} at {counted(one.workers, 'worker')} on "
+        f"{one.label}"
+    )
+    if not last.searched:
+        return f"{where}: {last.why or 'known in bins alone'}"
+    if count < RULE.runs:
+        return f"{where}: {counted(count, 'comparable run')} of the {RULE.runs} that are needed"
+    return ""

@@ -11,22 +11,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
+from weighbridge.common.quantities import utc
 from weighbridge.common.record import Record
-from weighbridge.common.times import utc
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import (
     ALL,
+    ComparedRun,
     Difference,
+    Facts,
+    all_facts,
     differences,
+    planned,
     planned_differences,
 )
-from weighbridge.results.analysis.across_runs.guard_facts import Facts, all_facts, planned
 from weighbridge.results.analysis.across_runs.runs_comparison import hosts_apart
 from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, doubt_brief, doubt_words, few, graves, touching
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.metrics import METRICS, MetricKey, compared
 from weighbridge.suites import Api, Bounds, DriverName, Operation
 

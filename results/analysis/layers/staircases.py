@@ -5,33 +5,57 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
-from weighbridge.common.layers import Level, StoreLayer
-from weighbridge.common.structure import Structure
+from weighbridge.common.structure import Level, StoreLayer, Structure
 from weighbridge.results import doubt as doubts
 from weighbridge.results.analysis.findings import kind_of, subjects
-from weighbridge.results.analysis.layers.ceiling import (
+from weighbridge.results.analysis.layers.staircase import (
+    HARDWARE,
+    NAMES,
     Ceiling,
     CeilingGap,
     CeilingQuery,
     HardwareKind,
-    Transfer,
-    ceiling,
-)
-from weighbridge.results.analysis.layers.in_pool import in_pool
-from weighbridge.results.analysis.layers.staircase import (
-    HARDWARE,
-    NAMES,
     LayerDoubt,
     LayerStep,
     Staircase,
+    Transfer,
     above,
+    ceiling,
 )
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
 from weighbridge.results.analysis.steps.use import UTILIZED, What
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested, ResolvedPlan
+from weighbridge.results.record.resolved import BenchedPool
 from weighbridge.suites import Api, Operation
+
+# RADOS as it was measured in a pool that existed before a run, from one host of its cluster.
+
+
+def in_pool(step: LayerStep, row: Row, pool: BenchedPool) -> LayerStep:
+    """The step with what is known of the pool.
+
+    No layer is a share of it unless gateways keep objects in the same way on the same devices. How
+    many hosts they are on is not known: one that does more is no error.
+    """
+    if step.throughput_ops_s is None:
+        return step
+    full = [
+        one.words
+        for one in row.resources
+        if one.what == "CPU" and one.saturated and one.host == pool.host
+    ]
+    notes = (step.note, f"{pool.words}; from {pool.host}", pool.remark)
+    return step.model_copy(
+        update={
+            "note": "; ".join(note for note in notes if note),
+            "held": step.held or ", ".join(full),
+            "lone_host": pool.host,
+            "doubt": LayerDoubt(verdict="not below", text=pool.apart) if pool.apart else step.doubt,
+        }
+    )
+
 
 BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
 """What Ceph's benchmarks and fio load, from the gateway's host."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.metric_figure import MetricFigure, geometric_mean
+from weighbridge.results.metric import MetricFigure, geometric_mean
 from weighbridge.results.metrics import METRICS, MetricKey
 
 ALIKE: Final = 1.25

@@ -24,17 +24,22 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.results.analysis.power_mark import PowerMark
 from weighbridge.results.analysis.steps.bottleneck import limit_words, limited_by
-from weighbridge.results.analysis.steps.daemons import figure_words
-from weighbridge.results.analysis.steps.other_programs import beside_words
-from weighbridge.results.analysis.steps.queues import queue_words
-from weighbridge.results.analysis.steps.row_doubts import row_doubts
-from weighbridge.results.analysis.steps.steadiness import NOT_STEADY, UNKNOWN_STEADINESS
-from weighbridge.results.analysis.steps.together import BY_ITSELF, judged_together, verdict_on
+from weighbridge.results.analysis.steps.steadiness import (
+    NOT_STEADY,
+    UNKNOWN_STEADINESS,
+    Steadiness,
+    steady_over_repeats,
+)
 from weighbridge.results.analysis.steps.use import (
     Resource,
     StepUse,
     What,
+    beside_words,
+    figure_words,
+    others,
     over_repeats,
+    queue_words,
+    quota_touches,
 )
 from weighbridge.results.analysis.steps.visit import (
     JudgedStep,
@@ -43,12 +48,12 @@ from weighbridge.results.analysis.steps.visit import (
     visit,
     workloads_of,
 )
-from weighbridge.results.doubt import Doubt, graves
+from weighbridge.results.doubt import Doubt, Grade, beside, graves
 from weighbridge.results.figures import ranged, without_numbers
-from weighbridge.results.metric_figure import MetricFigure
-from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric
+from weighbridge.results.metric import MetricFigure
+from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric, compared
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
-from weighbridge.results.statistics import one_sample
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
 from weighbridge.suites import (
     DEFAULT_DRIVER,
     Api,
@@ -71,6 +76,175 @@ __all__ = [
     "summarize_layers",
     "visits",
 ]
+
+
+# Doubts about a row of the table: what was left out of it, and what was measured beside it.
+
+
+DRIFT_MOST: Final = 0.5
+"""If a larger drift than this is not ruled out, a row is provisional whatever the ratio."""
+
+
+def row_doubts(
+    found: Sequence[JudgedStep],
+    points: Sequence[Point],
+    shown: Sequence[Point],
+    known: Sequence[StepUse | None],
+    verdict: Steadiness,
+) -> Iterator[Doubt]:
+    """The doubts about the figures of a row.
+
+    `found` are its repeats and `points` theirs of its operation, `shown` those that count, and
+    `known` what the hosts used in those; `verdict` is that on their steadiness.
+    """
+    if any(point.valid for point in points):
+        kinds = (
+            ("not steady", "stalls", sum(one.valid and not one.ranked for one in found)),
+            ("not valid", "fails", sum(not one.valid for one in found)),
+        )
+        for what, does, left in kinds:
+            if left and any(point.ranked for point in points):
+                favoured = f"leaving them out favours a layout that {does}"
+                words = f"{left} of {len(found)} repeats were {what}; {favoured}"
+                yield Doubt(what="repeats left out", grade="mild", words=words)
+        if verdict.steady is None and (verdict.most is None or verdict.most > DRIFT_MOST):
+            notes = (
+                *verdict.notes,
+                *(
+                    note
+                    for point in points
+                    for note in point.notes
+                    if note.startswith(UNKNOWN_STEADINESS)
+                ),
+            )
+            words = next(
+                (note.removeprefix(f"{UNKNOWN_STEADINESS}: ") for note in notes),
+                "it was not judged",
+            )
+            yield Doubt(what="steadiness not known", grade="mild", words=words)
+    yield from beside(others(known))
+    of = {point.repeat: point for point in shown}
+    uses = [
+        (one.use, of[one.key.repeat])
+        for one in found
+        if one.use is not None and one.key.repeat in of
+    ]
+    dead = [one.dead for one in found if one.dead and one.key.repeat in of]
+    if dead:
+        names = ", ".join(dict.fromkeys(name for some in dead for name in some))
+        words = f"in {len(dead)} of {len(shown)} repeats {names} was dead, and others took its load"
+        yield Doubt(what="endpoint left out", grade="mild", words=words)
+    for metric in compared():
+        low = sum(point.figure(metric.key).at_least for point in shown)
+        if low:
+            ends = f"in {low} of {len(shown)} repeats " if len(shown) > 1 else ""
+            words = f"{ends}requests not seen to end took at least as long, so it may be higher"
+            yield Doubt(what="lower bound", grade="mild", words=words, metrics=(metric.key,))
+        if metric.percent is not None:
+            held = [limit for use, point in uses if (limit := _limited(metric, use, point))]
+            if held:
+                grade: Grade = "grave" if 2 * len(held) > len(uses) else "mild"
+                yield Doubt(
+                    what="set by the CPU limit",
+                    grade=grade,
+                    words=held[len(held) // 2],
+                    metrics=(metric.key,),
+                )
+
+
+def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
+    """The CPU limit that may have set a percentile or the maximum of a repeat, in words; or None.
+
+    For a bin its upper edge is judged, or its lower one if it has none.
+    """
+    within = point.within(metric.key)
+    value = point.value(metric.key)
+    if within is not None:
+        value = within.low_ms if within.high_ms is None else within.high_ms
+    if value is None or metric.percent is None:
+        return None
+    return quota_touches(use, metric.percent, value)
+
+
+# Repeats of one step judged together: a window that moves by itself is not yet a step that does.
+#
+# On a machine whose speed varies, single windows rise or fall although the step is in a steady
+# state. Leaving those out would keep the repeats of one level of the machine's speed. So where
+# enough repeats are known, a window's own drift makes none of them unsteady: what all of them do
+# decides (`results.analysis.steps.steady_repeats`), and the rest is part of their spread, which
+# the intervals show. A stall, or a recurring dip, is judged in its own window.
+
+
+BY_ITSELF: Final = f"by itself {NOT_STEADY}"
+"""How notes begin of a window that moved, if its repeats decide together."""
+
+
+def judged_together(found: Mapping[StepKey, JudgedStep]) -> dict[StepKey, JudgedStep]:
+    """The same steps; of those with enough repeats, none is unsteady for its own drift alone."""
+    cells: dict[StepKey, list[JudgedStep]] = {}
+    for key, one in found.items():
+        cells.setdefault(key.model_copy(update={"repeat": 0}), []).append(one)
+    judged = dict(found)
+    for repeats in cells.values():
+        fit = [one for one in repeats if one.valid and _move(one) is not None and not _stalls(one)]
+        if len(fit) < REPEATS_FOR_A_CLAIM or not any(one.drifts for one in fit):
+            continue
+        warming = sum(any(point.warmup_s for point in one.points.values()) for one in fit)
+        for one in fit:
+            if one.drifts:
+                judged[one.key] = _left_open(one, warms=2 * warming > len(fit))
+    return judged
+
+
+def verdict_on(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadiness:
+    """The verdict on repeats that count: unsteady if one was; if they cannot decide alone, judged
+    together. `beside` are the moves of all other steps of the layout.
+    """
+    verdicts = {point.steady for point in shown}
+    if False in verdicts or verdicts == {True}:
+        return Steadiness(steady=False not in verdicts)
+    # Drift from repeat to repeat is part of the intervals and affects all layouts, since blocks are
+    # balanced: it does not make a step unsteady.
+    found = steady_over_repeats(
+        [point.move for point in shown],
+        beside,
+        grain=max((point.grain for point in shown), default=0.0),
+        shapes=[point.shape for point in shown],
+    )
+    # With few repeats, the notes of each say why it is unknown.
+    return found if len(shown) >= REPEATS_FOR_A_CLAIM else Steadiness(steady=None)
+
+
+def _move(one: JudgedStep) -> float | None:
+    return next((point.move for point in one.points.values()), None)
+
+
+def _stalls(one: JudgedStep) -> bool:
+    return one.steady is False and not one.drifts
+
+
+def _left_open(one: JudgedStep, *, warms: bool) -> JudgedStep:
+    """The step with its own verdict open. `warms`: most of its repeats were still warming up."""
+
+    def notes(of: Sequence[str]) -> tuple[str, ...]:
+        start = f"{NOT_STEADY}: "
+        return tuple(
+            f"{BY_ITSELF}: {note.removeprefix(start)}" if note.startswith(start) else note
+            for note in of
+        )
+
+    points = {
+        operation: point.model_copy(
+            update={
+                "steady": None,
+                "notes": notes(point.notes),
+                "warmup_s": point.warmup_s if warms else None,
+            }
+        )
+        for operation, point in one.points.items()
+    }
+    return one.model_copy(update={"steady": None, "notes": notes(one.notes), "points": points})
+
 
 NOT_VALID: Final = "not valid"
 """First note of a row without any valid repeat, as NOT_STEADY without a steady one; the reasons

@@ -21,27 +21,358 @@ is included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from statistics import median
-from typing import Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import NonNegativeFloat, PositiveFloat
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.steps.daemons import DaemonFigure, figures
-from weighbridge.results.analysis.steps.other_programs import OtherPrograms, other_programs
-from weighbridge.results.analysis.steps.queues import Queue, queues
-from weighbridge.results.analysis.steps.throttling import Throttled, touching
+from weighbridge.common.structure import CounterFigure, DaemonCounters
+from weighbridge.results.figures import show_figure
 from weighbridge.results.record import (
     DiskLimit,
     DiskSecond,
     HostLimits,
     HostSecond,
+    ProbeSecond,
     Telemetry,
     Tier,
 )
 from weighbridge.results.record.telemetry import mean_rate
+
+# Throttling: how often and how long a CPU quota stopped a host in a step, and which latencies it
+# may have set.
+#
+# A host that has used up its quota is stopped until the period ends. A quota represents a slower
+# CPU, which would never stop but be slow all the time. If stops are short compared to a latency
+# the two are the same; if not, the latency reflects how the kernel hands out time. A percentile
+# is set by the limit if both hold:
+#
+# - the host was stopped for at least the share of the time beyond the percentile, so that it is
+#     chance which requests are beyond it; for a maximum any stop suffices;
+# - a stop took STALL_SHARE or more of the percentile, on average.
+#
+# `benchmarks/cpu_period.py` compares periods of 100, 20, 10 and 5 ms (its table is in docs/cpu-
+# limits.md): a p90 of which a stop is half or more is off by 40 % and more, either way, from that
+# with periods of 5 ms; others by 11 % at most.
+
+
+STALL_SHARE: Final = 0.5
+"""A stop of this share of a percentile means that the limit set it."""
+
+
+class Throttled(Record):
+    """What the CPU quota of one host did in the window of one step."""
+
+    host: str
+    tier: Tier
+    quota_cpus: Annotated[float, Field(gt=0)]
+    """The quota, in CPUs."""
+    share_of_periods: Annotated[float, Field(ge=0, le=1)]
+    """The share of periods with something to run in which the quota ran out."""
+    share_of_time: NonNegativeFloat | None = None
+    """How long it was stopped relative to the window; each CPU counts, so it may be above 1. None:
+    unknown.
+    """
+    period_ms: Annotated[float, Field(gt=0)] | None = None
+    """None: unknown."""
+    stall_ms: NonNegativeFloat | None = None
+    """The mean length of a stop, at most one period; None: unknown."""
+    stalls: Annotated[int, Field(ge=0)] = 0
+    """Periods in which the quota ran out."""
+
+    @classmethod
+    def counted(
+        cls,
+        *,
+        host: str,
+        tier: Tier,
+        quota_cpus: float,
+        period_ms: float | None,
+        periods: float | None,
+        throttled_periods: float | None,
+        throttled_s: float | None,
+        window_s: float,
+    ) -> Self | None:
+        """From the kernel's counters over `window_s` seconds; None if it counts no periods."""
+        if periods is None or throttled_periods is None:
+            return None
+        share_of_time = stall_ms = None
+        if throttled_s is not None:
+            share_of_time = throttled_s / window_s
+            # The kernel counts each of several CPUs stopped at once; together at most a period.
+            stall_ms = (
+                min(1e3 * throttled_s / throttled_periods, period_ms or math.inf)
+                if throttled_periods
+                else 0.0
+            )
+        return cls(
+            host=host,
+            tier=tier,
+            quota_cpus=quota_cpus,
+            share_of_periods=min(1.0, throttled_periods / periods) if periods else 0.0,
+            share_of_time=share_of_time,
+            period_ms=period_ms,
+            stall_ms=stall_ms,
+            stalls=round(throttled_periods),
+        )
+
+    @property
+    def words(self) -> str:
+        """`gateway-1 (limit 0.6 CPU) was throttled in 96 % of its periods of 100 ms, 54.0 ms each
+        time`.
+        """
+        periods = (
+            "its periods" if self.period_ms is None else f"its periods of {self.period_ms:g} ms"
+        )
+        each = "" if self.stall_ms is None else f", {show_figure(self.stall_ms)} ms each time"
+        share = f"{self.share_of_periods * 100:.0f} % of {periods}{each}"
+        return f"{self.host} (limit {self.quota_cpus:g} CPU) was throttled in {share}"
+
+    def touches(self, percent: float, latency_ms: float) -> bool:
+        """Whether it may have set a percentile (100: the maximum) of this length."""
+        if self.stall_ms is None or self.share_of_time is None or not self.stalls:
+            return False
+        return self.share_of_time >= 1 - percent / 100 and self.stall_ms >= STALL_SHARE * latency_ms
+
+
+def touching(throttled: Sequence[Throttled], percent: float, latency_ms: float) -> Throttled | None:
+    """The host whose limit may have set a percentile (100: the maximum); of several the longest
+    stopped.
+    """
+    found = [one for one in throttled if one.touches(percent, latency_ms)]
+    return max(found, key=lambda one: one.stall_ms or 0.0, default=None)
+
+
+# CPU used by other programs on the machine that runs the hosts as containers.
+
+
+BESIDE: Final = 0.2
+"""Share of a machine's CPUs used by others from which it is reported: the hosts may have lacked
+them.
+"""
+
+
+class OtherPrograms(Record):
+    """CPUs of the machine used by anything but its hosts and the programs that conduct the run.
+
+    The kernel's own interrupts and threads mostly work for the hosts' disks and network, so they
+    are separate, in `kernel`.
+    """
+
+    cpus: NonNegativeFloat
+    of_cpus: NonNegativeFloat
+    kernel: NonNegativeFloat
+
+    @property
+    def share(self) -> float:
+        """The share of the machine, 0 to 1."""
+        return self.cpus / self.of_cpus
+
+
+def other_programs(
+    limits: Sequence[HostLimits], seconds: Mapping[str, Sequence[HostSecond]], least_s: float
+) -> OtherPrograms | None:
+    """From seconds with samples of every host and the machine; None if below `least_s`."""
+    machine = next((one for one in limits if one.tier == "machine"), None)
+    if machine is None or machine.cpus is None:
+        return None
+    lines_of = {
+        one.host: [line for line in seconds.get(one.host, ()) if line.cpu_s is not None]
+        for one in limits
+    }
+    common = set.intersection(*({line.second for line in lines} for lines in lines_of.values()))
+    kept = {
+        host: [line for line in lines if line.second in common] for host, lines in lines_of.items()
+    }
+    if min(sum(line.span_s for line in lines) for lines in kept.values()) < least_s:
+        return None
+    rates = {host: mean_rate(lines, "cpu_s") or 0.0 for host, lines in kept.items()}
+    conductor, kernel = (
+        mean_rate(kept[machine.host], name) for name in ("conductor_cpu_s", "kernel_cpu_s")
+    )
+    if conductor is None or kernel is None:
+        return None
+    ours = sum(rates[one.host] for one in limits if one is not machine)
+    others = rates[machine.host] - ours - conductor - kernel
+    return OtherPrograms(cpus=max(0.0, others), of_cpus=machine.cpus, kernel=kernel)
+
+
+def beside_words(repeats: Sequence[OtherPrograms | None]) -> str:
+    """What others used over the repeats, in words; empty below BESIDE, or if unknown."""
+    known = [one for one in repeats if one is not None]
+    if not known:
+        return ""
+    cpus, of_cpus = median(one.cpus for one in known), known[0].of_cpus
+    if cpus < BESIDE * of_cpus:
+        return ""
+    return f"other programs used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"
+
+
+# Where requests queued: what daemons report of their queues and workers in a window.
+
+
+WAITING: Final = 1.0
+"""Mean number of requests in a daemon's queue from which it is reported."""
+
+
+class Queue(Record):
+    """A daemon's mean queue length and workers over a window; None: it does not report them.
+
+    Its probe declares which of its counters these are (`common.counters.DaemonCounters`).
+    """
+
+    probe: str
+    waiting: NonNegativeFloat | None = None
+    busy: NonNegativeFloat | None = None
+    idle: NonNegativeFloat | None = None
+
+    @property
+    def words(self) -> str:
+        """That requests had to wait, or that no worker was idle; else empty."""
+        if self.waiting is not None and self.waiting >= WAITING:
+            return f"{show_figure(self.waiting)} requests wait in {self.probe}"
+        if self.busy and self.idle is not None and self.idle < WAITING:
+            return f"{self.probe} has no idle worker ({show_figure(self.busy)} busy)"
+        return ""
+
+
+def queues(lines: Sequence[ProbeSecond], declared: Sequence[DaemonCounters]) -> Iterator[Queue]:
+    """The queues of daemons from the lines of their probes in a window."""
+    counters_of = {one.daemon: one for one in declared}
+    ordered = sorted(lines, key=lambda one: one.probe)
+    for probe, group in groupby(ordered, key=lambda one: one.probe):
+        names = counters_of.get(probe.partition(".")[0])
+        if names is None:
+            continue
+        values = [line.values for line in group]
+        waiting, worked = _mean(values, names.waiting), _mean(values, names.working)
+        if names.working:
+            waiting = waiting - worked if waiting is not None and worked is not None else None
+        busy, idle = _mean(values, names.busy), _mean(values, names.idle)
+        if waiting is not None or busy is not None:
+            yield Queue(
+                probe=probe,
+                waiting=None if waiting is None else max(0.0, waiting),
+                busy=busy,
+                idle=idle,
+            )
+
+
+def queue_words(repeats: Sequence[Sequence[Queue]]) -> str:
+    """Where requests waited in most of the repeats, in words; else empty."""
+    by_probe: dict[str, list[Queue]] = {}
+    for queue in (queue for repeat in repeats for queue in repeat):
+        by_probe.setdefault(queue.probe, []).append(queue)
+    found = []
+    for same in by_probe.values():
+        known = [queue for queue in same if queue.words]
+        if 2 * len(known) > len(same):
+            found.append(known[len(known) // 2].words)
+    return ", ".join(found)
+
+
+def _mean(lines: Sequence[Mapping[str, float]], name: str) -> float | None:
+    known = [line[name] for line in lines if name in line]
+    return sum(known) / len(known) if known else None
+
+
+# What daemons reported about themselves in a window, as a few figures each; telemetry has the
+# rest.
+#
+# The figures are declared with each probe (`common.counters`) and kept with the telemetry.
+# Counters count from the daemon's start, so figures use the difference between the first and last
+# line in the window.
+
+
+class DaemonFigure(Record):
+    """One figure of all daemons of a kind (`radosgw`, `osd`), with a label."""
+
+    daemon: str
+    label: str
+    value: float
+
+
+@dataclass(frozen=True)
+class _Spell:
+    """One daemon's lines inside a window, at least two."""
+
+    lines: Sequence[ProbeSecond]
+
+    def mean(self, name: str) -> float | None:
+        known = [line.values[name] for line in self.lines if name in line.values]
+        return sum(known) / len(known) if known else None
+
+    def grown(self, name: str) -> float | None:
+        """The increase of a counter; None if it is not reported, or was reset by a restart."""
+        known = [line.values[name] for line in self.lines if name in line.values]
+        return known[-1] - known[0] if len(known) > 1 and known[-1] >= known[0] else None
+
+    @property
+    def span_s(self) -> float:
+        return self.lines[-1].at_s - self.lines[0].at_s
+
+
+def _reckoned(figure: CounterFigure, spells: Sequence[_Spell]) -> float | None:
+    first, *others = figure.counters
+    if figure.reckon == "sum":
+        return _total([spell.mean(first) for spell in spells])
+    if figure.reckon == "rate":
+        grown = [(spell.grown(first), spell.span_s) for spell in spells]
+        return _total([None if more is None else more / span_s for more, span_s in grown])
+    if figure.reckon == "latency":
+        return _part(spells, f"{first}_sum_s", (f"{first}_count",), 1e3)
+    return _part(spells, first, (first, *others), 100)
+
+
+def _part(
+    spells: Sequence[_Spell], numerator: str, others: Sequence[str], scale: float
+) -> float | None:
+    """The increase of a counter divided by that of others, over all daemons; None without."""
+    above = _total([spell.grown(numerator) for spell in spells])
+    below = _total([spell.grown(name) for spell in spells for name in others])
+    return None if above is None or not below else above / below * scale
+
+
+def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
+    """The figures of daemons with two or more lines in the window; unknown ones are left out."""
+    by_probe: dict[str, list[ProbeSecond]] = {}
+    for line in telemetry.probes_within(window_s):
+        by_probe.setdefault(line.probe, []).append(line)
+    spells: dict[str, list[_Spell]] = {}
+    for probe, lines in by_probe.items():
+        if len(lines) > 1 and lines[-1].at_s > lines[0].at_s:
+            spells.setdefault(probe.partition(".")[0], []).append(_Spell(lines))
+    found = []
+    for shown in telemetry.head.daemons:
+        for figure in shown.figures if shown.daemon in spells else ():
+            value = _reckoned(figure, spells[shown.daemon])
+            if value is not None:
+                found.append(DaemonFigure(daemon=shown.daemon, label=figure.words, value=value))
+    return tuple(found)
+
+
+def figure_words(repeats: Sequence[Sequence[DaemonFigure]]) -> str:
+    """Medians over the repeats: `radosgw: 15.8 requests in work, ...; osd: 812 op/s, ...`."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for one in (figure for repeat in repeats for figure in repeat):
+        values.setdefault((one.daemon, one.label), []).append(one.value)
+    by_daemon: dict[str, list[str]] = {}
+    for (daemon, label), known in values.items():
+        by_daemon.setdefault(daemon, []).append(label.format(show_figure(round(median(known), 2))))
+    return "; ".join(f"{daemon}: {', '.join(words)}" for daemon, words in by_daemon.items())
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    """The sum; None if one is unknown: the others would be a different set of daemons."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
 
 UTILIZED: Final = 0.8
 THROTTLED: Final = 0.5

@@ -8,21 +8,19 @@ unreadable histogram spoils only its own step: none of its figures is ranked, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.steps.censoring import (
-    bounded,
-    highest_ms,
-    order_statistic_interval,
-)
-from weighbridge.results.analysis.steps.outages import before_fault, figures, times_of
-from weighbridge.results.analysis.steps.steadiness import Steadiness, steadiness
-from weighbridge.results.analysis.steps.steady_repeats import (
+from weighbridge.results.analysis.steps.steadiness import (
+    Steadiness,
+    steadiness,
     window_grain,
     window_move,
     window_shape,
@@ -34,22 +32,258 @@ from weighbridge.results.analysis.steps.validity import (
     least_samples,
 )
 from weighbridge.results.interval import percentile
-from weighbridge.results.metric import OF_ANY
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import BACK, OF_ANY, SERVES, SPAN_S, MetricFigure, OutageFigures
 from weighbridge.results.metrics import METRICS, Figures
-from weighbridge.results.outage_figures import OutageFigures
+from weighbridge.results.probability import binomial_quantile
 from weighbridge.results.record import (
     Histogram,
     Measurement,
     ResolvedPlan,
     RunStore,
+    Second,
     StepKey,
     StepResult,
     Tally,
     rank_of,
 )
+from weighbridge.results.record.histogram import low_us
 from weighbridge.results.record.outage import Outage, read_outages
-from weighbridge.suites import TRAITS, Operation, Workload
+from weighbridge.suites import TRAITS, Fault, Operation, Workload
+
+# Percentiles of latencies if some requests were not seen to end, or if samples are few.
+#
+# A request that is outstanding when the window closes, or given up after its timeout, has a
+# latency of at least its age. Leaving it out would make a gateway that stalls before the end look
+# faster than one that does not; counting its age as its latency would make it look nearly as
+# good. Such latencies are right-censored. Their distribution is estimated by the product-limit
+# (E. L. Kaplan and P. Meier, Journal of the American Statistical Association 53, 1958): at each
+# observed latency, the share that takes longer falls by the share that ended there among all
+# known to have got so far. A percentile that it does not fall to is unknown: it is at least the
+# oldest of all. Without censoring the estimate is the percentile by rank.
+#
+# Latencies and ages are given as the tops of their buckets (at most 0.1 % too high).
+
+
+CLOSE: Final = 1e-9
+"""Rounding error allowed in a product of thousands of factors."""
+
+
+def bounded(
+    latency: Histogram | None, in_flight: Histogram | None, percent: float
+) -> tuple[float, float | None] | None:
+    """A percentile in ms as (low, high): equal if known; high is None if it is at least `low`.
+
+    `latency` are latencies of requests that ended, `in_flight` ages of those that were not seen to
+    end. None without either. At 100 it is the maximum up to the width of buckets (see
+    `highest_ms`). Raises ValueError outside 0 < percent <= 100.
+    """
+    if not 0 < percent <= 100:
+        raise ValueError(f"{percent} is not a percentage above 0 and up to 100")
+    if in_flight is None or not in_flight.count:
+        if latency is None or not latency.count:
+            return None
+        at_ms = latency.percentile_us(percent) / 1000
+        return at_ms, at_ms
+    seen = latency.buckets() if latency is not None else ()
+    cut = in_flight.buckets()
+    # At risk at a time: all that ended then or later, and all whose age is at least that (a request
+    # cut at a time was present at it).
+    at_risk = sum(count for _, count in (*seen, *cut))
+    ages, longer = deque(cut), 1.0
+    for top_us, ended in seen:
+        while ages and ages[0][0] < top_us:
+            at_risk -= ages.popleft()[1]
+        longer *= 1 - ended / at_risk
+        if longer <= 1 - percent / 100 + CLOSE:
+            return top_us / 1000, top_us / 1000
+        at_risk -= ended
+    return max(*(top_us for top_us, _ in (*seen[-1:], *cut[-1:])), 0) / 1000, None
+
+
+def highest_ms(
+    max_us: int | None, in_flight_max_us: int | None
+) -> tuple[float, float | None] | None:
+    """The maximum in ms as (low, high): of what ended; or with high None the oldest age not seen to
+    end.
+
+    None if neither is known.
+    """
+    if in_flight_max_us is not None and (max_us is None or in_flight_max_us > max_us):
+        return in_flight_max_us / 1000, None
+    return None if max_us is None else (max_us / 1000, max_us / 1000)
+
+
+def order_statistic_interval(
+    histogram: Histogram,
+    percent: float,
+    confidence: float = 0.95,
+    in_flight: Histogram | None = None,
+) -> tuple[float, float | None]:
+    """The interval in ms that holds a percentile with `confidence` for any distribution: two of the
+    ordered samples.
+
+    The number of samples below it is binomial, so its ends are the ranks l and u with P(B < l) and
+    P(B >= u) of at most half the rest each (H. A. David and H. N. Nagaraja, Order Statistics, 2003,
+    section 7.1). High is None if u is beyond the largest sample, low is 0 if l is below the
+    smallest. `in_flight` are ages of requests not seen to end: their latencies are at least that,
+    so they count for the lower end, and nothing above the largest latency is known for the upper.
+    Raises ValueError outside 0 < percent < 100 and 0 < confidence < 1, and without samples.
+    """
+    if not 0 < percent < 100 or not 0 < confidence < 1:
+        raise ValueError(
+            f"no interval of the {percent:g}th percentile with a confidence of {confidence:g}"
+        )
+    at_least = histogram if in_flight is None else Histogram.merged((histogram, in_flight))
+    if not at_least.count:
+        raise ValueError("no samples have no interval")
+    tail = (1 - confidence) / 2
+    low = binomial_quantile(at_least.count, percent / 100, tail)
+    high = binomial_quantile(at_least.count, percent / 100, 1 - tail) + 1
+    low_ms = at_least.at_rank_us(low) / 1000 if low else 0.0
+    return low_ms, histogram.at_rank_us(high) / 1000 if high <= histogram.count else None
+
+
+# What a fault did to one operation of a step, from its series of seconds.
+#
+# A fault falls into a second, and only complete seconds count: the first one after it begins up
+# to a second later. Rates over SPAN_S seconds decide whether service is back, since single
+# seconds of a small rate differ by chance.
+
+
+class OutageSecond(Record):
+    """One complete second of a window."""
+
+    second: NonNegativeInt
+    count: NonNegativeInt
+    errors: NonNegativeInt
+    p99_ms: NonNegativeFloat | None
+    """At most; bands are 19 to 25 % wide. None: nothing succeeded, or the driver has no bands."""
+    in_flight: NonNegativeInt | None
+    """When it began."""
+
+
+class Times(Record):
+    """When the fault and the return really were, in seconds of the window; `back_s` None: not in
+    it.
+    """
+
+    fault_s: float
+    back_s: float | None
+
+
+def times_of(fault: Fault, outage: Outage | None) -> Times:
+    """As recorded, else as planned."""
+    if outage is None:
+        return Times(fault_s=fault.at, back_s=fault.back)
+    back_s = None if outage.back is None else outage.back.begun_s
+    return Times(fault_s=outage.fault.begun_s, back_s=back_s)
+
+
+def before_fault(measurement: Measurement, fault: Fault, outage: Outage | None) -> Measurement:
+    """Its per-second figures as if the window had ended when the fault came; all else is as it
+    was.
+    """
+    fault_s = min(measurement.window_s, max(0.0, times_of(fault, outage).fault_s))
+    seconds = tuple(one for one in measurement.seconds if one.second + 1 <= fault_s)
+    return measurement.model_copy(update={"seconds": seconds, "window_s": fault_s})
+
+
+def series(
+    seconds: Sequence[Second], window_s: float, operations: Sequence[Operation]
+) -> tuple[OutageSecond, ...]:
+    """The complete seconds of a window, of these operations together."""
+    found: dict[int, list[Second]] = {}
+    for one in seconds:
+        if one.operation in operations:
+            found.setdefault(one.second, []).append(one)
+    return tuple(_second(number, found.get(number, ())) for number in range(int(window_s)))
+
+
+def _second(number: int, same: Sequence[Second]) -> OutageSecond:
+    known = [one.in_flight for one in same if one.in_flight is not None]
+    return OutageSecond(
+        second=number,
+        count=sum(one.count for one in same),
+        errors=sum(one.errors for one in same),
+        p99_ms=_p99_ms(same),
+        in_flight=sum(known) if known else None,
+    )
+
+
+def _p99_ms(same: Sequence[Second]) -> float | None:
+    """The upper edge of the band of the 99th percentile; never more than the longest."""
+    bands: Counter[int] = Counter()
+    for one in same:
+        bands.update(dict(one.bands))
+    if not bands:
+        return None
+    rank, seen = math.ceil(0.99 * bands.total()), 0
+    longest_ms = max(one.max_us for one in same) / 1000
+    for band in sorted(bands):
+        seen += bands[band]
+        if seen >= rank:
+            return min(low_us(band + 1) / 1000, longest_ms)
+    return longest_ms
+
+
+def figures(
+    seconds: Sequence[Second],
+    window_s: float,
+    operation: Operation,
+    times: Times,
+) -> OutageFigures | None:
+    """The figures of one operation; None where no rate before the fault is known."""
+    every = series(seconds, window_s, (operation,))
+    before = [one.count for one in every if one.second + 1 <= times.fault_s]
+    if not before or not median(before):
+        return None
+    rate = float(median(before))
+    end_s = float(len(every))
+    first = math.floor(times.fault_s) + 1
+    after = every[first:]
+    away_end_s = end_s if times.back_s is None else times.back_s
+    spans = [after[start : start + SPAN_S] for start in range(max(0, len(after) - SPAN_S + 1))]
+    detected = next(
+        (
+            some[0].second
+            for some in spans
+            if some[-1].second + 1 <= away_end_s
+            and not any(one.errors for one in some)
+            and _mean(some) >= SERVES * rate
+        ),
+        None,
+    )
+    recovered = next((some[0].second for some in spans if _mean(some) >= BACK * rate), None)
+    returned = (
+        []
+        if times.back_s is None
+        else [_mean(some) for some in spans if some[0].second >= times.back_s]
+    )
+    own = [one for one in seconds if one.operation == operation]
+    away = [one for one in own if first <= one.second < away_end_s]
+    errors: Counter[str] = Counter()
+    for one in own:
+        if one.second >= math.floor(times.fault_s):
+            errors.update(one.failures or ({"unknown": one.errors} if one.errors else {}))
+    missed = rate * (end_s - first) - sum(one.count for one in after)
+    return OutageFigures(
+        before_ops_s=rate,
+        detect_s=None if detected is None else detected - times.fault_s,
+        detect_within_s=max(0.0, away_end_s - times.fault_s),
+        recover_s=None if recovered is None else recovered - times.fault_s,
+        recover_within_s=end_s - times.fault_s,
+        unanswered_s=sum(not one.count for one in after),
+        missed_s=max(0.0, missed / rate),
+        away_p99_ms=_p99_ms(away),
+        away_max_ms=max((one.max_us / 1000 for one in away if one.count), default=None),
+        lowest_back=min((one / rate for one in returned), default=None),
+        errors=dict(errors),
+    )
+
+
+def _mean(some: Sequence[OutageSecond]) -> float:
+    return sum(one.count for one in some) / len(some)
+
 
 MOVED: Final = 1.05
 """From this factor on, what requests in flight could do to the time to first byte is a doubt. A

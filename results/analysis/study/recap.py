@@ -22,7 +22,7 @@ from weighbridge.results.analysis.comparison import Share
 from weighbridge.results.analysis.findings import NEAR
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import doubt_words, touching
-from weighbridge.results.percent import percent, show_percent
+from weighbridge.results.figures import percent, show_percent
 from weighbridge.results.statistics import (
     LEVEL,
     REPEATS_FOR_A_CLAIM,

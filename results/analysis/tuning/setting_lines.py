@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import (
@@ -15,9 +15,8 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     interval_words,
     value_words,
 )
-from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.figures import UNKNOWN, show_percent
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.percent import show_percent
 from weighbridge.results.record import EntryVerdict
 from weighbridge.results.statistics import Ratio
 

@@ -18,22 +18,21 @@ from pydantic import NonNegativeInt
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
-from weighbridge.results.analysis.tuning.drift import Drift, drifts
-from weighbridge.results.analysis.tuning.readings import (
-    Reading,
-    readings,
-    references,
-    step_of,
-    steps,
-)
 from weighbridge.results.analysis.tuning.setting_effects import (
+    Drift,
     Pairs,
+    Reading,
+    drifts,
     effects,
     gains,
     is_clear,
     pairs,
+    readings,
+    references,
+    step_of,
+    steps,
+    variant_words,
 )
-from weighbridge.results.analysis.tuning.setting_words import variant_words
 from weighbridge.results.figures import counted
 from weighbridge.results.record import EntryVerdict, LayoutVariant, StepKey, Trial, TuningRun
 from weighbridge.results.statistics import Ratio, one_sample

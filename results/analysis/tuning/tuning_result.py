@@ -2,21 +2,204 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import NonNegativeInt
 
 from weighbridge.common.record import Record
-from weighbridge.common.scope import Scope, widest
-from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.sentence import opening
-from weighbridge.results.analysis.tuning.confirmation import Confirmation
+from weighbridge.common.structure import Scope, widest
+from weighbridge.results.analysis.cards import FigureCard
+from weighbridge.results.analysis.comparing import did, judge, opening, strength
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.contrast import effect_of, with_test
+from weighbridge.results.analysis.durability import LayoutDurability
+from weighbridge.results.analysis.kinds import kind_of, subjects
+from weighbridge.results.analysis.power_mark import PowerMark, not_tried
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.tuning.setting_effects import objective_words
 from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
-from weighbridge.results.analysis.tuning.setting_words import objective_words
-from weighbridge.results.figures import counted, listed, show_figure
+from weighbridge.results.doubt import few
+from weighbridge.results.figures import (
+    TIMES,
+    UNKNOWN,
+    counted,
+    listed,
+    show_figure,
+    show_percent,
+    show_ratio,
+    upper,
+)
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.percent import TIMES, show_percent
 from weighbridge.results.record import Fragment, LayoutVariant, State, Trial, TuningRun, Winner
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
-from weighbridge.suites.tuning import Parameter, show_setting
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, geometric_mean, ratio, welch
+from weighbridge.suites import Bounds
+from weighbridge.suites.tuning import Objective, Parameter, show_setting
+
+# The confirmation of a tuning: winner vs baseline on fresh deployments, so on new data.
+
+
+class Confirmation(Record):
+    """The results of the run that confirms a winner; `effects` are in the objectives' order."""
+
+    folder: Path
+    """Its run folder."""
+    state: State
+    baseline: str
+    winner: str
+    """The layouts, by their names in that run."""
+    repeats: NonNegativeInt
+    """Visits of the side that has fewer; 0 if nothing was comparable."""
+    effects: tuple[Effect | None, ...]
+    """None: the run has nothing about this objective."""
+    survival: PowerMark | None = None
+    """What power cuts took from the winner; None: the tuning does not ask."""
+
+    @property
+    def known(self) -> tuple[Effect, ...]:
+        """Those that were compared."""
+        return tuple(one for one in self.effects if one is not None and one.ratio is not None)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the winner is better in at least one objective, worse in none, and lost nothing
+        in power cuts, where the tuning asks for them.
+        """
+        verdicts = [one.verdict for one in self.effects if one is not None]
+        return (
+            (self.survival is None or self.survival.judgement == "kept")
+            and len(self.known) == len(self.effects)
+            and "better" in verdicts
+            and "worse" not in verdicts
+        )
+
+    @property
+    def gain(self) -> Ratio | None:
+        """How much better the winner is: the geometric mean over the objectives, with the interval
+        of a single one.
+        """
+        ratios = [
+            one.ratio if METRICS[one.metric].better == "more" else one.ratio.inverted
+            for one in self.known
+            if one.ratio is not None
+        ]
+        if not ratios or len(ratios) < len(self.effects):
+            return None
+        value = geometric_mean([one.value for one in ratios])
+        return ratios[0] if len(ratios) == 1 else Ratio(value=value, repeats=self.repeats or 1)
+
+
+def confirmation_folder(folder: Path) -> Path | None:
+    """The newest run folder below this one; None if there is none. Links are not followed."""
+    if folder.is_symlink():
+        return None
+    runs = (path.parent for path in folder.glob("*/manifest.json") if not path.parent.is_symlink())
+    return max(runs, key=lambda path: path.name, default=None)
+
+
+def confirmation(
+    folder: Path,
+    state: State,
+    run: TuningRun,
+    comparison: Comparison,
+    rows: tuple[Row, ...],
+    bounds: Bounds,
+    durability: Sequence[LayoutDurability] = (),
+) -> Confirmation | None:
+    """The verdict on a tuning's objectives by a run of baseline and winner; None without two
+    layouts. `durability` is what was found of those whose power was cut.
+    """
+    if not comparison.subjects:
+        return None
+    sides = comparison.baseline, comparison.subjects[0]
+    effects = tuple(
+        _at(one, sides[1], comparison)
+        if one.p90_within is None
+        else _within(one, sides, rows, bounds)
+        for one in run.objectives
+    )
+    repeats = [one.ratio.repeats for one in effects if one is not None and one.ratio is not None]
+    survival = None
+    if run.tuning.constraints.lost is not None:
+        mine = (one.mark for one in durability if one.layout == sides[1])
+        survival = next(mine, not_tried(sides[1]))
+    return Confirmation(
+        folder=folder,
+        state=state,
+        baseline=sides[0],
+        winner=sides[1],
+        repeats=min(repeats, default=0),
+        effects=effects,
+        survival=survival,
+    )
+
+
+def _at(objective: Objective, winner: str, comparison: Comparison) -> Effect | None:
+    """The comparison's cell of an objective."""
+    return next(
+        (
+            one
+            for one in comparison.effects
+            if (one.subject, one.workload, one.operation, one.workers, one.metric)
+            == (winner, objective.workload, objective.operation, objective.workers, objective.of)
+        ),
+        None,
+    )
+
+
+def _within(
+    objective: Objective, sides: tuple[str, str], rows: tuple[Row, ...], bounds: Bounds
+) -> Effect | None:
+    """The largest throughput with p90 within its bound, per visit, for both sides."""
+    mine = [
+        row
+        for row in rows
+        if (row.workload, row.operation) == (objective.workload, objective.operation)
+    ]
+    heads = [next((row for row in mine if row.layout == side), None) for side in sides]
+    base, sub = heads
+    if base is None or sub is None:
+        return None
+    bound_ms = (objective.p90_within or 0.0) * 1000
+    before, after = (
+        _largest([row for row in mine if row.layout == side], bound_ms) for side in sides
+    )
+    about = subjects(rows)[kind_of(base)]
+    made = effect_of(METRICS["throughput"], base, sub, about).model_copy(
+        update={
+            "baseline_value": geometric_mean(before) if before else None,
+            "subject_value": geometric_mean(after) if after else None,
+        }
+    )
+    if not before or not after:
+        text = (
+            f"{about}: no visit of {sides[0] if not before else sides[1]} keeps p90 within "
+            f"{bound_ms:g} ms."
+        )
+        return made.model_copy(update={"verdict": "not comparable", "text": text})
+    measure, lone = ratio(after, before), few(min(len(before), len(after)))
+    made = made.model_copy(update={"ratio": measure, "doubts": () if lone is None else (lone,)})
+    if min(len(before), len(after)) > 1:
+        made = with_test(made, welch(after, before))
+    (judged,), _ = judge([made], bounds)
+    text = (
+        f"{opening(judged)}{sides[1]} {did(judged, 'serves', 'served')} "
+        f"{show_ratio(measure.value)} {sides[0]}’s {about} with p90 within {bound_ms:g} ms; "
+        f"{strength(judged)}."
+    )
+    return judged.model_copy(update={"q": judged.p, "text": text, "smallest": None, "doubts": ()})
+
+
+def _largest(rows: list[Row], bound_ms: float) -> list[float]:
+    """Per visit, the largest throughput whose p90 is within the bound, if there is one."""
+    found: dict[int, float] = {}
+    for row in rows:
+        for point in row.points:
+            p90_ms = point.value("p90")
+            if point.ranked and p90_ms is not None and p90_ms <= bound_ms and point.ops_s > 0:
+                found[point.repeat] = max(found.get(point.repeat, 0.0), point.ops_s)
+    return list(found.values())
 
 
 class TuningResult(Record):
@@ -259,3 +442,88 @@ def value_words(effect: Effect) -> str:
     unit = METRICS[effect.metric].unit
     subject, baseline = show_figure(effect.subject_value), show_figure(effect.baseline_value)
     return f"{subject} {unit} vs {baseline} {unit}"
+
+
+# A tuning in four figures: what helps most, whether it held, what has no effect, what to avoid.
+
+
+BLUE: Final = "#0072B2"
+ORANGE: Final = "#D55E00"
+GREY: Final = "#9aa0ab"
+
+
+def cards(result: TuningResult) -> tuple[FigureCard, ...]:
+    """The cards that have something to say."""
+    return (*_best(result), *_confirmed(result), *_without(result), *_harmful(result))
+
+
+def _best(result: TuningResult) -> Iterator[FigureCard]:
+    best = next(iter(result.better), None)
+    if best is None:
+        return
+    found = [
+        (number, one, one.ratio)
+        for number, one in enumerate(best.effects)
+        if one.verdict == "better"
+    ]
+    for number, effect, change in found[:1]:
+        if change is not None:
+            yield FigureCard(
+                figure=show_percent(change.value),
+                about=upper(result.called(number)),
+                text=best.name,
+                detail=f"{interval_words(effect)}, n = {ratio.repeats}; in its own trials",
+                colour=BLUE,
+            )
+
+
+def _confirmed(result: TuningResult) -> Iterator[FigureCard]:
+    if result.winner is None:
+        return
+    found, names = result.confirmation, result.named(result.winner.arm)
+    chosen = names[0] if len(names) == 1 else f"{len(names)} settings together"
+    if found is None or not found.known:
+        why = "no run on fresh deployments" if found is None else f"its run is {found.state}"
+        yield FigureCard(
+            figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY
+        )
+        return
+    first = next((one for one in found.known if one.verdict == "better"), found.known[0])
+    ends = interval_words(first)
+    yield FigureCard(
+        figure=UNKNOWN if first.ratio is None else show_percent(first.ratio.value),
+        about="Confirmed on fresh deployments"
+        if found.confirmed
+        else "Not confirmed on fresh deployments",
+        text=f"{first.metric}: {chosen}",
+        detail=f"{f'{ends}, ' if ends else ''}n = {found.repeats}",
+        colour=BLUE if found.confirmed else ORANGE,
+    )
+
+
+def _without(result: TuningResult) -> Iterator[FigureCard]:
+    verdicts = [one.verdict for one in result.table.entries]
+    small = verdicts.count("too small to matter")
+    if verdicts:
+        yield FigureCard(
+            figure=f"{verdicts.count('not significant')} of {len(verdicts)}",
+            about="Settings with no effect found",
+            text=f"and {small} with one too small to matter" if small else "not significant",
+            detail="each with what could have been found",
+            colour=GREY,
+        )
+
+
+def _harmful(result: TuningResult) -> Iterator[FigureCard]:
+    verdicts = [one.verdict for one in result.table.entries]
+    counts = {
+        kind: verdicts.count(kind) for kind in ("worse", "trade-off", "not allowed", "failed")
+    }
+    if any(counts.values()):
+        yield FigureCard(
+            figure=str(sum(counts.values())),
+            about="Settings to avoid",
+            text=", ".join(f"{count} {kind}" for kind, count in counts.items() if count),
+            detail="the table of trials says why",
+            colour=ORANGE,
+        )

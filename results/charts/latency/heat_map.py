@@ -26,7 +26,7 @@ from weighbridge.results.charts.latency.distributions import gap_words
 from weighbridge.results.charts.panels import WIDTH, AxisScale, Figure, HeatScale, Mark, Panel, Spot
 from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import show_ms
-from weighbridge.results.record.bands import low_us
+from weighbridge.results.record.histogram import low_us
 
 HEIGHT: Final = 210
 CELLS: Final = 3000

@@ -11,8 +11,8 @@ from tests.drivers.rados.conftest import StubMachine
 from tests.mutation import Dice, cases, tried, wrong_text
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.bonnie import BonnieCephFs
+from weighbridge.drivers.bonnie.driver import tally_of
 from weighbridge.drivers.bonnie.kind import KIND
-from weighbridge.drivers.bonnie.result import tally_of
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import RadosCluster
 from weighbridge.results.record.measurement import Tally

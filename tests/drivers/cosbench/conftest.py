@@ -18,9 +18,9 @@ from swiftclient.client import Connection
 from null_process import null_process
 from threaded_driver import ThreadedProgram
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.drivers.cosbench.bench import StopRequest
 from weighbridge.drivers.cosbench.loop import drive
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
-from weighbridge.drivers.cosbench.stop_request import StopRequest
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Objects, Workload
 

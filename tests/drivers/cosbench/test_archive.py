@@ -14,8 +14,15 @@ import pytest
 import weighbridge.drivers.cosbench.archive
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import Archived, LocalFolder, collect, folder_at
-from weighbridge.drivers.cosbench.figures import bins, codes, log_of_stage, reasons, rows
-from weighbridge.drivers.cosbench.measurement import StepContext, measurement_of
+from weighbridge.drivers.cosbench.measurement import (
+    StepContext,
+    bins,
+    codes,
+    log_of_stage,
+    measurement_of,
+    reasons,
+    rows,
+)
 from weighbridge.drivers.protocol import Step
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload

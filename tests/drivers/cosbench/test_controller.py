@@ -10,10 +10,9 @@ import pytest
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import LocalFolder
+from weighbridge.drivers.cosbench.bench import Stopped, StopRequest, Submission
 from weighbridge.drivers.cosbench.controller import Controller, Unanswered, java_date
 from weighbridge.drivers.cosbench.script import Script
-from weighbridge.drivers.cosbench.stop_request import Stopped, StopRequest
-from weighbridge.drivers.cosbench.submission import Submission
 
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded_controller import DATA, Recorded, Take
@@ -69,8 +68,8 @@ def test_a_workload_that_never_ends_is_cancelled_at_its_deadline_and_its_drivers
     controller: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     controller.step = Take("jdk8/w36-cancel-me", ["s2-main-b"], "FINISHED", looks=-1)
-    monkeypatch.setattr("weighbridge.drivers.cosbench.submission.STAGE_S", 0.0)
-    monkeypatch.setattr("weighbridge.drivers.cosbench.submission.MARGIN_S", 0.1)
+    monkeypatch.setattr("weighbridge.drivers.cosbench.bench.STAGE_S", 0.0)
+    monkeypatch.setattr("weighbridge.drivers.cosbench.bench.MARGIN_S", 0.1)
     submission = Submission(
         Controller(controller.url, "u", "p"), LocalFolder(str(controller.archive)), StopRequest()
     )
@@ -89,7 +88,7 @@ def test_a_controller_that_is_silent_for_too_long_is_given_up(
     controller: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Controller(controller.url, "u", "p")
-    monkeypatch.setattr("weighbridge.drivers.cosbench.submission.SILENCE_S", 0.1)
+    monkeypatch.setattr("weighbridge.drivers.cosbench.bench.SILENCE_S", 0.1)
     monkeypatch.setattr(Controller, "index", _unanswered)
     script = Script("n", "<workload name='n'><workflow/></workload>", ())
     submission = Submission(asked, LocalFolder(str(controller.archive)), StopRequest())

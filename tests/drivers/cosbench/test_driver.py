@@ -17,9 +17,16 @@ from pydantic import SecretStr
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
-from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.drivers.protocol import AgeBuckets, Cleanup, KeptFile, Prepare, Progress, Step
+from weighbridge.drivers.protocol import (
+    AgeBuckets,
+    Cleanup,
+    DriverFailure,
+    KeptFile,
+    Prepare,
+    Progress,
+    Step,
+)
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
 

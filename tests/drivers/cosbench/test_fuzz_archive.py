@@ -13,8 +13,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench import archive
 from weighbridge.drivers.cosbench.archive import Archived, collect
 from weighbridge.drivers.cosbench.controller import Controller, java_date
-from weighbridge.drivers.cosbench.figures import bins, rows
-from weighbridge.drivers.cosbench.measurement import StepContext, measurement_of
+from weighbridge.drivers.cosbench.measurement import StepContext, bins, measurement_of, rows
 from weighbridge.drivers.protocol import Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload

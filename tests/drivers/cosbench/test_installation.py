@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import DriverError, MissingPrerequisite, UsageError
-from weighbridge.drivers.cosbench import installation, installation_java
+from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.installation import Installation
 
 pytestmark = pytest.mark.long  # starts programs in every test
@@ -330,10 +330,10 @@ def test_java_8_needs_no_flags_and_newer_releases_need_several(
 ) -> None:
     profile = home / "a profile"
     monkeypatch.setenv("FAKE_RELEASE", "1.8.0_402")
-    assert installation_java.find().release == 8
-    assert installation_java.find().flags(home, profile) == ()
+    assert installation.find_java().release == 8
+    assert installation.find_java().flags(home, profile) == ()
     monkeypatch.setenv("FAKE_RELEASE", "25")
-    java = installation_java.find()
+    java = installation.find_java()
     assert java.release == 25
     flags = java.flags(home, profile)
     assert "--add-opens=java.base/java.lang=ALL-UNNAMED" in flags
@@ -346,11 +346,11 @@ def test_without_java_the_error_says_where_it_was_searched(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(MissingPrerequisite, match=r"no java below JAVA_HOME"):
-        installation_java.find()
+        installation.find_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingPrerequisite, match="no java in PATH"):
-        installation_java.find()
+        installation.find_java()
 
 
 def test_a_java_that_does_not_print_its_release_is_refused(
@@ -358,4 +358,4 @@ def test_a_java_that_does_not_print_its_release_is_refused(
 ) -> None:
     monkeypatch.setenv("FAKE_RELEASE", "unknown")
     with pytest.raises(MissingPrerequisite, match="does not print its release"):
-        installation_java.find()
+        installation.find_java()

@@ -14,9 +14,17 @@ from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.access import StorageAccess, access, config
-from weighbridge.drivers.cosbench.script import Script, prepare_script, step_script
-from weighbridge.drivers.cosbench.selectors import HISTOGRAM_WEIGHT, sizes, unfit
+from weighbridge.drivers.cosbench.script import (
+    HISTOGRAM_WEIGHT,
+    Script,
+    StorageAccess,
+    access,
+    config,
+    prepare_script,
+    sizes,
+    step_script,
+    unfit,
+)
 from weighbridge.drivers.locust.account import Account
 from weighbridge.suites import Api, Workload
 from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform

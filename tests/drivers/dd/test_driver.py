@@ -13,8 +13,7 @@ from tests.drivers.rados.conftest import StubMachine
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.dd import DdCephFs, DdRbd
 from weighbridge.drivers.dd.kind import KIND
-from weighbridge.drivers.driver import DriverFailure
-from weighbridge.drivers.protocol import Cleanup, Prepare, Step
+from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Step
 from weighbridge.drivers.rados import RadosCluster, host_commands
 from weighbridge.suites import Workload
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_text
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.dd.result import tally_of
+from weighbridge.drivers.dd.driver import tally_of
 from weighbridge.results.record.measurement import Tally
 
 BLOCK = 4 * 2**20

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.drivers.rados.conftest import DATA, StubMachine
-from weighbridge.drivers.driver import DriverFailure
 from weighbridge.drivers.fio import FioCephFs, FioRbd
-from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster, host_commands
 from weighbridge.suites import Workload
 

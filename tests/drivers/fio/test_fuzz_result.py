@@ -9,7 +9,7 @@ import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_json
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.fio.result import tally_of
+from weighbridge.drivers.fio.tool import tally_of
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.drivers.rados.conftest import DATA
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.fio.result import tally_of
+from weighbridge.drivers.fio.tool import tally_of
 from weighbridge.results.record.histogram import Histogram
 
 

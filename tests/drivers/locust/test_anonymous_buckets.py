@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.endpoint import Endpoint, Signing
 from weighbridge.common.errors import DriverError
-from weighbridge.common.signing import Signing
 from weighbridge.drivers.locust.prepared_objects import PreparedObjects
 from weighbridge.drivers.protocol import Prepare, Setup
 from weighbridge.suites import Objects, Workload

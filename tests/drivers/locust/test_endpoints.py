@@ -22,10 +22,8 @@ from tests.drivers.locust.local_driver import (
 )
 from weighbridge.common.endpoint import Endpoint, Endpoints
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.endpoint_notes import endpoint_notes
-from weighbridge.drivers.locust.engine_places import addresses_of
-from weighbridge.drivers.locust.merge import merged
+from weighbridge.drivers.locust.account import Account, addresses_of
+from weighbridge.drivers.locust.step import endpoint_notes, merged
 from weighbridge.drivers.locust.worker_group import Window, engine_config
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.results.record.histogram import Histogram
@@ -117,7 +115,7 @@ def test_a_storage_url_elsewhere_is_refused_since_other_endpoints_would_be_measu
 ) -> None:
     import http.client  # noqa: PLC0415 - only for this answer
 
-    from weighbridge.drivers.locust.account_answer import AccountAnswer  # noqa: PLC0415
+    from weighbridge.drivers.locust.account import AccountAnswer  # noqa: PLC0415
 
     headers = http.client.HTTPMessage()
     headers["X-Storage-Url"], headers["X-Auth-Token"] = "http://front/v1/AUTH_a", "t"

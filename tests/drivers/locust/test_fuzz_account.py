@@ -11,8 +11,7 @@ from pydantic import SecretStr
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_json, wrong_text
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.account_answer import AccountAnswer
+from weighbridge.drivers.locust.account import Account, AccountAnswer
 
 S3: Final = Endpoint(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
 SWIFT: Final = Endpoint(

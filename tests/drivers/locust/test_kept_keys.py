@@ -15,12 +15,11 @@ from pydantic import SecretStr
 from aws_profiles import by_program
 from dripping import dripping
 from tests.drivers.locust.local_driver import Kept, Null, by_operation, setup_for, workload
+from weighbridge.common.credential import KeySource
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.common.temporary_keys import KeySource
 from weighbridge.drivers.locust import account as account_module
-from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.account_answer import AccountAnswer
+from weighbridge.drivers.locust.account import Account, AccountAnswer
 from weighbridge.drivers.protocol import Prepare, Step
 
 KEYSTONE = {"username": "u", "project_name": "p"}

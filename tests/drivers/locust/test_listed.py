@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.drivers.locust.local_driver import Api, Kept, Null, by_operation, setup_for
-from weighbridge.drivers.locust.pace import BATCH, MOST_PARALLEL, Pace
+from weighbridge.drivers.locust.prepared_objects import BATCH, MOST_PARALLEL, Pace
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.suites import Suite, Workload, deleted_indexes
 

@@ -8,7 +8,7 @@ import pytest
 
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
-from weighbridge.drivers.locust.fit import refuse_unfit
+from weighbridge.drivers.locust.live_load import refuse_unfit
 from weighbridge.suites import Workload
 
 

@@ -20,14 +20,12 @@ from pydantic import SecretStr, ValidationError
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import content
-from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.account import Account, UrlParts, signature
 from weighbridge.drivers.locust.client import Body, transport_error_class
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.figures import LocustFigures, feed, summary
-from weighbridge.drivers.locust.merge import merged, merged_progress
-from weighbridge.drivers.locust.recorder import Recorder
-from weighbridge.drivers.locust.signature import signature
-from weighbridge.drivers.locust.url_parts import UrlParts
+from weighbridge.drivers.locust.sdk import Recorder
+from weighbridge.drivers.locust.step import merged, merged_progress
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.results.record.histogram import Histogram
 

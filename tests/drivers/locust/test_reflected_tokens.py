@@ -12,8 +12,7 @@ from pydantic import SecretStr
 from tests.drivers.conftest import Bench, shape, until
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.account_answer import NotServing
+from weighbridge.drivers.locust.account import Account, NotServing
 
 Make = Callable[..., Any]
 TOKEN = "AUTH_tk0123456789abcdef"

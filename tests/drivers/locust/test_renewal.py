@@ -9,10 +9,9 @@ import pytest
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust import renewal
-from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.account_answer import AccountAnswer
-from weighbridge.drivers.locust.renewal import Renewal
+from weighbridge.drivers.locust import prepared_objects
+from weighbridge.drivers.locust.account import Account, AccountAnswer
+from weighbridge.drivers.locust.prepared_objects import Renewal
 from weighbridge.drivers.locust.worker_group import WorkerProgress
 
 
@@ -47,7 +46,7 @@ class Trial:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 100.0
-        monkeypatch.setattr(renewal.time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(prepared_objects.time, "monotonic", lambda: self.now_s)
         self.account, self.group = StubAccount(), StubGroup()
         self.renewal = Renewal(self.account, self.group)  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.load_runner import LoadRunner
-from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.locust.sdk import Recorder
 from weighbridge.drivers.locust.step import StepRun
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.locust.worker_process import (

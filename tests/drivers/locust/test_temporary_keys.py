@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from aws_profiles import by_program
 from tcp_relay import relayed
 from tests.drivers.locust.local_driver import Null, answered, by_operation, setup_for, workload
-from weighbridge.common import keystone
+from weighbridge.common import credential
+from weighbridge.common.credential import KeySource
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.temporary_keys import KeySource
 from weighbridge.drivers.protocol import Cleaned, Cleanup, Measured, Prepare, Step
 
 LIFE_S = 3600.0
@@ -30,7 +30,7 @@ def test_a_step_begins_with_new_keys_and_takes_others_before_they_end(
     users: Literal["engine", "sdk"],
 ) -> None:
     # They are due soon, and end late: no machine is too slow for that.
-    monkeypatch.setattr(keystone, "RENEW_AT", 0.3 / LIFE_S)
+    monkeypatch.setattr(credential, "RENEW_AT", 0.3 / LIFE_S)
     files = by_program(tmp_path, LIFE_S)
     source = KeySource(
         provider="custom-process",

@@ -25,7 +25,7 @@ from tests.drivers.locust.local_driver import (
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.versioned_buckets import VersionedBuckets
+from weighbridge.drivers.locust.prepared_objects import VersionedBuckets
 from weighbridge.drivers.protocol import Cleanup, Prepare, Setup, Step
 from weighbridge.suites import Objects, Workload
 

@@ -18,8 +18,8 @@ from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.locust.load_runner import AT_ONCE, LoadRunner
-from weighbridge.drivers.locust.merge import merged
-from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.locust.sdk import Recorder
+from weighbridge.drivers.locust.step import merged
 from weighbridge.drivers.locust.worker_group import Window
 from weighbridge.drivers.locust.worker_process import Begin
 from weighbridge.drivers.protocol import Setup

@@ -15,9 +15,9 @@ from typing import TextIO
 import fake_ceph
 from fake_ceph import FakeCeph
 from threaded_driver import ThreadedProgram
-from weighbridge.common.ceph_pool import CephPool
-from weighbridge.common.piped_process import PipedProcess
-from weighbridge.results.record.benched_pool import BenchedPool
+from weighbridge.common.host import PipedProcess
+from weighbridge.common.structure import CephPool
+from weighbridge.results.record.resolved import BenchedPool
 
 Seen = Callable[..., BenchedPool]
 

@@ -6,14 +6,15 @@ import pytest
 
 from tests.drivers.rados.conftest import DATA
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.rados.bench import (
+from weighbridge.drivers.rados.cluster import (
     BenchPlace,
     Mode,
     RadosBenchCommand,
     RadosBenchResult,
     combined,
+    pg_num_each,
+    split_evenly,
 )
-from weighbridge.drivers.rados.cluster import pg_num_each, split_evenly
 
 RELEASES = ("ceph-14", "ceph-16", "ceph-18")
 

@@ -5,12 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.drivers.rados.conftest import DATA, StubMachine
-from weighbridge.drivers.driver import DriverFailure
-from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster, RbdBench
-from weighbridge.drivers.rados.block import BlockProgress, progress_lines, window
+from weighbridge.drivers.rados.block import BlockProgress, image_of, progress_lines, window
 from weighbridge.drivers.rados.host_commands import CommandOutput
-from weighbridge.drivers.rados.image import image_of
 from weighbridge.suites import Workload
 
 SIZE = 64000

@@ -7,8 +7,7 @@ import pytest
 
 from tests.drivers.rados.conftest import DATA, StubMachine
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.driver import DriverFailure
-from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosBench, RadosCluster
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload

@@ -11,13 +11,18 @@ import pytest
 from fake_ceph import STORE, detail
 from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.drivers.rados.bench import Mode, RadosBenchResult, combined
 from weighbridge.drivers.rados.block import progress_lines, window
-from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.cluster import Mode, RadosBenchResult, RadosCluster, combined
+from weighbridge.drivers.rados.given_pool import (
+    apart,
+    details,
+    fragments,
+    kept_by,
+    mtime_of,
+    unclean,
+)
 from weighbridge.drivers.rados.host_commands import CommandOutput, _handle
 from weighbridge.drivers.rados.osd_bench import osd_figures
-from weighbridge.drivers.rados.pool_leftovers import mtime_of
-from weighbridge.drivers.rados.pool_state import apart, details, fragments, kept_by, unclean
 
 TIMES = {"average_latency": "0.001482", "max_latency": "0.068732", "min_latency": "0.000164"}
 BENCH = {

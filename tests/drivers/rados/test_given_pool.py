@@ -13,7 +13,7 @@ from tests.drivers.rados.test_driver import workload
 from weighbridge.common.errors import ObjectsLeft, TargetError
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import GivenPool, RadosBench
-from weighbridge.drivers.rados.pool_leftovers import last_written
+from weighbridge.drivers.rados.given_pool import last_written
 from weighbridge.suites import RadosBenchOptions
 
 

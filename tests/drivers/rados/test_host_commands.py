@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.drivers.rados.conftest import StubMachine
-from weighbridge.drivers.driver import DriverFailure
+from weighbridge.drivers.protocol import DriverFailure
 from weighbridge.drivers.rados import host_commands
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands, kept_of
 

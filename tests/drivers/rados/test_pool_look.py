@@ -10,7 +10,7 @@ from fake_ceph import STORE, FakeCeph, detail
 from tests.drivers.rados.given_pools import CODED, POOL, Seen, untouched
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.structure import Fragments, Redundancy
-from weighbridge.drivers.rados.pool_state import details
+from weighbridge.drivers.rados.given_pool import details
 
 
 def test_a_look_knows_replicas_groups_and_rule_and_leaves_nothing(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from weighbridge.drivers.survival import Expected
-from weighbridge.drivers.survival.findings import Sight, counted, judged, listing_finding
+from weighbridge.drivers.survival.judge import Sight, counted, judged, listing_finding
 from weighbridge.results.record.durability import Finding
 
 STATES: dict[str, dict[str, Any]] = {

@@ -11,8 +11,7 @@ from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
 from weighbridge.gateways.apache import front as module
 from weighbridge.gateways.apache.apache_counters import counters
-from weighbridge.gateways.apache.config import CONF, RESPONDER_CONF
-from weighbridge.gateways.apache.front import Apache
+from weighbridge.gateways.apache.front import CONF, RESPONDER_CONF, Apache
 from weighbridge.gateways.apache.settings import ApacheSettings, MpmSettings
 from weighbridge.gateways.front import Backend, Behind
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.gateways.apache import reload_apache, scopes
-from weighbridge.gateways.apache.config import CONF
-from weighbridge.gateways.apache.front import Apache
+from weighbridge.gateways.apache import front, reload_apache
+from weighbridge.gateways.apache.front import CONF, Apache
 from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.front import Backend, Behind
 
@@ -35,7 +34,7 @@ def test_a_graceful_restart_is_enough_for_what_child_processes_read(
     settings: dict[str, object],
 ) -> None:
     before = {"mpm": {"start_servers": 2}} if "mpm" in settings else {}
-    assert scopes.graceful(conf(**before), conf(**settings))
+    assert front.graceful(conf(**before), conf(**settings))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def test_a_graceful_restart_is_enough_for_what_child_processes_read(
 def test_apache_needs_a_restart_for_what_a_graceful_one_ignores(
     settings: dict[str, object],
 ) -> None:
-    assert not scopes.graceful(conf(), conf(**settings))
+    assert not front.graceful(conf(), conf(**settings))
 
 
 def test_a_changed_responder_needs_a_restart() -> None:

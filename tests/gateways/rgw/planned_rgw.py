@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from weighbridge.gateways.rgw.config import CONF
-from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 STORES = ("store-1", "store-2", "store-3")
 PLACE = RgwPlacement(mon="store-1", osd=STORES, radosgw=("gateway-1",))

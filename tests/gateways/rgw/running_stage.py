@@ -11,12 +11,11 @@ from tests.gateways.stage import HAPROXY, NAMES, STORES, Mon
 from tests.gateways.stub_host import StubHost, ports
 from threaded_driver import Serve
 from weighbridge.common.host import Host, Service
-from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Scope
 from weighbridge.gateways.gateway import RunningGateway
-from weighbridge.gateways.rgw.options import effective
-from weighbridge.gateways.rgw.placement import RgwPlacement
+from weighbridge.gateways.rgw.config import effective
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 CONF = "/etc/ceph/ceph.conf"
 STATUS = {

@@ -10,7 +10,7 @@ import pytest
 from tests.gateways.rgw.running_stage import CONF, RunningStage, rgw
 from tests.gateways.stage import NAMES
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
-from weighbridge.common.scope import Scope, differing
+from weighbridge.common.structure import Scope, differing
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
 from weighbridge.gateways.rgw.rgw import Rgw

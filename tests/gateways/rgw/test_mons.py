@@ -11,13 +11,12 @@ from tests.gateways.rgw.planned_rgw import SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed
-from weighbridge.gateways.rgw import networks, standing
+from weighbridge.gateways.rgw import running_rgw
+from weighbridge.gateways.rgw import settings as networks
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
-from weighbridge.gateways.rgw.config import ceph_conf
-from weighbridge.gateways.rgw.files import keyring
-from weighbridge.gateways.rgw.placement import RgwPlacement
+from weighbridge.gateways.rgw.config import ceph_conf, keyring
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 
 def test_one_mon_needs_no_list() -> None:
@@ -92,10 +91,10 @@ def test_osd_hosts_without_an_address_in_that_network_are_refused_before_anythin
     hosts["store-2"] = Addressed("10.0.0.2 fd00::2\n")
     settings = RgwSettings.model_validate({"osd": {"cluster_network": "10.2.0.0/24"}})
     place = RgwPlacement(mon=("store-1",), osd=STORES, radosgw=("gateway-1",))
-    assert networks.faults(place, settings, hosts) == [  # type: ignore[arg-type]
+    assert networks.network_faults(place, settings, hosts) == [  # type: ignore[arg-type]
         "osd.cluster_network: store-2 has no address in 10.2.0.0/24, but 10.0.0.2, fd00::2"
     ]
-    assert networks.faults(place, RgwSettings(), {}) == []
+    assert networks.network_faults(place, RgwSettings(), {}) == []
 
 
 def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
@@ -127,8 +126,8 @@ def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
             self.cluster = rgw(mon=mons).cluster
 
     dead: set[str] = set()
-    monkeypatch.setattr(standing, "Monitor", Session)
-    with standing._asking(State(STORES)) as asked:  # type: ignore[arg-type]
+    monkeypatch.setattr(running_rgw, "Monitor", Session)
+    with running_rgw._asking(State(STORES)) as asked:  # type: ignore[arg-type]
         assert asked().whole
         dead |= {"store-1", "store-2"}
         assert asked().whole

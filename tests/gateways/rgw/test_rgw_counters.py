@@ -12,7 +12,7 @@ import pytest
 
 from tests.gateways.stub_host import run_program
 from weighbridge.gateways.rgw import ceph_counters
-from weighbridge.gateways.rgw.counters import OSD, RADOSGW
+from weighbridge.gateways.rgw.monitor import OSD, RADOSGW
 
 PROGRAM = ceph_counters.__file__
 GROUPS = {

@@ -13,9 +13,8 @@ from weighbridge.gateways.front import Backend, Front
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.cluster import CephCluster
-from weighbridge.gateways.rgw.placement import RgwPlacement
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 FILE = "/etc/front.conf"
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import UsageError
-from weighbridge.gateways.rgw import options
-from weighbridge.gateways.rgw.options import effective, read_as
+from weighbridge.gateways.rgw import config
+from weighbridge.gateways.rgw.config import effective, read_as
 
 KNOWN = (
     "fsid = 0\nosd_max_scrubs = 1\nosd_op_num_shards = 0\nrgw_frontends = beast "
@@ -38,12 +38,12 @@ def host(folder: Path, asked: list[list[str]] | None = None) -> StubHost:
 
 
 def test_a_file_with_known_options_has_no_faults(tmp_path: Path) -> None:
-    assert options.faults(host(tmp_path), "ceph-16", CONF, []) == []
+    assert config.option_faults(host(tmp_path), "ceph-16", CONF, []) == []
 
 
 def test_unknown_options_are_reported_by_section_with_the_closest_known_one(tmp_path: Path) -> None:
     conf = CONF + "[mon]\nosd_max_scrub = 1\n[osd.1]\nqqq = 1\n[osd.2]\nqqq = 1\n"
-    assert options.faults(host(tmp_path), "ceph-16", conf, []) == [
+    assert config.option_faults(host(tmp_path), "ceph-16", conf, []) == [
         "ceph-16 has no option 'osd_max_scrub' in [mon] (did you mean 'osd_max_scrubs'?)",
         "ceph-16 has no option 'qqq' in [osd]",
     ]
@@ -54,10 +54,10 @@ def test_with_another_ones_settings_only_unknown_options_of_the_layout_are_refus
 ) -> None:
     conf = CONF + "[mon]\nqqq = 1\n[osd.1]\nrrr = 1\n"
     given = [{"rrr": 1}]
-    assert options.faults(host(tmp_path), "ceph-17", conf, given, of_another=True) == [
+    assert config.option_faults(host(tmp_path), "ceph-17", conf, given, of_another=True) == [
         "ceph-17 has no option 'rrr' in [osd]"
     ]
-    assert set(options.unknown(host(tmp_path), "ceph-17", conf)) == {"qqq", "rrr"}
+    assert set(config.unknown_options(host(tmp_path), "ceph-17", conf)) == {"qqq", "rrr"}
 
 
 def test_values_that_ceph_rejects_are_reported_in_its_words_without_its_usage_text(
@@ -65,7 +65,7 @@ def test_values_that_ceph_rejects_are_reported_in_its_words_without_its_usage_te
 ) -> None:
     asked: list[list[str]] = []
     given = {"osd_max_scrubs": "none", "osd_op_num_shards": True, "unknown_one": 1}
-    assert options.faults(host(tmp_path, asked), "ceph-16", CONF, [given]) == [
+    assert config.option_faults(host(tmp_path, asked), "ceph-16", CONF, [given]) == [
         f"ceph-16: {REFUSED.splitlines()[0]}"
     ]
     assert [line[3] for line in asked] == ["--osd_max_scrubs=none", "--osd_op_num_shards=true"]
@@ -74,7 +74,7 @@ def test_values_that_ceph_rejects_are_reported_in_its_words_without_its_usage_te
 @pytest.mark.parametrize("value", ["$(touch x)", "a b'c", "; reboot"])
 def test_a_value_is_passed_as_an_argument_never_as_a_command(tmp_path: Path, value: str) -> None:
     asked: list[list[str]] = []
-    options.faults(host(tmp_path, asked), "ceph-16", CONF, [{"rgw_frontends": value}])
+    config.option_faults(host(tmp_path, asked), "ceph-16", CONF, [{"rgw_frontends": value}])
     assert asked[0][3] == f"--rgw_frontends={value}"
 
 

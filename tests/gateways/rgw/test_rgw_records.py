@@ -7,12 +7,23 @@ from pydantic import ValidationError
 
 from tests.gateways.rgw.planned_rgw import PLACE, SITES, STORES, conf, rgw
 from weighbridge.gateways.apache.settings import STATS_PORT
-from weighbridge.gateways.rgw.config import CONF, DATA_POOL, KEYRING, frontend, pools
-from weighbridge.gateways.rgw.files import keyring, new_key
-from weighbridge.gateways.rgw.placement import RgwPlacement
+from weighbridge.gateways.rgw.config import (
+    CONF,
+    DATA_POOL,
+    KEYRING,
+    frontend,
+    keyring,
+    new_key,
+    pools,
+)
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, RgwSettings
+from weighbridge.gateways.rgw.settings import (
+    PoolSettings,
+    RadosgwSettings,
+    RgwPlacement,
+    RgwSettings,
+)
 
 
 @pytest.mark.parametrize(("kind", "length"), [(1, 16), (2, 32)])

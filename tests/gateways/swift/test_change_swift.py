@@ -15,7 +15,7 @@ from tests.gateways.stage import HAPROXY
 from tests.gateways.stub_host import StubHost, ports
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
 from weighbridge.common.host import Host, Service
-from weighbridge.common.scope import SCOPES, Scope, differing
+from weighbridge.common.structure import SCOPES, Scope, differing
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from tests.gateways.stub_host import StubHost
-from weighbridge.gateways.swift import below
-from weighbridge.gateways.swift.files import Secrets
+from weighbridge.gateways.swift import running_swift
+from weighbridge.gateways.swift.config import Proxy, Secrets
 from weighbridge.gateways.swift.read_ring import described
 from weighbridge.gateways.swift.settings import SwiftSettings
-from weighbridge.gateways.swift.swift_roster import Proxy
 
 PROXY = Proxy("proxy-server-0", "gateway-1", "10.0.0.2", 8080, "/etc/swift/proxy-server-0.conf")
 
@@ -30,13 +29,14 @@ def test_disks_are_numbered_without_holes() -> None:
 
 
 def test_only_a_proxy_behind_a_front_gets_an_explicit_storage_url() -> None:
-    fronted = below.direct(PROXY, "k", SwiftSettings(s3api=True), fronted=True)
+    fronted = running_swift.direct_proxy(PROXY, "k", SwiftSettings(s3api=True), fronted=True)
     assert [(one.api, one.url, one.storage_url) for one in fronted] == [
         ("swift", "http://10.0.0.2:8080/auth/v1.0", "http://10.0.0.2:8080/v1/AUTH_weigh"),
         ("s3", "http://10.0.0.2:8080", None),
     ]
     assert [
-        one.storage_url for one in below.direct(PROXY, "k", SwiftSettings(), fronted=False)
+        one.storage_url
+        for one in running_swift.direct_proxy(PROXY, "k", SwiftSettings(), fronted=False)
     ] == [None]
 
 
@@ -56,7 +56,7 @@ def store(tmp_path: Path) -> StubHost:
 
 def test_object_servers_have_their_hosts_names_and_show_no_secret(store: StubHost) -> None:
     secret = Secrets()
-    servers = below.object_servers(store, [store], secret, 1)
+    servers = running_swift.object_servers(store, [store], secret, 1)
     assert [(one.host, one.port, one.device) for one in servers.servers] == [
         ("store-1", 6200, "d0")
     ]

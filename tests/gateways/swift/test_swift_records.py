@@ -6,9 +6,9 @@ from pydantic import ValidationError
 
 from weighbridge.common.document import Document
 from weighbridge.gateways.swift import config
+from weighbridge.gateways.swift.config import SwiftRoster
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.topologies.loader import shipped_layouts
 
 PLACE = SwiftPlacement(proxy=("gateway-1",), storage=("store-1", "store-2", "store-3"))

@@ -15,8 +15,8 @@ from weighbridge.results.analysis.sameness import (
     warnings,
 )
 from weighbridge.results.doubt import PairDoubt
-from weighbridge.results.record.attestation import Attested, Kind, Unit
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Attested, Kind, Unit
 
 
 def figure(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weighbridge.results.analysis.blocks import TOGETHER, paired, together
+from weighbridge.results.analysis.contrast import TOGETHER, paired, together
 from weighbridge.results.statistics import TTest, welch
 
 

@@ -16,7 +16,7 @@ from weighbridge.results.analysis.findings import find, headline
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.metrics import METRICS
 from weighbridge.suites import Bounds, Fault
 

@@ -16,7 +16,7 @@ from weighbridge.results.analysis.steps.visit import Point, visit
 from weighbridge.results.charts.by_workers import latency_by_workers, throughput_by_workers
 from weighbridge.results.charts.rates.goodput import goodput_chart
 from weighbridge.results.derivation import derive
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import StepKey, StepResult

@@ -8,7 +8,7 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
-from weighbridge.results.analysis.remedy import remedy
+from weighbridge.results.analysis.reasons import remedy
 from weighbridge.results.doubt import Doubt, What
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.statistics import Ratio

@@ -4,14 +4,13 @@ import pytest
 
 from compared_rows import row
 from made_rows import altered, changed
-from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.comparing import NoiseFloor, compare
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.noise import NoiseFloor
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.analysis.trust import SignState, TrustSign, trust
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.telemetry import Attested
 
 LAYOUTS = ("rgw-beast", "swift")
 CLIENT = Resource(what="CPU", host="client-1", tier="client", share=0.4, limit="0.5")

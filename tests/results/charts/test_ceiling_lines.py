@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from chart_sources import fake_chart_source, texts_of
 from made_rows import altered
-from weighbridge.common.layers import Level
+from weighbridge.common.structure import Level
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
 from weighbridge.results.charts.ceiling_lines import CeilingLine, ceiling_lines, top_with_ceilings

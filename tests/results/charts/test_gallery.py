@@ -13,7 +13,7 @@ from weighbridge.results.charts.by_workers import first_byte_by_workers
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.gallery import Gallery, gallery_of
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.store import RunStore
 
 EVERYWHERE = {

@@ -13,7 +13,7 @@ from weighbridge.results.charts.change_map import cell_text, change_maps
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging, neutral
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.percent import show_percent
+from weighbridge.results.figures import show_percent
 from weighbridge.results.statistics import Ratio
 
 

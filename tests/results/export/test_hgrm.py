@@ -12,8 +12,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.export import export
 from weighbridge.results.export.hgrm_format import distribution, hgrm_files
 from weighbridge.results.record.histogram import Histogram, rank_of
-from weighbridge.results.record.interval_log import read_log
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.store import RunStore, read_log
 
 RECORDED = Path(__file__).parents[2] / "data" / "hdrhistogram"
 LINE = re.compile(r"^ *([0-9.]+) ([01]\.[0-9]{12}) +([0-9]+)(?: +([0-9.]+))?$")

@@ -11,9 +11,9 @@ from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.formats import OF_TUNINGS
 from weighbridge.results.export.query import VIEWS, ask, read_runs, schema_words
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Attested
 
 SMALL = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
 HOSTILE = "x'; DROP TABLE steps; --"

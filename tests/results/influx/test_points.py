@@ -11,8 +11,7 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.influx.points import FIELDS, TAGS, RunPoints
-from weighbridge.results.outage_metrics import OUTAGE_METRICS
-from weighbridge.results.overload_metrics import GOODPUT, SHARES
+from weighbridge.results.metrics import GOODPUT, OUTAGE_METRICS, SHARES
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.store import RunStore
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from weighbridge.results.record.bands import BANDS, band_of, low_us
+from weighbridge.results.record.histogram import BANDS, band_of, low_us
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_text
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.interval_log import log_header, log_line, read_log
+from weighbridge.results.record.store import log_header, log_line, read_log
 
 PLAIN = Histogram.of([1, 5, 900, 12_345, 12_345, 3_000_000])
 ENCODED = PLAIN.encode()

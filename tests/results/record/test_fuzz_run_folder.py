@@ -22,14 +22,13 @@ from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.study.study import StudyRun, study_of
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Manifest, RunEvent
 from weighbridge.results.record.measurement import Bins, Second
 from weighbridge.results.record.reading import read_lines, read_record
 from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.run_lock import _holders
 from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.telemetry import LINE, ProbeSecond
+from weighbridge.results.record.store import _holders
+from weighbridge.results.record.telemetry import LINE, Attested, ProbeSecond
 from weighbridge.results.record.trial import Trial, TuningRun, Winner
 from weighbridge.suites import Objects, Workload
 from weighbridge.suites.studies import loader as studies

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.record.histogram import HIGHEST_US, Histogram
-from weighbridge.results.record.interval_log import log_header, log_line, read_log
+from weighbridge.results.record.store import log_header, log_line, read_log
 
 latencies = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=60)
 

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import InvalidMeasurement, UsageError
-from weighbridge.results.record.block_trace import disk_csv, parse
 from weighbridge.results.record.profile import (
     PYTHON,
     Profile,
     ProfiledProgram,
     Stack,
     choose,
+    disk_csv,
     fold,
     folded,
+    parse,
     read_profiles,
     unresolved,
 )

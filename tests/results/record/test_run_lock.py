@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import UsageError
-from weighbridge.results.record.run_lock import FILE, lock_run_folder
+from weighbridge.results.record.store import FILE, lock_run_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from weighbridge.results.record.run_lock import lock_run_folder
+from weighbridge.results.record.store import lock_run_folder
 with lock_run_folder(Path(sys.argv[1])):
     print("holds", flush=True)
     sys.stdin.read()

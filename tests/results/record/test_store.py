@@ -17,10 +17,9 @@ from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.interval_log import read_log
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.store import RunStore, read_log
 from weighbridge.results.record.writing import StoreError
 
 

@@ -13,10 +13,9 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.run_lock import lock_run_folder
 from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.store import RunStore, lock_run_folder
+from weighbridge.results.record.telemetry import Attested
 
 
 @pytest.fixture(scope="module")

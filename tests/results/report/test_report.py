@@ -11,9 +11,9 @@ from fake_run import WORKLOADS, fake_run
 from made_rows import altered
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.report.study_section import study_2014
 from weighbridge.results.report.tables import results_table
 

@@ -13,8 +13,7 @@ from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, FakeCourse, fake_tuning
 from made_cuts import kept_cuts, made_cut
 from made_rows import altered
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
-from weighbridge.results.analysis.tuning.tuning_result import TuningResult
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult, confirmation_folder
 from weighbridge.results.derivation import WINNERS, derive
 from weighbridge.results.record.durability import PowerCut, record_cut
 from weighbridge.results.record.store import RunStore

@@ -7,8 +7,8 @@ from pathlib import Path
 from fake_run import StepFaults, fake_run
 from made_rows import altered, changed
 from talks import SHORT, SPOILT, slide, text_of, with_control
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.slide import BarChart, SeriesChart
 from weighbridge.results.slides.talk import talk

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.host import Host, Service
+from weighbridge.common.structure import CounterFigure, DaemonCounters
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
-from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.probe import FileGrammar, Probe
 
 CONF = "/etc/toyfront.conf"
 HERE = Path(__file__).parent

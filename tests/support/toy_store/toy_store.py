@@ -16,7 +16,6 @@ from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import daemon
-from weighbridge.gateways.artefact import PypiProgram
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import (
     Backend,
@@ -31,6 +30,7 @@ from weighbridge.gateways.front import (
 from weighbridge.gateways.gateway import (
     Gateway,
     HostNeed,
+    PypiProgram,
     Rendered,
     RootImage,
     RunningGateway,

@@ -13,8 +13,8 @@ from weighbridge.cli.compare import exit_code
 from weighbridge.command import weighbridge
 from weighbridge.results import derive
 from weighbridge.results.charts.pictures import RenderingError
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.run import Ran
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)

@@ -10,28 +10,30 @@ import pytest
 
 from fake_run import fake_run
 from tests.weighbridge.cli.compared_runs import SMALL, another
-from weighbridge.common.json_document import JsonDocument
+from weighbridge.common.record import JsonDocument
 from weighbridge.documents import (
     ComparedRunsDocument,
     DeadDaemon,
     DoctorDocument,
     DurabilityDocument,
+    HardwareDocument,
     HistoryDocument,
     ImagesDocument,
     LabImage,
+    ListedRun,
     ParameterOfGateway,
     ReachedEndpoint,
     RequirementSeen,
+    RunDocument,
     RunningDeployment,
+    RunsDocument,
     ShippedLayout,
     StatusDocument,
+    SuitesDocument,
     TopologiesDocument,
 )
-from weighbridge.file_lists import HardwareDocument, SuitesDocument
 from weighbridge.plan_outline import OutlinedLayout, OutlinedSetting, OutlinedWorkload, PlanOutline
 from weighbridge.results.analysis.history.history import History
-from weighbridge.run_document import RunDocument
-from weighbridge.run_list import ListedRun, RunsDocument
 from weighbridge.suites.loader import shipped
 from weighbridge.topologies.parameters import field_texts
 

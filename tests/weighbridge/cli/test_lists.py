@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from weighbridge.command import weighbridge
-from weighbridge.file_lists import HardwareDocument, SuitesDocument
+from weighbridge.documents import HardwareDocument, RunsDocument, SuitesDocument
 from weighbridge.results import derive
-from weighbridge.results.record.run_lock import lock_run_folder
-from weighbridge.results.record.store import RunStore
-from weighbridge.run_list import RunsDocument
+from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies.loader import shipped_hardware
 

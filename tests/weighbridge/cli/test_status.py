@@ -9,7 +9,7 @@ from tests.weighbridge.command_line import weighbridge
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.documents import StatusDocument
 from weighbridge.topologies.deployment import DeploymentRecord
-from weighbridge.topologies.lab.daemons import keep
+from weighbridge.topologies.lab.host import keep_daemon
 from weighbridge.topologies.lab.program import LabProcess
 
 
@@ -37,9 +37,9 @@ def test_status_names_dead_daemons(
     )
     (folder / "deployment.json").write_text(record.model_dump_json())
     mine = LabProcess.of(os.getpid())
-    keep(bundle, "gateway-1", {"radosgw": mine})
+    keep_daemon(bundle, "gateway-1", {"radosgw": mine})
     assert "dead" not in run_cli("status")[1]
-    keep(bundle, "gateway-1", {"radosgw": None, "mon": mine})
+    keep_daemon(bundle, "gateway-1", {"radosgw": None, "mon": mine})
     code, printed, _ = run_cli("status")
     assert code == 0
     assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
@@ -55,7 +55,7 @@ def test_status_names_dead_daemons(
     assert [(each.host, each.service, each.log) for each in one.dead] == [
         ("gateway-1", "radosgw", log)
     ]
-    keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
+    keep_daemon(bundle, "gateway-1", {"radosgw": None, "mon": None})
     assert (
         "dead: none of it is running; `weighbridge down` removes what is left"
         in run_cli("status")[1]

@@ -11,7 +11,7 @@ from weighbridge.conductor import aging
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.step_runner import Display
 from weighbridge.drivers.protocol import Aged, AgeRound
-from weighbridge.gateways.disk_space import DiskSpace
+from weighbridge.gateways.gateway import DiskSpace
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
 

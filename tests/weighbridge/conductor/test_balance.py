@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weighbridge.conductor.balance import blocks, design_length
+from weighbridge.conductor.plan import blocks, design_length
 
 LAYOUTS = st.integers(1, 7).map(lambda size: [f"layout-{number}" for number in range(size)])
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from weighbridge.common.errors import TargetError
-from weighbridge.conductor.cache_dropper import dropping
+from weighbridge.conductor.step_runner import dropping
 from weighbridge.suites import Every
 
 LATE_S = 10.0

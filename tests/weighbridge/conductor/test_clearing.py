@@ -16,7 +16,7 @@ from weighbridge.common.errors import BucketsLeft, DriverError, LeftBehind, Obje
 from weighbridge.conductor import clearing as clearing_room
 from weighbridge.conductor.clearing import HINT, SOON_S, clear, clearing
 from weighbridge.conductor.interruption import Interrupted, interruptible
-from weighbridge.gateways.existing.running_existing import RunningExisting
+from weighbridge.gateways.existing.existing import RunningExisting
 from weighbridge.topologies.this_machine import ThisHost
 
 LEFT = BucketsLeft(["wb-1-small-0"], ["wb-1-small-0: no answer"])

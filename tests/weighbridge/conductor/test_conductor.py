@@ -13,8 +13,8 @@ from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.opening import opened
 from weighbridge.conductor.step_runner import StepRunner
 from weighbridge.drivers.kind import KINDS
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.fake import FakeHosts

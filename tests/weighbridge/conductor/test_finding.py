@@ -6,7 +6,7 @@ import pytest
 
 from stub_run import SUITE
 from weighbridge.common.errors import UsageError
-from weighbridge.conductor.finding import finding, left_out
+from weighbridge.conductor.passes import finding, left_out_of_search
 from weighbridge.suites import Suite
 from weighbridge.suites.loader import find, load
 
@@ -40,8 +40,8 @@ def test_other_workloads_are_left_out_and_named() -> None:
     )
     found = finding(given)
     assert [one.name for one in found.workloads] == ["reads"]
-    assert "deletes, lists, paced" in left_out(given, found)
-    assert left_out(found, found) == ""
+    assert "deletes, lists, paced" in left_out_of_search(given, found)
+    assert left_out_of_search(found, found) == ""
 
 
 def test_a_suite_without_reads_and_writes_is_refused() -> None:

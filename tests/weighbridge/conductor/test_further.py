@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from stub_run import SUITE, Run, fake_driver_settings
-from weighbridge.conductor import further
-from weighbridge.conductor.conductor import FURTHER, Conductor
-from weighbridge.conductor.further import STRICT, clear, unclear
+from weighbridge.conductor import conductor
+from weighbridge.conductor.conductor import FURTHER, STRICT, Conductor, is_clear, unclear
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.time_estimate import TimeAllowance
 from weighbridge.results.analysis.comparison import Comparison, Effect
@@ -45,8 +44,8 @@ def comparison(*effects: Effect) -> Comparison:
 
 def test_a_run_is_clear_if_every_cell_is_significant_at_the_strict_level() -> None:
     shown, almost = effect(STRICT), effect(STRICT * 1.01, metric="p90")
-    assert clear(comparison(shown))
-    assert not clear(comparison(shown, almost))
+    assert is_clear(comparison(shown))
+    assert not is_clear(comparison(shown, almost))
     assert unclear(comparison(shown, almost)) == (almost,)
     # Effects over all worker counts, other metrics and incomparable cells do not prolong a run.
     beside = (
@@ -54,9 +53,9 @@ def test_a_run_is_clear_if_every_cell_is_significant_at_the_strict_level() -> No
         effect(0.5, metric="max"),
         effect(None, ratio=None, verdict="not comparable"),
     )
-    assert clear(comparison(shown, *beside))
-    assert not clear(comparison(*beside[:1]))
-    assert not clear(comparison())
+    assert is_clear(comparison(shown, *beside))
+    assert not is_clear(comparison(*beside[:1]))
+    assert not is_clear(comparison())
 
 
 class Grown:
@@ -94,7 +93,7 @@ def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[bool] = [False, True]
-    monkeypatch.setattr(further, "clear", lambda _: looks.pop(0))
+    monkeypatch.setattr(conductor, "clear", lambda _: looks.pop(0))
     run = Run(tmp_path, repeats=2, further={"blocks": 5, "within": "1h"}, workloads=SMALL)
     store, grown = conduct(run, 3600, tmp_path)
     assert sorted({step.key.repeat for step in store.steps()}) == [0, 1, 2]
@@ -112,7 +111,7 @@ def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
 def test_no_more_blocks_follow_than_the_suite_allows_in_the_order_of_a_longer_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(further, "clear", lambda _: False)
+    monkeypatch.setattr(conductor, "clear", lambda _: False)
     run = Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)
     store, grown = conduct(run, 3600, tmp_path)
     assert len(store.steps()) == 4 * 2 * 2
@@ -148,7 +147,7 @@ def test_the_looks_use_the_comparison_of_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Comparison] = []
-    monkeypatch.setattr(further, "clear", lambda one: seen.append(one) is None)
+    monkeypatch.setattr(conductor, "clear", lambda one: seen.append(one) is None)
     store, _ = conduct(
         Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 3600, tmp_path
     )

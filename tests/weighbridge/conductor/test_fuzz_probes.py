@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_json
-from weighbridge.conductor.probe_reader import _values
+from weighbridge.conductor.telemetry import _values
 
 LINE = {
     "frontend.scur": 3,

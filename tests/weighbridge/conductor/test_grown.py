@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weighbridge.common.host import Counters, DiskCounters, ModelDiskCounters
-from weighbridge.conductor.grown import grown
+from weighbridge.conductor.telemetry import grown
 from weighbridge.results.record.telemetry import DiskSecond
 
 MODEL = ModelDiskCounters(

@@ -19,7 +19,7 @@ from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.screen.influx_display import InfluxDisplay, sending
+from weighbridge.screen.display import InfluxDisplay, sending
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4, 16), "runtime": 3.0}),)
 

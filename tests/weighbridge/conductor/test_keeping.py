@@ -10,19 +10,19 @@ import pytest
 
 from tests.gateways.stage import Stage
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.conductor.keeping import kept_objects, memory_of
 from weighbridge.conductor.plan import make_plan
+from weighbridge.conductor.step_runner import kept_objects, memory_of
 from weighbridge.drivers.protocol import Prepared
-from weighbridge.gateways.disk_space import KeptBytes
+from weighbridge.gateways.gateway import KeptBytes
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.loader import (
     load_hardware,
     load_layout,
+    parse,
     shipped_hardware,
     shipped_layouts,
 )
-from weighbridge.topologies.reference import parse
 
 
 def workload(size: str = "4MiB", **objects: Any) -> Workload:

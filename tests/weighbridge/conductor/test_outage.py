@@ -14,12 +14,19 @@ from stub_run import Run, StubGateway, StubRunning, fake_driver_settings
 from tests.weighbridge.displays import Silent
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.host import Host, Service
-from weighbridge.common.parts import Part
+from weighbridge.common.structure import Part
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.plan import control_of, make_plan
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import HostNeed, RunningGateway, Say, Site
-from weighbridge.gateways.tolerance import Ask, Standing, Tolerance
+from weighbridge.gateways.gateway import (
+    Ask,
+    HostNeed,
+    RunningGateway,
+    Say,
+    Site,
+    Standing,
+    Tolerance,
+)
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore

@@ -10,7 +10,7 @@ from weighbridge.conductor.passes import left_out, passes_of
 from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.gateways.rgw.releases import RELEASES as RGW_RELEASES
 from weighbridge.gateways.rgw.releases import SWIFT_LACKS
-from weighbridge.gateways.swift import pipeline
+from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.releases import RELEASES as SWIFT_RELEASES
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.suites import OPERATIONS, UNSIGNED, VERSIONS, Layer, Suite
@@ -226,7 +226,7 @@ def test_operations_that_a_layout_is_known_not_to_do_are_refused(
 def test_what_releases_are_said_to_lack_are_operations() -> None:
     said = [
         SWIFT_LACKS,
-        pipeline.operations_lacked(SwiftSettings(pipeline="study-2014")),
+        config.operations_lacked(SwiftSettings(pipeline="study-2014")),
         *(one.s3_lacks_operations for one in RGW_RELEASES.values()),
         *(one.s3_lacks_operations for one in SWIFT_RELEASES.values()),
         *(one.lacks_operations for one in SWIFT_RELEASES.values()),

@@ -8,10 +8,9 @@ import pytest
 
 from stub_run import Run, fake_driver_settings
 from tests.weighbridge.displays import Silent
-from weighbridge.conductor import perf
+from weighbridge.conductor import profiling
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.perf import PerfSupport, able
-from weighbridge.conductor.profiling import Profiler
+from weighbridge.conductor.profiling import PerfSupport, Profiler, able
 from weighbridge.results.record.profile import Chosen, read_profiles
 
 ALLOWED = PerfSupport(event="cpu-clock", blocks=True, remarks=())
@@ -42,7 +41,7 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
 def test_without_perf_the_reason_and_the_package_are_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(perf.shutil, "which", lambda _: None)
+    monkeypatch.setattr(profiling.shutil, "which", lambda _: None)
     (why,) = able().remarks
     assert "there is no program perf (Debian: apt install linux-perf)" in why
     assert able().event is None

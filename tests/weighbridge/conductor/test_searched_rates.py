@@ -12,11 +12,10 @@ from tests.weighbridge.killed_runs import Answering, Watched, conduct, go_on, ki
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.time_estimate import units
-from weighbridge.drivers.driver import OnProgress
-from weighbridge.drivers.protocol import Measured, Step
+from weighbridge.drivers.protocol import Measured, OnProgress, Step
 from weighbridge.results.analysis.find.answers import Found, FoundRate
 from weighbridge.results.analysis.find.bound_text import parse_bound
-from weighbridge.results.analysis.find.rate_search import MOST_AT_A_RATE, RESOLVED
+from weighbridge.results.analysis.find.searches import MOST_AT_A_RATE, RESOLVED
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record import LatencyBound, StepResult
 from weighbridge.results.record.store import RunStore

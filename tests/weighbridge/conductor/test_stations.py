@@ -30,8 +30,7 @@ from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.layout import Layout
-from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.loader import Layout, Planned
 
 pytestmark = pytest.mark.long
 

@@ -240,8 +240,8 @@ def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
     store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PERIOD, 1.0)
-    monkeypatch.setattr("weighbridge.conductor.probe_reader.SILENCE_S", 0.2)
-    monkeypatch.setattr("weighbridge.conductor.probe_reader.QUIT_S", 0.2)
+    monkeypatch.setattr("weighbridge.conductor.telemetry.SILENCE_S", 0.2)
+    monkeypatch.setattr("weighbridge.conductor.telemetry.QUIT_S", 0.2)
     stalls = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     with watching(store, meter, stalls) as watch:
         with watch.step(KEY, 5.0) as recording:

@@ -13,8 +13,7 @@ from weighbridge.results import derive
 from weighbridge.results.analysis.durability import durability_of
 from weighbridge.results.derivation import Derived
 from weighbridge.results.record.durability import PowerCut
-from weighbridge.screen.durability_outcome import print_durability
-from weighbridge.screen.outcome import print_outcome
+from weighbridge.screen.outcome import print_durability, print_outcome
 from weighbridge.screen.terminal import InertConsole
 
 WRITES = WORKLOADS[1].model_copy(update={"workers": (1, 32), "runtime": 2.0})

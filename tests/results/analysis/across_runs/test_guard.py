@@ -10,13 +10,14 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered
 from weighbridge.common.errors import UsageError
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, read_compared_run
 from weighbridge.results.analysis.across_runs.guard import (
+    GUARD_FACTS,
+    ComparedRun,
     differences_csv,
     guard,
     planned_differences,
+    read_compared_run,
 )
-from weighbridge.results.analysis.across_runs.guard_facts import GUARD_FACTS
 from weighbridge.results.analysis.across_runs.runs_comparison import match
 from weighbridge.results.record.manifest import Sheet
 

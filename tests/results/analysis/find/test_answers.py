@@ -7,8 +7,7 @@ import pytest
 from fake_run import WORKLOADS
 from made_rows import altered
 from weighbridge.results.analysis.find.answers import Found, FoundRate, found_rates
-from weighbridge.results.analysis.find.rate_search import RateSearch, RateTrial
-from weighbridge.results.analysis.find.searches import Searches
+from weighbridge.results.analysis.find.searches import RateSearch, RateTrial, Searches
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.record import LatencyBound, PlannedLayout, ResolvedPlan, StepKey
 from weighbridge.results.record.resolved import PlannedHardware

@@ -7,8 +7,7 @@ import pytest
 from fake_run import WORKLOADS
 from made_rows import altered
 from made_up import fake_measurement
-from weighbridge.results.analysis.find.judged_rate import least_per_s, rate_trial, window_s
-from weighbridge.results.analysis.find.rate_search import RateTrial
+from weighbridge.results.analysis.find.searches import RateTrial, least_per_s, rate_trial, window_s
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.analysis.steps.visit import visit
 from weighbridge.results.metrics import METRICS

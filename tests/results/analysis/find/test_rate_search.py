@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from weighbridge.results.analysis.find.rate_search import (
+from weighbridge.results.analysis.find.searches import (
     MOST_AT_A_RATE,
     RESOLVED,
     RateSearch,

@@ -9,12 +9,12 @@ import pytest
 from made_rows import altered
 from series_rows import made_run, scattered
 from weighbridge.common.errors import InvalidMeasurement, UsageError
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+from weighbridge.results.analysis.across_runs.guard import ComparedRun
 from weighbridge.results.analysis.history.change_points import RULE, change_points
 from weighbridge.results.analysis.history.history import History, break_words, history_of
 from weighbridge.results.charts.history_chart import history_charts
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.suites import Bounds
 
 BUSY = Doubt(what="machine busy", grade="mild", words="other programs used 12 %")

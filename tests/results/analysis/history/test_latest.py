@@ -7,8 +7,7 @@ import pytest
 from series_rows import made_run, scattered
 from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
 from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
-from weighbridge.results.analysis.history.history import history_of
-from weighbridge.results.analysis.history.latest import latest_verdict
+from weighbridge.results.analysis.history.history import history_of, latest_verdict
 from weighbridge.results.doubt import Doubt
 
 BUSY = Doubt(what="machine busy", grade="mild", words="other programs used 12 %")

@@ -8,7 +8,7 @@ import pytest
 from series_rows import made_run, scattered
 from weighbridge.results.analysis.history.change_points import change_points
 from weighbridge.results.analysis.history.history import History, history_of
-from weighbridge.results.analysis.history.outlying import OUTLIER_RULE, outlying
+from weighbridge.results.analysis.history.run_outliers import OUTLIER_RULE, outlying
 from weighbridge.results.charts.history_chart import history_charts
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.export.history_tables import history_tables

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from made_rows import altered
 from series_rows import made_run
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+from weighbridge.results.analysis.across_runs.guard import ComparedRun
 from weighbridge.results.analysis.history.history import History, break_words, history_of
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from made_rows import altered
 from weighbridge.common.structure import Structure
-from weighbridge.results.analysis.layers.ceiling import Ceiling, CeilingGap, CeilingQuery, ceiling
+from weighbridge.results.analysis.layers.staircase import Ceiling, CeilingGap, CeilingQuery, ceiling
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
-from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.telemetry import Attested
 
 STORES = ("store-1", "store-2")
 MB = 10**6

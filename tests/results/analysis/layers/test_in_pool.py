@@ -10,8 +10,7 @@ from weighbridge.results.analysis.layers.staircase import Staircase, doubts
 from weighbridge.results.analysis.layers.staircases import with_ceilings
 from weighbridge.results.charts.ceiling_lines import ceiling_lines
 from weighbridge.results.charts.staircase_chart import finding
-from weighbridge.results.record.benched_pool import BenchedPool
-from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.record.resolved import BenchedPool, PlannedLayout, ResolvedPlan
 
 MINE: dict[str, Any] = {"layout": "mine"}
 APART = "pool bench has 1 replica, and default.rgw.buckets.data 3"

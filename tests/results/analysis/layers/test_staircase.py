@@ -17,8 +17,8 @@ from weighbridge.results.analysis.layers.staircase import (
 from weighbridge.results.analysis.layers.staircases import beside, staircases, with_ceilings
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.suites import Objects, Suite, Workload
 
 MB = 10**6

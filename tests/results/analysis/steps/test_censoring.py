@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weighbridge.results.analysis.steps.censoring import (
+from weighbridge.results.analysis.steps.visit import (
     bounded,
     highest_ms,
     order_statistic_interval,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recorded_use import recorded
-from weighbridge.results.analysis.steps.daemons import figure_words, figures
+from weighbridge.results.analysis.steps.use import figure_words, figures
 from weighbridge.results.record.telemetry import ProbeSecond, Telemetry
 
 

@@ -7,8 +7,7 @@ import pytest
 from made_rows import altered
 from recorded_use import GATEWAY, recorded, used
 from weighbridge.results.analysis.steps.bottleneck import limit_words
-from weighbridge.results.analysis.steps.other_programs import beside_words
-from weighbridge.results.analysis.steps.use import step_use
+from weighbridge.results.analysis.steps.use import beside_words, step_use
 from weighbridge.results.record.telemetry import HostLimits
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from weighbridge.results.analysis.steps.outages import Times, figures, series
+from weighbridge.results.analysis.steps.visit import Times, figures, series
 from weighbridge.results.record import Second
-from weighbridge.results.record.bands import band_of
+from weighbridge.results.record.histogram import band_of
 
 AT = 10.2
 

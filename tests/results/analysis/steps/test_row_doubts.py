@@ -10,8 +10,7 @@ from made_rows import altered, plan_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.run_data import with_event_doubts
 from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.analysis.steps.throttling import Throttled
-from weighbridge.results.analysis.steps.use import StepUse
+from weighbridge.results.analysis.steps.use import StepUse, Throttled
 from weighbridge.results.doubt import BUSY_GRAVE, BUSY_MILD
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import RunEvent

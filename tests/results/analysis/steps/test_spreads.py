@@ -4,7 +4,7 @@ import pytest
 
 from made_rows import made_row
 from weighbridge.results.analysis.steps.spreads import show_spread, shown
-from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metric import MetricFigure
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weighbridge.results.analysis.steps.stalls import Stall, period_s, stall_words, stalls
+from weighbridge.results.analysis.steps.steadiness import Stall, period_s, stall_words, stalls
 
 
 def series(

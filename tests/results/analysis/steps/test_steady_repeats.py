@@ -9,7 +9,7 @@ import pytest
 
 from made_rows import altered
 from made_up import fake_measurement
-from weighbridge.results.analysis.steps.steady_repeats import (
+from weighbridge.results.analysis.steps.steadiness import (
     MOST,
     steady_over_repeats,
     window_grain,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weighbridge.results.analysis.steps.throttling import Throttled, touching
+from weighbridge.results.analysis.steps.use import Throttled, touching
 
 
 def throttled(

@@ -8,8 +8,7 @@ import pytest
 
 from made_rows import altered, plan_of, step_of
 from made_up import fake_measurement
-from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.analysis.steps.together import BY_ITSELF
+from weighbridge.results.analysis.steps.summary import BY_ITSELF, Row, summarize
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
 

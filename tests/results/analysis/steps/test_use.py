@@ -9,8 +9,14 @@ import pytest
 from made_rows import altered
 from recorded_use import CLIENT, GATEWAY, IDLE, STORE, recorded, used
 from weighbridge.results.analysis.steps.bottleneck import limit_brief, limit_words, limited_by
-from weighbridge.results.analysis.steps.queues import Queue, queue_words
-from weighbridge.results.analysis.steps.use import Resource, over_repeats, quota_touches, step_use
+from weighbridge.results.analysis.steps.use import (
+    Queue,
+    Resource,
+    over_repeats,
+    queue_words,
+    quota_touches,
+    step_use,
+)
 from weighbridge.results.record.telemetry import (
     DiskLimit,
     DiskSecond,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fake_trials import TRIAL_S, TrialMaker, fake_variant, tuning_run
-from weighbridge.results.analysis.tuning.drift import Drift
+from weighbridge.results.analysis.tuning.setting_effects import Drift
 from weighbridge.results.analysis.tuning.setting_table import setting_table
 from weighbridge.suites.tuning import Objective
 

@@ -7,7 +7,7 @@ import pytest
 from fake_trials import TRIAL_S, TrialMaker, tuning_run
 from made_rows import altered, changed
 from trial_rounds import FEW, MANY, book, entry, rounds, values
-from weighbridge.results.analysis.tuning.readings import NO_BASELINE
+from weighbridge.results.analysis.tuning.setting_effects import NO_BASELINE
 from weighbridge.suites.tuning import Objective
 
 

@@ -9,7 +9,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.setting_lines import setting_lines, short_names
 from weighbridge.results.export.export import produce
-from weighbridge.results.percent import show_percent
+from weighbridge.results.figures import show_percent
 from weighbridge.results.record.store import RunStore
 
 

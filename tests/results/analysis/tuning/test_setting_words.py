@@ -5,7 +5,7 @@ from __future__ import annotations
 from fake_trials import TrialMaker, fake_variant, tuning_run
 from made_rows import altered
 from trial_rounds import FEW, P90, READ, entry, rounds
-from weighbridge.results.analysis.tuning.setting_words import objective_words
+from weighbridge.results.analysis.tuning.setting_effects import objective_words
 from weighbridge.results.record.trial import LayoutVariant, TuningRun
 from weighbridge.suites import Bounds
 from weighbridge.suites.tuning import Objective, Parameter, Range
