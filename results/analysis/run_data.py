@@ -47,7 +47,7 @@ from weighbridge.results.record import (
     Trial,
     TuningRun,
     TuningStore,
-    store,
+    gaps,
 )
 from weighbridge.results.record.durability import read_cuts
 from weighbridge.results.record.kept import read_kept
@@ -267,7 +267,7 @@ class RunData:
     @cached_property
     def gaps(self) -> tuple[str, ...]:
         """What the folder lacks, a sentence each."""
-        return store(self.store, self.plan, self.steps.values())
+        return gaps(self.store, self.plan, self.steps.values())
 
 
 def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:

@@ -472,7 +472,7 @@ def _best(result: TuningResult) -> Iterator[FigureCard]:
                 figure=show_percent(change.value),
                 about=upper(result.called(number)),
                 text=best.name,
-                detail=f"{interval_words(effect)}, n = {ratio.repeats}; in its own trials",
+                detail=f"{interval_words(effect)}, n = {change.repeats}; in its own trials",
                 colour=BLUE,
             )
 
