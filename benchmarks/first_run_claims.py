@@ -5,8 +5,8 @@ Complete runs of its cells are simulated with fixed seeds, in the order that a p
 (`weighbridge.conductor.plan`), with its A/A control, and judged after 5, 6, 7 and 8 repeats by
 the functions that make claims (`results.analysis.comparing.compare`) and end a run
 (`weighbridge.conductor.conductor.is_clear`). Half of the variance of repeats comes from the
-deployment, shared by all its cells; p90 rises where throughput falls. Four rules are compared on the same
-figures:
+deployment, shared by all its cells; p90 rises where throughput falls. Four rules are compared on
+the same figures:
 
 - five: the run ends after 5 repeats, whatever it found: what two busy cores have time for.
 - strict: the suite's rule. The run ends after 5, 6 or 7 repeats only if every cell is decided at
