@@ -88,7 +88,7 @@ def verify(
     operation, status and the start of the body; CommandFailed when the program itself fails.
     """
     from weighbridge.common.endpoint import singles  # noqa: PLC0415 - as below
-    from weighbridge.gateways import program  # noqa: PLC0415 - keeps the program on the client host fast to start
+    from weighbridge.gateways import endpoint_program  # noqa: PLC0415 - keeps the program on the client host fast to start
 
     order = {
         "stores_bodies": stores_bodies,
@@ -98,7 +98,7 @@ def verify(
     endpoints = singles(endpoints)
     timeout_s = TIMEOUT_S * _OPERATIONS * len(endpoints)
     answer = json.loads(
-        program.run_with_endpoints(
+        endpoint_program.run_with_endpoints(
             client, "weighbridge.gateways.verify", endpoints, order, timeout_s=timeout_s
         )
     )
@@ -110,7 +110,7 @@ def verify(
         where = {"api": failed["api"], "operation": failed["operation"], "status": failed["status"]}
         # It quotes the server, which may repeat what it was sent.
         raise OperationFailed(
-            program.without_secrets(message + f"\n{failed['body']}".rstrip(), endpoints),
+            endpoint_program.without_secrets(message + f"\n{failed['body']}".rstrip(), endpoints),
             **where,
         )
     return tuple(OperationCheck(**check) for check in answer["checks"])

@@ -15,6 +15,7 @@ from weighbridge.common.errors import BucketsLeft, TargetError, VerificationFail
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CephPool, StoreLayer
+from weighbridge.gateways.endpoint_program import run_with_endpoints, without_secrets
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.credentials import source, with_new_keys
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
@@ -28,7 +29,6 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
 )
-from weighbridge.gateways.program import run_with_endpoints, without_secrets
 from weighbridge.gateways.verify import OperationFailed, verify
 
 # A gateway that already runs and has been verified, and what is known about it.

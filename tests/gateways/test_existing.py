@@ -17,11 +17,11 @@ from tcp_relay import relayed
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
+from weighbridge.gateways.endpoint_program import run_with_endpoints
 from weighbridge.gateways.existing import credentials, existing
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import RunningGateway
-from weighbridge.gateways.program import run_with_endpoints
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.this_machine import ThisHost
 

@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from fake_run import fake_run
 from weighbridge.command import Verbs
 from weighbridge.common import errors
 
@@ -148,16 +149,17 @@ def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
 @pytest.mark.parametrize(
     ("modules", "line", "extra"),
     [
-        ("duckdb", ["sql", "select 1", "."], "sql"),
+        ("duckdb", ["sql", "select 1", "RUN"], "sql"),
         ("pptx", ["slides", "."], "slides"),
-        ("otava", ["history", "."], "history"),
+        ("otava", ["history", "RUN"], "history"),
         ("asyncssh", ["doctor", "--hardware", "ssh-example"], "hosts"),
     ],
 )
 def test_a_verb_without_its_extra_says_what_to_install(
-    modules: str, line: list[str], extra: str
+    modules: str, line: list[str], extra: str, tmp_path: Path
 ) -> None:
-    done = without(modules, *line)
+    run = str(fake_run(tmp_path, repeats=1).folder) if "RUN" in line else ""
+    done = without(modules, *(run if word == "RUN" else word for word in line))
     assert done.returncode == 2, done.stderr
     assert f"pip install 'weighbridge[{extra}]'" in done.stderr
     assert "internal error" not in done.stderr

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 from pydantic import SecretStr
@@ -115,9 +117,20 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriverPr
     """The driver as a thread: a start of the program takes a second of CPU."""
     # Only a program's main thread can have them.
     monkeypatch.setattr(StopRequest, "on_signals", lambda *_: None)
-    program = ThreadedProgram(lambda commands, events: drive(commands.fileno(), events.fileno()))
-    with DriverProcess(program, tmp_path / "driver.log", silence_s=40.0) as running:
+    kept: list[int] = []
+
+    def serve(commands: TextIO, events: TextIO) -> int:
+        # The thread that reads commands outlives `drive`: the descriptor must, too.
+        kept.append(os.dup(commands.fileno()))
+        return drive(kept[0], events.fileno())
+
+    with DriverProcess(ThreadedProgram(serve), tmp_path / "driver.log", silence_s=40.0) as running:
         yield running
+    for thread in threading.enumerate():
+        if thread.name == "commands":
+            thread.join(10)
+    for descriptor in kept:
+        os.close(descriptor)
 
 
 @pytest.fixture

@@ -301,7 +301,7 @@ def test_both_drivers_of_a_layout_are_open_at_once_and_take_turns_at_every_step(
 ) -> None:
     both = TwoDrivers()
     monkeypatch.setattr(pass_runner, "opened", both.opened)
-    store, _ = conduct(Run(tmp_path, driver="both", workloads=BOTH))
+    store, _ = conduct(Run(tmp_path, driver="locust,cosbench", workloads=BOTH))
     steps = [step.key for step in store.steps() if step.key.layout == "rgw-a"]
     assert [(key.workload, key.workers) for key in steps] == [
         ("small", n) for n in (1, 1, 4, 4, 8, 8)
@@ -322,7 +322,7 @@ def test_a_driver_that_fails_loses_the_rest_of_its_workload_and_the_other_driver
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pass_runner, "opened", TwoDrivers(fails="cosbench").opened)
-    store, _ = conduct(Run(tmp_path, driver="both", workloads=BOTH))
+    store, _ = conduct(Run(tmp_path, driver="locust,cosbench", workloads=BOTH))
     latest = [step for step in store.latest().values() if step.key.layout == "rgw-a"]
     assert len(store.steps()) == len(store.latest()) == 16
     lost = [(step.key.driver, step.key.workload) for step in latest if step.measurement is None]

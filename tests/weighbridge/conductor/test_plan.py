@@ -64,7 +64,7 @@ def test_worker_counts_ascend_descend_or_are_shuffled_for_each_block_alike_on_al
 
 def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_path: Path) -> None:
     workload = {**SUITE["workloads"][0], "workers": [1, 4]}
-    plan = Run(tmp_path, repeats=2, driver="both", workloads=[workload]).plan()
+    plan = Run(tmp_path, repeats=2, driver="locust,cosbench", workloads=[workload]).plan()
     for layout in ("rgw-a", "swift-b"):
         steps = [
             (key.workers, key.driver)
@@ -111,7 +111,7 @@ def test_a_layout_that_lacks_an_api_of_the_suite_is_refused_before_anything_star
 def test_a_driver_that_cannot_verify_a_layouts_tls_is_refused_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(tmp_path, driver="both", api=["swift"])
+    run = Run(tmp_path, driver="locust,cosbench", api=["swift"])
     run.plan()
     monkeypatch.setattr(type(run.gateways["rgw-a"]), "own_ca", True)
     with pytest.raises(UsageError) as error:

@@ -30,7 +30,7 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Derived:
     return derive(
         fake_run(
-            tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1, driver="both"
+            tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1, driver="locust,cosbench"
         ).folder,
         pictures=False,
     )
