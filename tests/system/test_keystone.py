@@ -13,7 +13,7 @@ import pytest
 
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
-from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.gateways.swift.swift import Swift
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost
@@ -98,8 +98,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("keystone")
     with pytest.MonkeyPatch.context() as patch:
-        of_swift = RELEASES[RELEASE].model_copy(update={"image": IMAGE})
-        patch.setitem(RELEASES, RELEASE, of_swift)
+        patch.setitem(Swift.releases, RELEASE, IMAGE)
         with deployed("swift", folder, change_hardware=unlimited, once=True) as deployment:
             yield Site(deployment, folder)
 

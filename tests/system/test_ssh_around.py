@@ -197,6 +197,8 @@ def test_settings_and_mtu_are_set_read_back_and_put_back(testbed: Machines) -> N
 
 
 def test_doctor_names_the_packages_that_each_host_lacks(testbed: Machines) -> None:
+    for name in BOTH:
+        testbed.hosts[name].run(["dpkg", "--purge", "--force-depends", "memcached", "haproxy"])
     code, said = weighbridge(testbed, "doctor", "--layouts", "/var/log/host/one-store.yaml")
     assert code == EXIT_USAGE, said
     assert all(said.count(name) >= 2 for name in ("memcached", "haproxy")), said
