@@ -55,7 +55,6 @@ class Derived(Record):
     report: Path | None = None
     """None without the extra `report`, which draws its charts."""
     gallery: Gallery
-    """The run's pictures."""
     charts: tuple[Path, ...] = ()
     """The picture files, if written."""
     rows: tuple[Row, ...]
@@ -66,11 +65,8 @@ class Derived(Record):
     agreement: tuple[str, ...] = ()
     """How far two drivers agree, in sentences; empty if there is only one."""
     replayed: StudySection | None = None
-    """The result of the study that the run replays."""
     found: Found | None = None
-    """The highest rates within a bound, where they were searched."""
     outages: Outages = Outages()
-    """What died while load ran, and what became of it."""
     overload: tuple[str, ...] = ()
     """What each layout serves beyond its capacity, in sentences."""
     durability: tuple[LayoutDurability, ...] = ()
@@ -80,7 +76,6 @@ class Derived(Record):
     hosts: tuple[str, ...] = ()
     """Whether all layouts had equal hosts, and the largest difference, in sentences."""
     tuned: TuningResult | None = None
-    """The result of a tuning; None for other runs."""
     reasons: tuple[Reason, ...] = ()
     """Why cells are not ranked or not significant, each reason once."""
     remedy: Remedy | None = None
@@ -139,7 +134,6 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
 
 
 def _derive(data: RunData) -> Derived:
-    """Derive a run that is not a tuning: its tables and report."""
     store, plan, rows, comparison = data.store, data.plan, data.rows, data.comparison
     stairs = None if data.stairs is None else staircase_section(data.stairs, data.layers)
     findings, why = findings_of(comparison), reasons(rows, comparison)
@@ -211,7 +205,6 @@ def _derive(data: RunData) -> Derived:
 
 
 def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
-    """Derive a tuning: its tables, charts, page, and its choice ready to paste."""
     store = data.store
     summary, page = _write_tables(data), _page_of(store)
     for table in (ledger_table([data]), trials_table([data])):

@@ -39,7 +39,6 @@ class Interval(Record):
         return math.inf if self.high_ms is None else self.high_ms
 
     def holds(self, value_ms: float) -> bool:
-        """Whether a latency lies in it."""
         return self.low_ms < value_ms <= self.top_ms
 
     def touches(self, other: Interval) -> bool:

@@ -226,7 +226,6 @@ class Metric(Record):
     """In its unit: a figure may be too large by less than this. Such a metric has its own `bound`.
     """
     is_integer: bool = False
-    """Whether it is an integer."""
     digits: int = 3
     """Significant digits in tables for people."""
     page: bool = True

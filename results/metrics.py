@@ -57,7 +57,6 @@ window are counted in it: to count both would make more than were due.
 
 
 def _of_offered(one: OperationReader, count: float | None) -> float | None:
-    """A number of requests in % of those that were due."""
     return None if count is None or not one.offered else 100 * count / one.offered
 
 
@@ -68,7 +67,6 @@ def _failures(one: OperationReader, classes: tuple[str, ...]) -> int:
 def _share_metric(
     key: str, name: str, about: str, read: Callable[[OperationReader], float | None]
 ) -> Metric:
-    """The metric of a share of the requests that were due."""
     return Metric(
         key=key,
         name=name,
@@ -323,7 +321,6 @@ def _bandwidth(one: OperationReader) -> float | None:
 
 
 def _percentile(percent: float, **more: Any) -> Metric:
-    """The metric of a latency percentile."""
     name = f"p{percent:g}"
     return Metric(
         key=name,
@@ -342,7 +339,6 @@ def _percentile(percent: float, **more: Any) -> Metric:
 
 
 def _first_byte(percent: float, key: str, title: str, **more: Any) -> Metric:
-    """The metric of a percentile of the time to first byte."""
     return Metric(
         key=key,
         name=f"p{percent:g} of time to first byte",
@@ -521,7 +517,6 @@ class Figures(Record):
     figures: Mapping[MetricKey, MetricFigure] = Field(default_factory=dict)
 
     def figure(self, metric: MetricKey) -> MetricFigure:
-        """Everything known of a metric."""
         return self.figures.get(metric, NOTHING)
 
     def value(self, metric: MetricKey) -> float | None:
@@ -529,7 +524,6 @@ class Figures(Record):
         return self.figure(metric).value
 
     def count(self, metric: MetricKey) -> int | None:
-        """The value of an integer metric."""
         found = self.figure(metric).value
         return None if found is None else int(found)
 
@@ -539,7 +533,6 @@ class Figures(Record):
 
     @property
     def lower_bounds(self) -> tuple[str, ...]:
-        """Keys of the metrics whose figure is a lower bound."""
         return tuple(key for key, one in self.figures.items() if one.at_least)
 
 

@@ -68,7 +68,6 @@ class Element:
     """Text between the tags, without blanks."""
 
     def get(self, name: str) -> str | None:
-        """The value of an attribute."""
         return next((value for key, value in self.attributes if key == name), None)
 
     def at(self, name: str) -> XmlPlace:
@@ -83,7 +82,6 @@ class Element:
         )
 
     def all(self, tag: str) -> Iterator[Element]:
-        """The children with a tag."""
         return (child for child in self.children if child.tag == tag)
 
 

@@ -77,12 +77,10 @@ class Fault(Record):
 
     @property
     def way(self) -> FaultWay:
-        """How it happens."""
         return next(way for way, what in self._ways.items() if what is not None)
 
     @property
     def what(self) -> str:
-        """What it happens to."""
         return next(what for what in self._ways.values() if what is not None)
 
     @property

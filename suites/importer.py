@@ -221,7 +221,6 @@ def _note_preparation(work: Work, remarks: Remarks) -> None:
 
 
 def _api(works: Sequence[Work], remarks: Remarks) -> str:
-    """The API of all normal works."""
     apis: list[str] = []
     for work in works:
         if work.kind != "normal":

@@ -47,7 +47,6 @@ class Span:
 
     @property
     def count(self) -> int:
-        """How many numbers there are."""
         return self.last - self.first + 1
 
     def covers(self, other: Span) -> bool:
@@ -177,7 +176,6 @@ class ObjectRange:
 
     @property
     def count(self) -> int:
-        """How many objects there are."""
         return self.containers.count * self.objects.count
 
 

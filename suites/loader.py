@@ -32,7 +32,6 @@ class ShippedFiles:
     advice: str
 
     def by_name(self) -> dict[str, Path]:
-        """All of them, by name."""
         folder = Path(str(resources.files(self.package)))
         return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 

@@ -46,7 +46,6 @@ class Overrides:
 
     @property
     def given(self) -> bool:
-        """Whether anything is set."""
         return any(getattr(self, one.name) is not None for one in fields(self))
 
 

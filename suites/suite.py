@@ -388,7 +388,6 @@ class Suite(Record):
 
     @property
     def drivers(self) -> tuple[DriverName, ...]:
-        """The drivers for its gateways, in order."""
         return _named(self.driver)
 
     @property

@@ -99,7 +99,6 @@ class Listed(Record):
         per_container: int,
         listing: ListingOptions | None,
     ) -> None:
-        """Raise ValueError if a workload cannot have it."""
         if others := sorted(set(operations) - LISTINGS):
             raise ValueError(
                 f"listed: {', '.join(others)} would miss objects: only {' and '.join(LISTINGS)} "
@@ -349,12 +348,10 @@ class Uniform(Record):
 
     @property
     def mean_bytes(self) -> float:
-        """Expected size of an object, in bytes."""
         return (self.uniform[0] + self.uniform[1]) / 2
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest possible object, in bytes."""
         return self.uniform[1]
 
 
@@ -382,13 +379,11 @@ class SizeHistogram(Record):
 
     @property
     def mean_bytes(self) -> float:
-        """Expected size of an object, in bytes."""
         total = sum(bar.weight for bar in self.histogram)
         return sum(bar.weight * sum(bar.bounds) / 2 for bar in self.histogram) / total
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest possible object, in bytes."""
         return max(bar.bounds[1] for bar in self.histogram)
 
 
@@ -411,12 +406,10 @@ class Objects(Record):
 
     @property
     def mean_bytes(self) -> float:
-        """Expected size of an object, in bytes."""
         return float(self.size) if isinstance(self.size, int) else self.size.mean_bytes
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest possible object, in bytes."""
         return self.size if isinstance(self.size, int) else self.size.largest_bytes
 
     @property
@@ -438,7 +431,6 @@ class Objects(Record):
 
     @property
     def count(self) -> int:
-        """How many objects there are."""
         return self.containers * self.per_container
 
     @model_validator(mode="after")

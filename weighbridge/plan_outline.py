@@ -45,7 +45,6 @@ class OutlinedSetting(Record):
     why: str
     """How it follows, with the figures."""
     layouts: tuple[str, ...]
-    """The layouts that have it."""
 
 
 class OutlinedWorkload(Record):

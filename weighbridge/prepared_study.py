@@ -71,7 +71,6 @@ def refuse_unmet(
 
 
 def _lacking(need: HostNeed, hardware: Hardware, planned: Sequence[Planned]) -> Iterator[str]:
-    """Why hosts do not have what a study's had; nothing if they do. Unknown is not enough."""
     names = _named(need.of, hardware, planned)
     if need.hosts is not None and len(names) < need.hosts:
         yield f"{len(names)} of {need.hosts} hosts"
@@ -139,7 +138,6 @@ class PreparedStudy:
 
     @property
     def least(self) -> str:
-        """The same in words."""
         return _duration(self.least_s)
 
     @property

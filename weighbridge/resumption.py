@@ -218,7 +218,6 @@ def remove_ssh_leftovers(holders: Collection[Holder], hardware: Hardware, say: S
 
 
 def _wrote(holders: Collection[Holder], pid: int, since: str) -> bool:
-    """Whether the process with this number at that time wrote to the run."""
     return any(pid == holder.pid and since >= holder.since for holder in holders)
 
 

@@ -100,7 +100,6 @@ class Doing:
     """Drivers' own settings, for drivers without options."""
 
     def say(self, text: str) -> None:
-        """Print a line."""
         print_line(self.screen, text)
 
     def with_settings(self, ways: Iterable[Pass], hardware: Hardware) -> Doing:

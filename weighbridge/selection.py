@@ -56,12 +56,10 @@ class EndpointLine:
 
     @property
     def given(self) -> bool:
-        """Whether the line names endpoints."""
         return bool(self.s3 or self.swift)
 
     @property
     def apis(self) -> tuple[str, ...]:
-        """The APIs of its endpoints."""
         return ("s3",) * bool(self.s3) + ("swift",) * bool(self.swift)
 
 

@@ -96,7 +96,6 @@ def _name(file: Path | None, base: str) -> str:
 def _lines(
     model: type[BaseModel], given: Mapping[str, Any], indent: str, models: Models
 ) -> Iterator[str]:
-    """The keys of a record in order, each below what it is for."""
     texts = field_texts(model)
     for name, field in model.model_fields.items():
         text = texts.get(name, "")

@@ -40,7 +40,6 @@ class Agreement(Record):
     operation: Operation
     workers: int
     about: str
-    """The requests, in words."""
     first_ops_s: float | None
     other_ops_s: float | None
     ratio: Ratio | None = None
@@ -70,7 +69,6 @@ class Agreement(Record):
 
     @property
     def max_off(self) -> int | None:
-        """The same for the slowest requests."""
         return _off(self.first_max_ms, self.other_max)
 
     @property
@@ -226,7 +224,6 @@ def _place(row: Row) -> tuple[object, ...]:
 
 
 def _subject(name: str, driver: DriverName) -> str:
-    """The kind of requests without its driver."""
     return name.replace(f" by {driver_label(driver)}", "")
 
 

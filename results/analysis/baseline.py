@@ -68,7 +68,6 @@ class HostFigure(Record):
 
     @property
     def promise_shown(self) -> str:
-        """What was promised, or UNKNOWN."""
         return UNKNOWN if self.promised is None else show(self.promised, self.unit)
 
 

@@ -79,5 +79,4 @@ def _words(finding: Finding) -> CardWords:
 
 
 def _short(text: str) -> str:
-    """The text cut to a card's length at the end of a word."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0].rstrip(',;:')} …"

@@ -262,7 +262,6 @@ def _places_of(one: Effect) -> str:
 
 
 def _only(known: Mapping[str, str], one: Effect) -> str:
-    """The layout that it is known of, if it is not known of both."""
     both = len(known) == len({row.layout for row in one.rows})
     return "" if both else f" ({listed(list(known))})"
 

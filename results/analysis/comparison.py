@@ -47,7 +47,6 @@ class Effect(Record):
     api: Api
     driver: DriverName = DEFAULT_DRIVER
     about: str
-    """Name of the requests: `64 kB reads`."""
     workers: int | None
     metric: MetricKey
     baseline: str
@@ -81,7 +80,6 @@ class Effect(Record):
     doubts: tuple[Doubt, ...] = ()
     """Doubts about either side, grave ones first."""
     text: str = ""
-    """The verdict in one plain sentence."""
 
     # What it is judged and worded by; not exported.
     sides: tuple[Row, Row] | None = Field(default=None, exclude=True, repr=False)
@@ -136,7 +134,6 @@ class Effect(Record):
 
     @property
     def claimed(self) -> bool:
-        """Whether it claims something: that one side is better, or that they are equivalent."""
         return self.verdict in ("better", "worse", "too small to matter")
 
 
@@ -162,7 +159,6 @@ class NoiseFloor(Record):
 
     @property
     def words(self) -> str:
-        """One sentence about it."""
         many = f"{self.pairs} pairs of repeats in {self.cells} cell{'s' * (self.cells > 1)}"
         # From few pairs the upper end is a number without a meaning, such as 552,781.
         high = f"to {show_ratio(self.high)}" if self.high < 100 else "or more"
@@ -196,6 +192,5 @@ class Comparison(Record):
     unused: tuple[str, ...] = ()
     """Why A/A controls gave no noise floor, a sentence each."""
     tests: NonNegativeInt
-    """Number of tests of cells, over all metrics."""
     unlike: tuple[str, ...] = ()
     """Guard facts in which compared runs differ, in words; empty within a run."""

@@ -63,7 +63,6 @@ class Finding(Record):
     driver: DriverName = DEFAULT_DRIVER
     workers: int | None
     baseline: str
-    """The layout that all others are compared with: the run's first."""
     faster: str
     slower: str
     ratio: Ratio | None
@@ -71,10 +70,8 @@ class Finding(Record):
     """Of the layout compared with the baseline."""
     brief: str
     doubts: tuple[Doubt, ...] = ()
-    """Doubts about it, grave ones first."""
     text: str
     power: tuple[PowerMark, ...] = ()
-    """What power cuts did to the two, if they write and a layout of the run was tried."""
     rival: bool = False
     """Whether neither layout is the baseline."""
 
@@ -167,7 +164,6 @@ class Lead(Record):
     doubts: tuple[Doubt, ...] = ()
     """Why it is provisional, so that nobody may be said to lead; empty if it is a claim."""
     excluded: tuple[str, ...] = ()
-    """Layouts that could not be compared."""
 
 
 def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | None:

@@ -64,7 +64,6 @@ class PowerMark(Record):
 
     @property
     def lost(self) -> bool:
-        """Whether it lost acknowledged writes."""
         return self.judgement == "lost"
 
     @property

@@ -54,7 +54,6 @@ class Reason(Record):
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
         what = f"{', '.join(METRICS[key].name for key in self.metrics)} " if self.metrics else ""
         return f"{what}{self.status}: {self.words} ({self.where})"
 

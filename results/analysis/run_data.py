@@ -74,7 +74,6 @@ class RunData:
 
     @cached_property
     def plan(self) -> ResolvedPlan:
-        """What was to be measured."""
         return self.store.plan()
 
     @cached_property
@@ -133,7 +132,6 @@ class RunData:
 
     @cached_property
     def tuned(self) -> TuningResult | None:
-        """All results of a tuning; None for other runs."""
         if self.tuning is None or self.setting_table is None:
             return None
         return TuningResult(
@@ -182,7 +180,6 @@ class RunData:
 
     @cached_property
     def outages(self) -> Outages:
-        """What died in this run, and what became of it."""
         return outages_of(
             self.plan,
             self.outage_rows,
@@ -246,12 +243,10 @@ class RunData:
 
     @cached_property
     def attested(self) -> tuple[Attested, ...]:
-        """What the hosts could do."""
         return self.store.attested()
 
     @cached_property
     def costs(self) -> Costs:
-        """What it costs to keep objects."""
         return costs(read_kept(self.store.folder), [one.name for one in self.plan.layouts])
 
     @cached_property
@@ -261,12 +256,10 @@ class RunData:
 
     @cached_property
     def events(self) -> tuple[RunEvent, ...]:
-        """What the conductor did."""
         return self.store.events()
 
     @cached_property
     def gaps(self) -> tuple[str, ...]:
-        """What the folder lacks, a sentence each."""
         return gaps(self.store, self.plan, self.steps.values())
 
 

@@ -46,12 +46,10 @@ class ComparedFigure(Record):
 
     @property
     def lowest(self) -> Attested:
-        """The deployment with the lowest figure."""
         return min(self.found, key=lambda one: one.value)
 
     @property
     def highest(self) -> Attested:
-        """The deployment with the highest figure."""
         return max(self.found, key=lambda one: one.value)
 
     @property
@@ -83,7 +81,6 @@ class ComparedFigure(Record):
 
     @property
     def differs(self) -> bool:
-        """Whether the deployments differ beyond the bound."""
         return self.apart is not None and self.apart > self.bound
 
     @property
@@ -252,7 +249,6 @@ def _lacking(known: Collection[str], layouts: Sequence[str]) -> list[str]:
 
 
 def _not_attested(lacking: Sequence[str]) -> str:
-    """`b was not attested: whether its hosts were equal is unknown`."""
     were, their = ("was", "its") if len(lacking) == 1 else ("were", "their")
     return f"{listed(lacking)} {were} not attested: whether {their} hosts were equal is unknown"
 

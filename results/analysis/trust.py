@@ -35,7 +35,6 @@ class TrustSign(Record):
 
 
 _OUTAGES: Final = "outages"
-"""The section about what died."""
 _WATCHED: Final = "lab"
 """Kind of hosts of whose machine all CPU time is recorded."""
 

@@ -79,5 +79,4 @@ def _drawn(within: Interval, ends: tuple[float, float]) -> tuple[float, float]:
 
 
 def _top(within: Interval) -> float:
-    """The upper end; the lower of the last bin, which has no upper."""
     return within.low_ms if within.high_ms is None else within.high_ms

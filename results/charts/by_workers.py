@@ -318,7 +318,6 @@ def latency_panel(data: WorkerPanel, names: tuple[str, str] = ("p90", "max")) ->
 
 
 def _panel(data: WorkerPanel, y: AxisScale, *, under: tuple[Mark, ...], unit: str) -> Panel:
-    """The lines, marks, crosses and labels that both charts share."""
     good = [mark for mark in data.marks if mark.stretch is not None]
     sure, doubted = ([one for one in good if one.provisional is hollow] for hollow in (False, True))
     crosses = [
@@ -387,7 +386,6 @@ def _ends(run: Sequence[WorkerPoint], top: float) -> dict[str, tuple[float, ...]
 
 
 def _labels(data: WorkerPanel, floor: float) -> tuple[Label, ...]:
-    """The name of each layout, at its last valid mark that has a figure."""
     last = {mark.layout: mark for mark in data.marks if mark.valid and height_of(mark)}
     return tuple(
         Label(layout=layout, x=last[layout].workers, y=height_of(last[layout]) or floor)

@@ -205,7 +205,6 @@ def _column(effect: Effect) -> str:
 
 
 def _cell(effect: Effect) -> Spot:
-    """A cell, coloured where its change is significant."""
     tone = None
     if effect.ratio is not None and effect.verdict in {"better", "worse"}:
         change = _least(effect.ratio) - 1 if in_bins(effect) else effect.ratio.value - 1
@@ -315,7 +314,6 @@ def _study_panel(one: Recap, key: str) -> Panel:
 
 
 def _study_cell(cell: RecapCell) -> Spot:
-    """A cell as it is drawn: pale where it is not significant."""
     doubled = 0.0 if cell.ratio is None or cell.verdict == "same" else math.log2(cell.ratio.value)
     place = max(-1.0, min(1.0, doubled / _FULL))
     return Spot(

@@ -34,18 +34,13 @@ class ChartSource(Record):
     comparison: Comparison | None = None
     """None where layouts are not compared."""
     stairs: tuple[Staircase, ...] = ()
-    """The efficiency of each layer relative to the one below."""
     recaps: tuple[Recap, ...] = ()
     """The comparisons of a study that was replayed."""
     tuned: TuningResult | None = None
     found: Found | None = None
-    """The highest rates within a bound, where they were searched."""
     overload: tuple[OverloadKind, ...] = ()
-    """Goodput over the offered rate, where that may be beyond capacity."""
     outages: Outages = Outages()
-    """What died while load ran."""
     durability: tuple[LayoutDurability, ...] = ()
-    """What survived power cuts."""
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
@@ -55,7 +50,6 @@ class ChartSource(Record):
 
     @property
     def layouts(self) -> tuple[PlannedLayout, ...]:
-        """The layouts, in order."""
         return self.plan.layouts
 
     @property
@@ -66,7 +60,6 @@ class ChartSource(Record):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The results of comparing the layouts; none where they are not compared."""
         return () if self.comparison is None else findings_of(self.comparison)
 
     @cached_property

@@ -89,7 +89,6 @@ def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
 
 
 def _legend(figure: Figure, look: Look) -> dict[str, Any]:
-    """The layouts with their markers, side by side."""
     rows: list[dict[str, Any]] = []
     x = 6.0
     for style in styles(figure.layouts, look):

@@ -86,7 +86,6 @@ class Gallery(Record):
         return next((figure for figure in self.figures if figure.name == name), None)
 
     def of(self, section: str) -> tuple[Figure, ...]:
-        """The figures of a section of the report."""
         return tuple(figure for figure in self.figures if figure.section == section)
 
 

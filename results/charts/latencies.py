@@ -55,7 +55,6 @@ class RepeatLatencies(Record):
 
     @property
     def count(self) -> int:
-        """The number of samples."""
         return self.reached[-1] if self.reached else 0
 
     def percentile_us(self, percent: float) -> int:
@@ -98,12 +97,10 @@ class LayoutLatencies(Record):
 
     @property
     def known(self) -> tuple[RepeatLatencies, ...]:
-        """Repeats whose latencies are known."""
         return tuple(one for one in self.repeats if one.count)
 
     @property
     def ranked(self) -> tuple[RepeatLatencies, ...]:
-        """Known repeats that count in figures."""
         return tuple(one for one in self.known if one.ranked)
 
     @property
@@ -146,18 +143,15 @@ class KindLatencies(Record):
     key: str
     """A slug that is unique among the kinds of its run."""
     about: str
-    """What the requests are called: `64 kB reads`."""
     workers: int
     layouts: tuple[LayoutLatencies, ...]
 
     @property
     def at(self) -> str:
-        """The worker count in words."""
         return counted(self.workers, "worker")
 
     @property
     def title(self) -> str:
-        """Its heading."""
         return f"{upper(self.about)} at {self.at}"
 
     @property
@@ -211,7 +205,6 @@ def read_latencies(
 
 
 def _at_one_count(cells: Sequence[Row], workers: int | None) -> list[Row]:
-    """The rows of one worker count."""
     counts = {row.workers for row in cells}
     best = max(
         counts, key=lambda count: (sum(row.ranked for row in cells if row.workers == count), count)

@@ -114,14 +114,12 @@ class Spot(Record):
     x2: float | None = None
     y2: float | None = None
     layout: str = ""
-    """The layout whose colour and shape it has."""
     tone: Tone | float | None = None
     """Its meaning, instead of a layout: a `Tone`, or a place between worse, -1, and better, 1."""
     value: float | None = None
     """The amount that a cell's colour shows."""
     text: str = ""
     tip: str = ""
-    """The tooltip."""
 
 
 class Trace(Record):
@@ -205,7 +203,6 @@ class Panel(Record):
     aside: str = ""
     """Small text above its right end."""
     alt_text: str = ""
-    """Alternative text; empty where the finding is enough."""
     head: tuple[str, ...] = ()
     lines: tuple[tuple[str, ...], ...] = ()
     width: PositiveInt = WIDTH
@@ -261,7 +258,6 @@ class Figure(Record):
     workload: str = ""
     """The workload that it is about, if it is about one alone."""
     layouts: tuple[PlannedLayout, ...] = ()
-    """The layouts that have a colour and a shape in it, in order."""
     legend: bool = False
     """Whether the layouts are named above it, since its panels are too small for labels."""
     labels_px: int = 0

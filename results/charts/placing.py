@@ -79,7 +79,6 @@ class LabelSpot(Record):
     height: float
 
     def touches(self, other: LabelSpot) -> bool:
-        """Whether the two overlap."""
         across = abs(self.x - other.x) * 2 < self.width + other.width
         return across and abs(self.y - other.y) * 2 < self.height + other.height
 

@@ -29,7 +29,6 @@ from weighbridge.results.record.resolved import PlannedLayout
 WIDTH: Final = 270
 PAGE_WIDTH: Final = 170
 ROW: Final = 27
-"""Height of a row in pixels."""
 LABELS: Final = 142
 """Width of the layers' names, left of the scale, in pixels."""
 

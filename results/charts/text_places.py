@@ -8,7 +8,6 @@ from weighbridge.results.charts.panels import Panel, Spot
 from weighbridge.results.charts.placing import LabelSpot, along, pieces
 
 NOTE_PX: Final = 13
-"""Font size of small texts."""
 
 
 def level_place(panel: Panel, spot: Spot) -> LabelSpot:

@@ -44,7 +44,6 @@ class SettingChange(Record):
 
     @property
     def percent(self) -> float:
-        """The change in per cent; 0 where it is not comparable."""
         return 0.0 if self.effect.ratio is None else percent(self.effect.ratio.value)
 
     @property
@@ -273,7 +272,6 @@ def _bar(one: SettingChange) -> Spot:
 
 
 def _label(one: SettingChange, bound: float) -> Spot:
-    """Its change, at the outer end of bar and interval."""
     low, high = one.ends
     edge = (
         min(bound, max(one.percent, high))
@@ -286,7 +284,6 @@ def _label(one: SettingChange, bound: float) -> Spot:
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Nested settings by dotted names."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         key = f"{before}{name}"

@@ -34,7 +34,6 @@ WIDTH: Final = 960
 HEIGHT: Final = 250
 TORNADO_WIDTH: Final = 520
 MOST: Final = 20
-"""The most bars of a tuning's figure."""
 CROWDED: Final = 12
 """With more bars, rows are less high."""
 LONGEST: Final = 64
@@ -195,7 +194,6 @@ def tornados(result: TuningResult) -> tuple[Figure, ...]:
 
 
 def _of_objective(result: TuningResult, number: int) -> Figure | None:
-    """The tornado of one objective; None where nothing is known of it."""
     objective, called = result.run.objectives[number], result.called(number)
     mine = [
         SettingChange(setting=one.name, effect=one.effects[number])

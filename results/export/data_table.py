@@ -82,11 +82,9 @@ class TableSchema(Generic[Source_contra]):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields, in order."""
         return tuple(column.field for column in self.columns)
 
     def fill(self, sources: Iterable[Source_contra]) -> DataTable:
-        """The table with a line for each source."""
         reads = [column.read for column in self.columns]
         lines = tuple(tuple(read(source) for read in reads) for source in sources)
         return DataTable(name=self.name, about=self.about, fields=self.fields, lines=lines)

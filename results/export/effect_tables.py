@@ -55,7 +55,6 @@ class ObjectiveOfRun:
 
     @property
     def effect(self) -> Effect:
-        """The effect of the setting on the objective."""
         return self.entry.effects[self.number]
 
     @property

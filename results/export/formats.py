@@ -40,7 +40,6 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
         "trials": trials_table,
     }
 )
-"""The tables of a run, by name."""
 OF_TUNINGS: Final = ("ledger", "trials")
 """Tables that only a tuning has."""
 _PAPERS: Final = ("summary", "effects", "ledger")
@@ -50,14 +49,12 @@ Make = Callable[[RunData, Sequence[str]], Produced]
 
 
 def _of_tables(write: Callable[[DataTable], ExportFile]) -> Make:
-    """A format that writes a file per table."""
     return lambda data, tables: Produced(
         files=tuple(write(TABLES[name]([data])) for name in tables)
     )
 
 
 def _of_papers(write: Callable[[PaperTable], ExportFile]) -> Make:
-    """A format that writes a file per table for papers."""
     return lambda data, tables: Produced(files=tuple(write(_paper(data, name)) for name in tables))
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 DATABASE: Final = "history.duckdb"
-"""Its name in the folder of a history."""
 LARGEST_RECORD_BYTES: Final = 2**25
 """For a manifest or a plan in a folder of many runs: in memory it can be 25 times as large."""
 _KEPT: Final = (
@@ -81,7 +80,6 @@ def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
 
 
 def _make_kept(connection: DuckDBPyConnection, path: Path) -> None:
-    """Make the table of runs if missing. Raises UsageError if there is something else instead."""
     # A view, or a column that is computed, may take for ever to read.
     with opened() as plain:
         plain.execute(_KEPT)

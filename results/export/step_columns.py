@@ -24,7 +24,6 @@ class OfStep:
 
     @property
     def run(self) -> str:
-        """The run's name."""
         return self.data.manifest.run_id
 
     @property

@@ -27,7 +27,6 @@ class Sent(Record):
 
     @property
     def words(self) -> str:
-        """The result as a sentence."""
         without = (
             f"; {self.unplaced} steps without a measurement have no point" if self.unplaced else ""
         )

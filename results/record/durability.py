@@ -151,7 +151,6 @@ class PowerCut(Record):
         return self
 
     def count(self, finding: Finding) -> int:
-        """How many objects have a finding."""
         return sum(one.count(finding) for one in self.objects)
 
     @property

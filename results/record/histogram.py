@@ -106,7 +106,6 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many latencies were counted."""
         return int(self._counts.get_total_count())
 
     @cached_property

@@ -76,7 +76,6 @@ class Bins(Record):
 
     @property
     def count(self) -> int:
-        """Samples in all bins."""
         return sum(count for _, count in self.counts) + self.beyond
 
 
@@ -157,7 +156,6 @@ class EndpointTally(Record):
     name: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,300}$")]
     """Its host or address, and its port."""
     count: Count
-    """Requests that succeeded."""
     errors: dict[ErrorClass, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
     latency: str | None = None
     """Histogram of the latencies of successes; None if nothing succeeded."""
@@ -172,12 +170,10 @@ class EndpointTally(Record):
 
     @property
     def failed(self) -> int:
-        """How many requests failed, over all classes."""
         return sum(self.errors.values())
 
     @property
     def words(self) -> str:
-        """Its failures in words, by class."""
         return ", ".join(f"{count} {name}" for name, count in sorted(self.errors.items()))
 
 

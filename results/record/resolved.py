@@ -31,7 +31,6 @@ class BenchedPool(Record):
     """Where `rados bench` runs."""
     pool: str
     user: str
-    """Ceph's user."""
     kept: Redundancy | None = None
     """Its replicas or fragments."""
     pg_num: PositiveInt | None = None
@@ -260,7 +259,6 @@ class ResolvedPlan(_Part):
         return True
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
-        """What is replayed on a layout, in order."""
         if layout in self.passes:
             return self.passes[layout]
         return tuple(Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api)

@@ -320,7 +320,6 @@ class RunStore:
         return {step.key: step for step in self.steps()}
 
     def events(self) -> tuple[RunEvent, ...]:
-        """All events, in order."""
         return tuple(read_lines(self.folder / "events.jsonl", RunEvent.model_validate_json))
 
     # ---- attestation
@@ -375,12 +374,10 @@ class RunStore:
 
     @property
     def logs(self) -> Path:
-        """The folder of logs of hosts and drivers."""
         return self.folder / "logs"
 
     @property
     def derived(self) -> Path:
-        """The folder of what can be rebuilt."""
         return self.folder / "derived"
 
     def make_derived(self, name: str = "") -> Path:
@@ -661,7 +658,6 @@ def _seconds(step: StepResult) -> int:
 
 
 def _histograms(step: StepResult) -> int:
-    """Lines of the interval log, header included."""
     if step.measurement is None:
         return 0
     logged = sum(

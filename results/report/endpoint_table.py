@@ -21,7 +21,6 @@ ENDPOINT_HEAD: Final = (
     "Failures",
 )
 ENDPOINT_NUMBERS: Final = (2, 5, 6, 7, 8)
-"""The columns that hold numbers."""
 
 
 def endpoint_lines(found: Sequence[EndpointUse]) -> tuple[tuple[str, ...], ...]:

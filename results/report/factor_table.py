@@ -12,7 +12,6 @@ from weighbridge.results.report.ratio_words import ratio_cell, ratio_times
 from weighbridge.results.statistics import Ratio
 
 FACTOR_NUMBERS: Final = (1, 4, 5, 6, 7, 8, 9)
-"""The columns that hold numbers."""
 
 
 @dataclass(frozen=True)

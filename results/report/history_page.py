@@ -18,7 +18,6 @@ CHANGE_HEAD: Final = (
     *("Change", "Runs", "p", "Verdict"),
 )
 CHANGE_NUMBERS: Final = frozenset({"Workers", "Before", "After", "Change", "p"})
-"""Columns of changes that are sorted as numbers."""
 
 
 def history_page(
@@ -77,7 +76,6 @@ def change_cells(one: RunChange) -> tuple[str, ...]:
 
 
 def _sorted_by(one: RunChange) -> tuple[str, ...]:
-    """What each of its cells is sorted by."""
     numbers = {
         "Before": one.before,
         "After": one.after,

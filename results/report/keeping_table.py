@@ -25,10 +25,8 @@ KEPT_HEAD: Final = (
     "Repeats",
 )
 KEPT_NUMBERS: Final = (3, 4, 5, 6, 7, 8, 9, 10, 11)
-"""The columns that hold numbers."""
 MEMORY_HEAD: Final = ("Layout", "Daemons", "Hosts", "Number", "Each", "All together", "Peak of one")
 MEMORY_NUMBERS: Final = (3, 4, 5, 6)
-"""The columns that hold numbers."""
 
 
 def kept_lines(

@@ -34,7 +34,6 @@ OUTAGE_HEAD: Final = (
     "Repeats",
 )
 OUTAGE_NUMBERS: Final = (*range(3, 3 + len(_METRICS) + 2), len(OUTAGE_HEAD) - 1)
-"""The columns that hold numbers."""
 
 
 def outage_lines(kinds: Sequence[OutageKind]) -> tuple[tuple[str, ...], ...]:

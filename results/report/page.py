@@ -115,7 +115,6 @@ def _bundle() -> Markup:
 
 @lru_cache(maxsize=1)
 def _program() -> Markup:
-    """The script that draws the plots and sorts the tables."""
     return Markup(_file("templates", "page.js").decode())  # noqa: S704 - a file of this package
 
 

@@ -83,7 +83,6 @@ def _disk_caption(disk: DiskTrace) -> str:
 
 
 def _line(requests: DiskRequests, seconds: float) -> tuple[str, ...]:
-    """A row of the table; dashes for what was not seen."""
     share = 100 * requests.seeks / requests.requests if requests.requests else 0.0
     seek_bytes = requests.median_seek_bytes
     return (

@@ -96,7 +96,6 @@ class Fact(Record):
 
     @property
     def differs(self) -> bool:
-        """Whether the layouts have different values."""
         return len(set(self.values)) > 1
 
 
@@ -252,7 +251,6 @@ def _headline(
 
 
 def _layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
-    """All facts of each layout, from all sheets."""
     found: dict[str, dict[str, str]] = {}
     for sheet in manifest.sheets:
         if sheet.layout is not None:
@@ -273,7 +271,6 @@ def _card(about: str, pairs: Sequence[Finding], layouts: Sequence[str]) -> Figur
 
 
 def _kinds(rows: Sequence[Row], findings: Sequence[Finding]) -> dict[str, list[Finding]]:
-    """The findings over all worker counts, by kind of requests: `1 MB reads`."""
     names = subjects(rows)
     return {names[kind]: pairs for kind, pairs in overall(findings).items()}
 
@@ -297,7 +294,6 @@ def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[F
 
 
 def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
-    """What each layout has of the hardware."""
     known = {one.layout: one for one in host_shares(plan)}
     if not known:
         return {}
@@ -338,6 +334,5 @@ def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, .
 
 
 def _unsampled(events: Sequence[RunEvent]) -> tuple[str, ...]:
-    """Messages of the telemetry sampler, each once, with its layout."""
     messages = (f"{event.layout}: {event.text}" for event in events if event.kind == "telemetry")
     return tuple(dict.fromkeys(messages))

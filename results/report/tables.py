@@ -42,7 +42,6 @@ class TableLine(Record):
 
     layout: str
     about: str
-    """The kind of requests."""
     cells: tuple[str, ...]
     values: tuple[SortKey, ...]
     ranked: bool
@@ -217,7 +216,6 @@ EFFECT_HEAD: Final = (
 EFFECT_NUMBERS: Final = frozenset(
     {"Workers", "Ratio", "95 % interval", "p", "q", "Mann-Whitney p", "Cliff’s δ", "Detectable"}
 )
-"""Columns of effects that are sorted as numbers."""
 
 
 class EffectLine(Record):

@@ -112,7 +112,6 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
 
 
 def _lead(result: TuningResult) -> str:
-    """What was tried, how, and how often."""
     run, tuning, table = result.run, result.run.tuning, result.table
     how = {
         "screen": "each by itself",
@@ -211,7 +210,6 @@ def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
 
 
 def _link(data: RunData, result: TuningResult) -> str:
-    """The relative URL of the confirmation's report; empty if there is none."""
     found = result.confirmation
     if found is None or not (found.folder / "derived" / "report.html").exists():
         return ""
@@ -219,7 +217,6 @@ def _link(data: RunData, result: TuningResult) -> str:
 
 
 def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    """Trials and figures that do not count: trial, setting, objective, reason."""
     names = {one.variant.name: one.name for one in result.table.entries}
     setting = {one.number: names.get(one.arm.name, one.arm.name) for one in result.trials}
     for trial in result.failures:
@@ -231,7 +228,6 @@ def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
 
 
 def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
-    """The baseline's bottleneck at each step, where it was recorded."""
     for row in data.rows:
         if row.layout == baseline and row.saturated:
             workers = counted(row.workers, "worker")
@@ -239,7 +235,6 @@ def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
 
 
 def _differing(data: RunData, baseline: str) -> Iterator[tuple[str, str, str, str]]:
-    """Facts that differ from the baseline: setting, fact, baseline's value, value with it."""
     names = {
         one.variant.name: one.name
         for one in (data.setting_table.entries if data.setting_table is not None else ())

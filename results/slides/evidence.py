@@ -37,44 +37,34 @@ class Evidence(Record):
     stairs: tuple[Staircase, ...]
     attested: tuple[Attested, ...]
     durability: tuple[LayoutDurability, ...] = ()
-    """What survived power cuts."""
     gaps: tuple[str, ...] = ()
-    """What the folder lacks, a sentence each."""
     tuned: TuningResult | None = None
-    """The result of a tuning; None for other runs."""
 
     @property
     def layouts(self) -> tuple[str, ...]:
-        """Names of the layouts, in order."""
         return tuple(layout.name for layout in self.plan.layouts)
 
     @property
     def kinds(self) -> dict[Kind, tuple[Row, ...]]:
-        """The rows of each kind of requests, in order."""
         return {kind: tuple(rows) for kind, rows in groupby(self.rows, key=kind_of)}
 
     @property
     def called(self) -> dict[Kind, str]:
-        """The name of each kind of requests: `64 kB reads`."""
         return subjects(self.rows)
 
     @property
     def pairs(self) -> dict[Kind, list[Finding]]:
-        """The findings over all worker counts, by kind of requests."""
         return overall(self.findings)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why figures are not ranked or not claimed, each reason once."""
         return reasons(self.rows, self.comparison)
 
     @property
     def remedy(self) -> Remedy | None:
-        """What would have made differences significant."""
         return remedy(self.comparison, self.plan, self.manifest.command)
 
     def drawn(self, look: Look) -> dict[str, Style]:
-        """How each layout is drawn."""
         return {style.layout: style for style in styles(self.plan.layouts, look)}
 
     @property

@@ -77,7 +77,6 @@ def add_chart(
 
 
 def _lines(chart: SeriesChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
-    """Lines over worker counts, which are categories."""
     data = CategoryChartData(number_format="#,##0.##")
     data.categories = [str(round(count)) for count in chart.x.ticks]
     for one in chart.series:
@@ -229,7 +228,6 @@ def _style_series(series: Any, style: Style, *, joined: bool) -> None:
 
 
 def _label_points(series: Any, labels: Sequence[tuple[str, Any]], colour: str) -> None:
-    """Add the texts to the points that have one."""
     if not any(text for text, _ in labels):
         return
     DataLabels(series._element.get_or_add_dLbls()).show_value = False  # noqa: SLF001 - no API for series of points

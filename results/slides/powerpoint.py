@@ -256,7 +256,6 @@ class _SlideFiller:
 
 
 def _card_lines(card: SlideCard, sizes: tuple[int, int]) -> tuple[tuple[str, int, bool], ...]:
-    """The texts of a card with their size and whether they are bold."""
     figure, words = sizes
     return (
         (card.figure, figure, True),
@@ -297,7 +296,6 @@ def _legend_rows(entries: Iterable[_LegendEntry], size: int) -> list[list[_Legen
 
 
 def _code_lines(text: str, room_pt: float, size: int) -> int:
-    """The lines of a command, which breaks only between words."""
     letters = int(room_pt / (size * 0.6))
     lines, used = 1, 0
     for word in text.split(" "):
@@ -309,7 +307,6 @@ def _code_lines(text: str, room_pt: float, size: int) -> int:
 
 
 def _footer(slide: Any, deck: Deck, number: int) -> None:
-    """Add the run's name and the number of the slide, small, for readers of the file."""
     top = HEIGHT_PT - 30
     _box(slide, (LEFT_PT, top, ROOM_PT - 60, 14), [(deck.footer, 11, deck.look.muted, False)])
     shape = _box(slide, (LEFT_PT + ROOM_PT - 50, top, 50, 14), [("", 11, deck.look.muted, False)])

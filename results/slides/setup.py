@@ -206,7 +206,6 @@ def _limits(host: PlannedHost) -> Iterator[str]:
 
 
 def _load(evidence: Evidence) -> str:
-    """The driver and its load."""
     suite = evidence.plan.suite
     drivers = list(dict.fromkeys(driver_label(row.driver) for row in evidence.rows))
     counts = sorted({row.workers for row in evidence.rows})
@@ -320,7 +319,6 @@ def _shared(value: str, layouts: int) -> Iterator[TableCell]:
 
 
 def _merged(values: Sequence[str], fill: str | None) -> Iterator[TableCell]:
-    """A cell for each value; equal neighbours are merged."""
     brief = {value: _brief(value) for value in values}
     if len(set(brief.values())) < len(brief):
         brief = {value: value for value in values}  # they differ only in what is left out

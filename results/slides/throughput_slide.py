@@ -142,7 +142,6 @@ def _relation(pair: Finding, about: str) -> str:
 
 
 def _row_words(row: Row) -> str:
-    """A line of the table as a sentence."""
     at = f"{row.layout}, {counted(row.workers, 'worker')}"
     if row.value("throughput") is None:
         return f"{at}: {why_not(row)}."
@@ -190,7 +189,6 @@ def _point(row: Row) -> ChartPoint:
 def _chart(
     evidence: Evidence, counts: Sequence[int], series: Sequence[Series]
 ) -> SeriesChart | BarChart:
-    """Lines over worker counts; bars for a single count."""
     largest = max(max(point.y, point.high or 0.0) for one in series for point in one.points)
     layouts = evidence.plan.layouts
     if len(counts) == 1:

@@ -19,7 +19,6 @@ from weighbridge.results.slides.recap import change_text
 from weighbridge.results.slides.slide import BarChart, Slide, SlideBar
 
 BARS: Final = 10
-"""The most bars that are readable."""
 
 
 def tuning(evidence: Evidence, comparison: Comparison) -> tuple[Slide, ...]:

@@ -26,7 +26,6 @@ from weighbridge.results.slides.tuning_tables import (
 )
 
 BARS: Final = 12
-"""The most bars that are readable."""
 _FAULTS: Final = 5
 """The most faults on the slide of limits; the notes have all."""
 

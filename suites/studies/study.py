@@ -338,7 +338,6 @@ class StudyScale(Record):
         return self.workers.get(workload, {}).get(workers, workers)
 
     def of_variant(self, variant: str) -> tuple[Parameter, ...]:
-        """The parameters of a variant, in order."""
         return tuple(one for one in self.parameters if not one.variants or variant in one.variants)
 
     @model_validator(mode="after")

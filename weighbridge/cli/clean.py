@@ -101,7 +101,6 @@ def command(
 
 
 def _gateways(layouts: tuple[str, ...], line: EndpointLine, hardware: Hardware) -> list[Existing]:
-    """The gateways of the layouts and of the line. Raises UsageError or DocumentError."""
     import os
 
     from weighbridge import selection

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from weighbridge.results.analysis.comparison import Comparison
 
 WRITTEN: Final = ("effects.csv", "differences.csv", "comparison.json")
-"""What is written to the folder of `--out`, beside the maps."""
 
 
 def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
@@ -186,7 +185,6 @@ def _refuse_targets(
 def _summaries(
     summary: RunsSummary, html: Path | None, markdown: Path | None, junit: Path | None
 ) -> Iterator[tuple[Path, str]]:
-    """The files that were asked for, with their content."""
     from weighbridge.results.charts.change_map import change_maps
     from weighbridge.results.export.junit import junit_xml
     from weighbridge.results.export.runs_markdown import runs_markdown

@@ -153,7 +153,6 @@ def _refuse_unclear(label: str | None, labels: list[str], *, everything: bool) -
 
 
 def _removed(removed: Iterable[tuple[str, str]]) -> list[str]:
-    """One line per deployment: how many of what kind were removed."""
     kinds: dict[str, Counter[str]] = {}
     for deployment, kind in removed:
         kinds.setdefault(deployment, Counter())[kind] += 1

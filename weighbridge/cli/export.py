@@ -30,7 +30,6 @@ class _Export(click.Command):
     """Lists the formats in its help, those of other packages included."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of formats."""
         from weighbridge.results.export.formats import FORMATS
 
         with formatter.section("Formats"):

@@ -12,7 +12,6 @@ from weighbridge.cli.options import as_json, fail_on, named, pictures, shown, sp
 from weighbridge.common.errors import EXIT_FINE, UsageError
 
 RUNS = Path("runs")
-"""Where runs are looked for if none is named."""
 
 
 @click.command("history")

@@ -59,7 +59,6 @@ def command(names: tuple[str, ...], *, refresh: bool, as_json: bool) -> None:
 
 
 def _known() -> Mapping[str, RootImage]:
-    """Every image that this suite builds, by name: one for each release, and that of the tools."""
     from weighbridge.gateways.gateway import STORES
     from weighbridge.topologies.attestation import IMAGE as TOOLS
 

@@ -218,7 +218,6 @@ def print_settings(prepared: PreparedTuning, screen: Console, *, attest: bool) -
 
 
 def _finish(outcome: TuningOutcome, doing: Doing, *, as_json: bool) -> int:
-    """Print the results; returns 4 if nothing may be ranked, else 0."""
     from weighbridge.results_output import show_results
 
     compared = outcome.table is None or any(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from weighbridge.gateways.capabilities.asking import Asked
 
 SHEET: Final = "capabilities"
-"""Title of the sheet of a run's manifest that has a layout's answers."""
 
 Say = Callable[[str], None]
 

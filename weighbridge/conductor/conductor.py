@@ -83,7 +83,6 @@ class HostChecks:
         self._plan, self._store, self._wanted = plan, store, wanted
         self._attested: set[str] = set()
         self._again: set[str] = set()
-        """Layouts that seemed to differ."""
 
     def due(self, visit: Visit) -> bool:
         """Whether the hosts of a visit are to be attested."""
@@ -321,7 +320,6 @@ class Conductor:
         return True
 
     def _missing(self, visit: Visit) -> bool:
-        """Whether anything of a visit is still to be measured."""
         return not self._plan.keys(visit) or bool(self._left(visit))
 
     def _left(self, visit: Visit) -> list[StepKey]:
@@ -337,7 +335,6 @@ class Conductor:
         return self._searches is not None and self._searches.next_of(key) is not None
 
     def _written(self, step: StepResult) -> None:
-        """A step is on the disk: searches count it."""
         if self._searches is not None:
             self._searches.add(step, judged(self._store, step))
 

@@ -360,7 +360,6 @@ class DurabilityOrder(Record):
         write_atomically(path, all_of_it.model_dump_json(indent=1))
 
     def _other_than(self, before: DurabilityOrder) -> list[str]:
-        """Names of settings that differ."""
         mine, others = (one.model_dump(exclude={"layouts"}) for one in (self, before))
         mine, others = ({**one.pop("wanted"), **one} for one in (mine, others))
         names = [name for name in mine if mine[name] != others[name]]

@@ -183,7 +183,6 @@ class Plan(Record):
     layouts: tuple[Layout, ...]
     visits: tuple[Visit, ...]
     passes: dict[str, tuple[Pass, ...]]
-    """The passes on each layout, in order."""
     left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Layers of the suite not measured on each layout, or not with all workloads, and why."""
     structures: dict[str, Structure] = Field(default_factory=dict)
@@ -385,7 +384,6 @@ def control_of(one: Planned) -> Planned:
 
 
 def _without(suite: Suite, workloads: Collection[str]) -> Suite:
-    """The suite without these workloads."""
     kept = tuple(one for one in suite.workloads if one.name not in workloads)
     return suite.model_copy(update={"workloads": kept})
 

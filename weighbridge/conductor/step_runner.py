@@ -222,7 +222,6 @@ class StepRunner:
         before = store.steps()
         self.complete = complete_steps(before)
         self.order = max((one.order for one in before), default=-1) + 1
-        """The next step's place among all that were tried."""
         self._suite = suite
         self._store = store
         self._display = display

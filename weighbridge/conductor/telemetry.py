@@ -232,7 +232,6 @@ class ProbeReader:
 
 
 def _values(line: bytes) -> dict[str, float] | None:
-    """The numbers of a probe's line; None unless it is a flat object of finite numbers."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

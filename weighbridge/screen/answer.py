@@ -67,7 +67,6 @@ def answer_csv(answer: QueryResult) -> str:
 
 
 def _cell(value: object) -> object:
-    """A value as CSV has it."""
     if isinstance(value, (bool, list, dict)):
         return json.dumps(value, ensure_ascii=False)
     return csv_text.formula_safe(value) if isinstance(value, str) else value

@@ -97,7 +97,6 @@ def _differences(guarded: Guarded) -> Table:
 
 
 def _effects(comparison: Comparison, *, intervals: bool) -> Table:
-    """A line for each cell: both values and the change of each metric, as far as it is a claim."""
     table = new_table()
     heads = [METRICS[metric].terminal for metric in ALWAYS]
     for title in (

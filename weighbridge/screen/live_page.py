@@ -51,7 +51,6 @@ class Line(Record):
     """An event of the run."""
 
     at: str
-    """The time of day."""
     text: str
 
 
@@ -89,7 +88,6 @@ class LivePage:
         self._fetched, self._asked_at_s = 0, 0.0
 
     def say(self, text: str) -> None:
-        """An event."""
         self._note(text)
         self._shown.say(text)
 
@@ -101,7 +99,6 @@ class LivePage:
         self._shown.begins(key, number)
 
     def progress(self, progress: Progress) -> None:
-        """Of the step that runs."""
         with self._lock:
             self._progress = progress
         self._shown.progress(progress)
@@ -139,7 +136,6 @@ class LivePage:
             time.sleep(0.05)
 
     def now(self) -> Now:
-        """What there is to show."""
         with self._lock:
             self._asked_at_s = time.monotonic()
             return Now(

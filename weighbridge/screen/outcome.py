@@ -170,7 +170,6 @@ _SETTING_STYLES: Final = {
 WIDE: Final = 130
 """Columns for the table with intervals of two objectives and what each setting restarts."""
 _LISTED: Final = 12
-"""How many settings without an effect are listed."""
 
 
 def print_tuning(result: TuningResult, derived: Derived, console: Console) -> None:
@@ -230,7 +229,6 @@ def _print_without_effect(result: TuningResult, console: Console) -> None:
 
 
 def _table(result: TuningResult, lines: Sequence[SettingLine], width: int) -> Table:
-    """The trials in as many columns as fit: intervals, and what each setting restarts."""
     objectives = result.run.objectives
     wide = width >= WIDE
     short = short_names([line.name for line in lines])

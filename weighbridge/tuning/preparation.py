@@ -43,7 +43,6 @@ class PreparedTuning:
     candidates: tuple[Candidate, ...]
     scopes: Mapping[str, Scope]
     text: str
-    """The tuning's file."""
     remarks: tuple[str, ...] = field(default=())
     """What is not tried, and why."""
 

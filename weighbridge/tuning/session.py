@@ -315,7 +315,6 @@ def _conduct(
     attest: bool,
     despite: Collection[str] = (),
 ) -> SettingTable:
-    """Run what is missing; the folder records how that ended."""
     try:
         found = _run_trials(prepared, store, doing, allowance, attest=attest, despite=despite)
     except BaseException as error:

@@ -24,7 +24,6 @@ from weighbridge.topologies.loader import LONGEST_NAME, Planned, changed_layout,
 MOST_COMBINATIONS: Final = 500
 """A larger grid is refused: with five trials of 10 s each, 500 take seven hours."""
 PROGRESS_EVERY_S: Final = 1.0
-"""Interval between lines of progress."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,9 @@ class Space:
             for key in (parameter.key, *level.also)
         ]
         self.keys = tuple(dict.fromkeys(keys))
-        """All settings that any level changes."""
         self.layout_settings: Mapping[str, Setting | None] = {
             key: _plain(self._of(self._has, key)) for key in self.keys
         }
-        """Their values in the layout."""
 
     def choices(self, number: int) -> tuple[Choice, ...]:
         """The levels of a parameter."""

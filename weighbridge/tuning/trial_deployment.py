@@ -184,7 +184,6 @@ class TrialDeployment:
             self.tear_down()
 
     def tear_down(self) -> None:
-        """Tear everything down."""
         if self._deployment is not None:
             self._display.say(f"stopping {self._deployment.label}")
         self.__exit__(None, None, None)

@@ -28,7 +28,6 @@ from weighbridge.tuning.trial_deployment import Switched, TrialDeployment
 from weighbridge.tuning.turns import TrialCount, TrialTurn, Turns, rounds
 
 LEFT_OUT: Final = "left out"
-"""The kind of event for what is not tried."""
 
 
 class Tuner:

@@ -44,7 +44,6 @@ class TrialCount:
     started: bool = True
 
     def add(self, trial: Trial) -> None:
-        """Count a trial."""
         self.trials += 1
         self.failures += bool(trial.failed)
         self.started = self.started and trial.stood

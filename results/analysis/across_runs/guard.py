@@ -311,7 +311,6 @@ class Guarded(Record):
     """What two runs have in common and what not."""
 
     same: tuple[str, ...]
-    """Guard facts that are known and equal."""
     unknown: tuple[str, ...]
     """Guard facts known of neither run."""
     unlike: tuple[Difference, ...]

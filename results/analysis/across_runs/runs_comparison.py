@@ -271,12 +271,10 @@ class MissingCell(Record):
     """With its run in brackets: `swift (A)`."""
     workload: str
     about: str
-    """Name of the requests: `64 kB reads`."""
     workers: int
 
     @property
     def text(self) -> str:
-        """What is missing, in a sentence."""
         return (
             f"{self.layout}, {self.about} of {self.workload}, "
             f"{counted(self.workers, 'worker')}: B has no result of it"

@@ -57,7 +57,6 @@ class RunsSummary(Record):
 
     @property
     def headline(self) -> str:
-        """The answer in one line."""
         return self.verdict.answer or next(iter(verdict_words(self.comparison)))
 
     @property

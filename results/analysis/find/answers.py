@@ -39,7 +39,6 @@ class FoundRate(Record):
     workload: str
     connections: PositiveInt
     repeats: NonNegativeInt
-    """Searches with an answer."""
     steps: NonNegativeInt
     """Steps at a rate, over all searches."""
     rate_per_s: PositiveFloat | None = None
@@ -102,7 +101,6 @@ class FoundKind(Record):
     """The answers of all layouts for one workload, API and driver."""
 
     about: str
-    """`64 kB reads`."""
     connections: PositiveInt
     rates: tuple[FoundRate, ...]
 
@@ -115,7 +113,6 @@ class Found(Record):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """A sentence for each kind of requests."""
         return tuple(_sentence(self.bound, kind) for kind in self.kinds)
 
 
@@ -351,12 +348,10 @@ def _measured_as(row: Row, key: StepKey) -> bool:
 
 
 def _of_rows(rows: Sequence[Row]) -> Iterator[Doubt]:
-    """The doubts about the deployments of a layout."""
     return (one for row in rows for one in row.doubts if one.what in _OF_DEPLOYMENTS)
 
 
 def _of_pairs(layout: str, pairs: Sequence[PairDoubt]) -> Iterator[Doubt]:
-    """The doubts about a layout's hosts."""
     return (pair.doubt for pair in pairs if layout in pair.layouts)
 
 

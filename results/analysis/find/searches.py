@@ -78,7 +78,6 @@ class RateSearch(Record):
     trials: Annotated[tuple[RateTrial, ...], Field(max_length=MOST_AT_A_RATE)] = ()
 
     def heard(self, trial: RateTrial) -> RateSearch:
-        """The search after one more step."""
         return self.model_copy(update={"trials": (*self.trials, trial)})
 
     @property
@@ -116,7 +115,6 @@ class RateSearch(Record):
 
     @property
     def confirmed(self) -> bool:
-        """Whether the answer was measured more than once."""
         return self.low is not None and self._times(self.low) > 1
 
     @property
@@ -178,11 +176,9 @@ class RateSearch(Record):
         return found
 
     def _times(self, rate_per_s: float) -> int:
-        """How many steps tell something about a rate."""
         return sum(trial.rate_per_s == rate_per_s for trial in self._telling())
 
     def _unknown(self, rate_per_s: float) -> int:
-        """How many steps say nothing about a rate."""
         return sum(trial.rate_per_s == rate_per_s for trial in self.trials) - self._times(
             rate_per_s
         )
@@ -407,5 +403,4 @@ def judged(store: RunStore, step: StepResult) -> JudgedStep:
 
 
 def _key_at(key: StepKey, search: RateSearch, rate_per_s: float) -> StepKey:
-    """The key of the next step of a search."""
     return key.model_copy(update={"rate_per_s": rate_per_s, "search_step": len(search.trials) + 1})

@@ -55,7 +55,6 @@ class ChangePoint(Record):
     """The mean of the figures after it, until the next change."""
     runs_before: NonNegativeInt
     runs_after: NonNegativeInt
-    """How many figures these are."""
     passing: NonNegativeInt = 0
     """Figures between the two sides, at levels that did not last, in neither mean."""
     p: NonNegativeFloat

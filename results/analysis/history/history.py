@@ -83,7 +83,6 @@ class RunChange(SeriesCell):
 
     @property
     def ratio(self) -> float:
-        """The figures after it relative to those before."""
         return self.after / self.before
 
     @property
@@ -93,7 +92,6 @@ class RunChange(SeriesCell):
 
     @property
     def text(self) -> str:
-        """The change in one sentence."""
         metric = METRICS[self.metric]
         figures = f"{show_figure(self.before)} to {show_figure(self.after)} {metric.unit}"
         doubted = f"; {doubt_brief(self.doubts)}" if self.doubts else ""
@@ -124,19 +122,16 @@ class LayoutChange(Record):
 
     @property
     def differs_words(self) -> str:
-        """What else differs, in words; empty if nothing that is known does."""
         return _words(self.differs)
 
     @property
     def brief(self) -> str:
-        """What changed most, in a few words."""
         most = max(self._told, key=lambda one: abs(one.ratio - 1))
         what = f"{METRICS[most.metric].name} of {most.about} on {self.label}"
         return f"{what} {show_percent(most.ratio)} from {self.begun:%Y-%m-%d} on"
 
     @property
     def text(self) -> str:
-        """What changed, in a sentence; the changes one by one are in the table."""
         by_metric: dict[MetricKey, list[RunChange]] = {}
         for one in self._told:
             by_metric.setdefault(one.metric, []).append(one)
@@ -170,7 +165,6 @@ class History(Record):
 
     @property
     def despite_words(self) -> str:
-        """In what runs were allowed to differ, in a sentence; empty if in nothing."""
         if not self.despite:
             return ""
         facts = "any guard fact" if ALL in self.despite else listed(self.despite)
@@ -178,12 +172,10 @@ class History(Record):
 
     @property
     def outlier_words(self) -> tuple[str, ...]:
-        """A sentence for each run and layout that has outliers."""
         return outlier_words(self.outliers)
 
     @property
     def headline(self) -> str:
-        """The answer in one line."""
         among = f"{counted(self.searched, 'cell')} of {counted(len(self.runs), 'run')}"
         sure = [one for one in self.changes if one.is_sure]
         if sure:
@@ -282,7 +274,6 @@ def _doubts(
 def _by_layout(
     found: Sequence[RunChange], of_run: Mapping[str, ComparedRun], despite: Sequence[str]
 ) -> Iterable[LayoutChange]:
-    """The changes of each layout that begin with the same run, by time."""
     places: dict[tuple[datetime, str, str, str], list[RunChange]] = {}
     for one in found:
         places.setdefault((one.begun, one.run, one.label, one.layout), []).append(one)

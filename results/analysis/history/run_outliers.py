@@ -159,16 +159,13 @@ class RunOutlier(SeriesCell):
     """How many runs one after the other are outliers in the same direction, with this one."""
     direction: Literal["better", "worse"]
     doubts: tuple[Doubt, ...] = ()
-    """Those of its figure."""
 
     @property
     def ratio(self) -> float:
-        """The figure relative to the median of its neighbours."""
         return self.value / self.middle
 
     @property
     def words(self) -> str:
-        """`outlier, one run`, with doubts about its figure."""
         row = "one run" if self.in_a_row == 1 else f"one of {self.in_a_row} runs in a row"
         return "; ".join(filter(None, (f"outlier, {row}", doubt_brief(self.doubts))))
 

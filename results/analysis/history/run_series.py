@@ -68,7 +68,6 @@ class HistoryPoint(Record):
 
     @property
     def notes(self) -> str:
-        """All that is to be known of it, in words; empty: nothing."""
         if self.why:
             return self.why
         # The words of an outlier have its doubts.
@@ -92,7 +91,6 @@ class SeriesCell(Record):
     api: Api
     driver: DriverName
     about: str
-    """Name of the requests: `64 kB reads`."""
     workers: int
     metric: MetricKey
     group: int
@@ -105,7 +103,6 @@ class SeriesCell(Record):
 
     @property
     def kind(self) -> Kind:
-        """The kind of requests."""
         return self.workload, self.operation, self.api, self.driver
 
 
@@ -119,7 +116,6 @@ class RunSeries(SeriesCell):
 
     @property
     def searched(self) -> tuple[HistoryPoint, ...]:
-        """The figures in which changes are searched."""
         return tuple(one for one in self.points if one.searched)
 
 
@@ -242,7 +238,6 @@ def begun(run: ComparedRun) -> datetime:
 def _series(
     group: _Group, number: int, layout: str, workload: str, names: Mapping[Kind, str]
 ) -> Iterator[RunSeries]:
-    """The series of a group: one for each kind of requests, worker count and compared metric."""
     cells: dict[tuple[Kind, int], list[tuple[ComparedRun, Row]]] = {}
     for run in group.runs:
         for row in run.rows:

@@ -87,7 +87,6 @@ class Ceiling(Record):
     """How far a result may be above it, as a fraction: how far attestations of equal hosts differ.
     """
     how: str
-    """How it was computed, in words."""
 
 
 class CeilingGap(Record):
@@ -423,7 +422,6 @@ class LayerStep(Record):
 
     @property
     def believable(self) -> bool:
-        """Whether the figure can be taken as it is."""
         return self.doubt is None or self.doubt.verdict != "not believable"
 
 
@@ -436,14 +434,12 @@ class Staircase(Record):
     api: Api
     driver: DriverName
     about: str
-    """Name of the requests, such as `64 kB reads`."""
     object_size_bytes: float
     daemons: PositiveInt = 1
     steps: tuple[LayerStep, ...]
 
     @property
     def kind(self) -> Kind:
-        """The kind of requests, as in rows and panels."""
         return self.workload, self.operation, self.api, self.driver
 
     @property
@@ -457,7 +453,6 @@ class Staircase(Record):
         return tuple(step for step in self.steps if step.throughput_ops_s is not None)
 
     def step(self, level: Level) -> LayerStep | None:
-        """The step of a layer, if known."""
         return next((step for step in self.known if step.level == level), None)
 
     @property

@@ -204,14 +204,12 @@ def _staircase(
 
 
 def _top(structure: Structure | None, api: Api) -> Level:
-    """The layer of a layout's own steps."""
     if api in ("swift", "s3"):
         return "front" if structure is not None and structure.front is not None else "gateway"
     return cast("Level", api)
 
 
 def _levels(store: StoreLayer | None, structure: Structure | None, api: Api) -> list[Level]:
-    """The layers above the hardware, from the bottom up."""
     top = _top(structure, api)
     levels: list[Level] = [] if store is None or store == top else [store]
     levels += ["gateway"] if top == "front" else []
@@ -260,7 +258,6 @@ def _best(rows: Sequence[Row], level: Level, structure: Structure | None) -> Lay
 def _layer(
     plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Structure | None
 ) -> LayerStep:
-    """A layer that was replayed by itself."""
     ranked = [row for row in rows if row.ranked and row.value("throughput")]
     if not ranked:
         unasked = (
@@ -322,7 +319,6 @@ def _held(row: Row, level: Level, structure: Structure | None) -> str:
 
 
 def _why_not(rows: Sequence[Row]) -> str:
-    """Why none of the rows has a figure."""
     notes = [
         next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_VALID)
         for row in rows

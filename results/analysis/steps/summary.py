@@ -270,7 +270,6 @@ class Row(Figures):
     """What the engine sends over the API, in words; empty for other drivers."""
     workers: int
     repeats: NonNegativeInt
-    """How many repeats the figures come from."""
     lost: NonNegativeInt = 0
     """How many repeats that were begun have no point, as their step failed."""
     resources: tuple[Resource, ...] = ()
@@ -432,7 +431,6 @@ def _row(
     visited: Mapping[StepKey, JudgedStep],
     moves: Mapping[StepKey, float | None],
 ) -> Row:
-    """`moves` are those of all steps of the layout: they help to judge short windows."""
     keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(repeats)]
     found = [visited[key] for key in keys if key in visited]
     points = tuple(one.points[operation] for one in found if operation in one.points)
@@ -533,7 +531,6 @@ def _notes(found: Sequence[JudgedStep]) -> Iterator[str]:
 
 
 def _figures(shown: Sequence[Point], every: Sequence[Point]) -> dict[str, MetricFigure]:
-    """The repeats' figures merged by metric; one lower bound makes the result a lower bound."""
     found: dict[str, MetricFigure] = {}
     for metric in METRICS.values():
         figures = [point.figure(metric.key) for point in (every if metric.also_left_out else shown)]

@@ -171,7 +171,6 @@ class OtherPrograms(Record):
 
     @property
     def share(self) -> float:
-        """The share of the machine, 0 to 1."""
         return self.cpus / self.of_cpus
 
 
@@ -369,7 +368,6 @@ def figure_words(repeats: Sequence[Sequence[DaemonFigure]]) -> str:
 
 
 def _total(values: Sequence[float | None]) -> float | None:
-    """The sum; None if one is unknown: the others would be a different set of daemons."""
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None
 
@@ -592,7 +590,6 @@ def _disk_read_bytes(
 def _throttled(
     limits: HostLimits, seconds: Sequence[HostSecond], window_s: float
 ) -> Throttled | None:
-    """For the complete window, extrapolated from what was sampled."""
     if limits.cpus is None:
         return None
     names = ("cpu_periods", "throttled_periods", "throttled_s")
@@ -669,7 +666,6 @@ def _resources(limits: HostLimits, seconds: Sequence[HostSecond]) -> Iterable[Re
 def _disk(
     limit: DiskLimit, seconds: Sequence[tuple[DiskSecond, float]]
 ) -> Iterable[tuple[float, str]]:
-    """Shares of a disk's limits, each with the limit's name."""
     span_s = sum(span for _, span in seconds)
     busy_s, waited_s = (
         sum(one.busy_s for one, _ in seconds),

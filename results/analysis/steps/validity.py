@@ -70,7 +70,6 @@ class Verdict(Record):
     valid: bool
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
-    """The notes that make it invalid."""
     unserved: tuple[str, ...] = ()
     """The faults that show what the target does not serve: failures, and a rate not reached."""
 

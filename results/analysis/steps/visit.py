@@ -337,18 +337,14 @@ class JudgedStep(Record):
     valid: bool
     steady: bool | None = None
     drifts: bool = False
-    """Whether it is not steady only because it drifts or was still warming up."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What the driver noted with its figures."""
     use: StepUse | None = None
     dead: tuple[str, ...] = ()
-    """Endpoints that were left out, since they were dead."""
     points: dict[Operation, Point]
 
     @property
     def ranked(self) -> bool:
-        """Whether conclusions may be drawn from it."""
         return self.valid and self.steady is not False
 
 

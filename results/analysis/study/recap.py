@@ -52,7 +52,6 @@ class RecapCell(Record):
     down: str
     across: str
     baseline: str
-    """Layout of the baseline."""
     layout: str
     workload: str
     workers: PositiveInt
@@ -63,11 +62,9 @@ class RecapCell(Record):
     q: Share | None = None
     """The p-value corrected for the number of cells of the map."""
     why: str = ""
-    """Why it is missing."""
 
     @property
     def percent(self) -> float | None:
-        """The change in per cent."""
         return None if self.ratio is None else (self.ratio.value - 1) * 100
 
     @property
@@ -93,7 +90,6 @@ class Recap(Record):
     cells: tuple[RecapCell, ...]
 
     def cell(self, down: str, across: str) -> RecapCell | None:
-        """The cell at a place; None if nothing was to be compared."""
         return next((one for one in self.cells if (one.down, one.across) == (down, across)), None)
 
 

@@ -53,7 +53,6 @@ class StudyRun(Record):
 
     @property
     def chosen(self) -> StudyScale:
-        """The scale."""
         return self.study.scales[self.scale]
 
 
@@ -68,7 +67,6 @@ class StudyTable(Record):
 
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
-        """The lines as text."""
         return tuple(tuple(show(value) for value in line) for line in self.lines)
 
     def csv(self) -> str:
@@ -84,7 +82,6 @@ class StudyOutcome(Record):
     recaps: tuple[Recap, ...]
     published: tuple[StudyTable, ...]
     conclusions: tuple[ConclusionResult, ...] = ()
-    """The study's conclusions, and this run's verdict on each."""
 
     @property
     def parameters(self) -> StudyTable | None:
@@ -93,7 +90,6 @@ class StudyOutcome(Record):
 
     @property
     def concluded(self) -> StudyTable | None:
-        """The conclusions as a table; None if the study has none."""
         if not self.conclusions:
             return None
         return StudyTable(
@@ -177,7 +173,6 @@ class _Levels:
         }
 
     def level(self, row: Row, dimension: str) -> str:
-        """The level of a row in a dimension."""
         if dimension in self.run.study.factors:
             return self._variants[row.layout].factors[dimension]
         own: dict[str, Callable[[], str]] = {
@@ -193,7 +188,6 @@ class _Levels:
         return own[dimension]()
 
     def place(self, row: Row, dimension: str) -> float:
-        """The sort key."""
         if dimension == "size":
             return row.object_size_bytes or 0.0
         if dimension == "workers":
@@ -202,7 +196,6 @@ class _Levels:
         return order.index(level) if level in order else 0
 
     def name(self, row: Row, dimension: str) -> str:
-        """The name of a level."""
         level = self.level(row, dimension)
         if dimension == "workers":
             theirs = self.run.chosen.study_workers(row.workload, row.workers)

@@ -57,10 +57,8 @@ class ConclusionResult(Record):
     id: str
     says: str
     where: str = ""
-    """The conclusion's place in the study."""
     verdict: Verdict
     why: str
-    """In one sentence."""
     cells: tuple[ConclusionCell, ...]
 
 
@@ -115,7 +113,6 @@ class _Cells:
             self._rows.setdefault(_Place(row.layout, row.workload, row.workers), []).append(row)
 
     def pairs(self, check: ConclusionCheck) -> Iterator[_Pair]:
-        """All pairs of cells that a check compares."""
         for variant, workload, workers in product(
             check.of.variants, check.of.workloads, check.of.workers
         ):
@@ -228,7 +225,6 @@ def _judged(
 
 
 def _by_bandwidth(row: Row) -> Row:
-    """The row with MB/s in place of op/s, so that requests of different sizes can be compared."""
     points = tuple(point.model_copy(update=_swapped(point)) for point in row.points)
     return row.model_copy(update={**_swapped(row), "points": points})
 

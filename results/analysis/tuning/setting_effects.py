@@ -412,7 +412,6 @@ class Pairs:
     lacking: tuple[str, ...]
     """Why others do not."""
     failed: tuple[str, ...]
-    """Why trials could not be made."""
     looks: int
 
     @property

@@ -141,7 +141,6 @@ def _change(effect: Effect) -> ObjectiveChange:
 
 
 def _cpu(ratio: Ratio | None) -> str:
-    """CPU per operation relative to the baseline, marked if its interval includes no change."""
     if ratio is None:
         return UNKNOWN
     unclear = ratio.low is not None and ratio.high is not None and not ratio.shown

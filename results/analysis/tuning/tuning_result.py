@@ -44,7 +44,6 @@ class Confirmation(Record):
     """The results of the run that confirms a winner; `effects` are in the objectives' order."""
 
     folder: Path
-    """Its run folder."""
     state: State
     baseline: str
     winner: str
@@ -58,7 +57,6 @@ class Confirmation(Record):
 
     @property
     def known(self) -> tuple[Effect, ...]:
-        """Those that were compared."""
         return tuple(one for one in self.effects if one is not None and one.ratio is not None)
 
     @property
@@ -221,17 +219,14 @@ class TuningResult(Record):
 
     @property
     def refused(self) -> tuple[SettingEntry, ...]:
-        """Settings that are not allowed or could not be tried."""
         return tuple(one for one in self.table.entries if one.verdict in ("not allowed", "failed"))
 
     @property
     def rounds(self) -> int:
-        """The number of rounds over the baseline and open settings."""
         return len({one.round for one in self.trials})
 
     @property
     def failures(self) -> tuple[Trial, ...]:
-        """Trials that could not be made."""
         return tuple(one for one in self.trials if one.failed)
 
     def scope(self, variant: LayoutVariant) -> Scope | None:
@@ -265,7 +260,6 @@ class TuningResult(Record):
 
     @property
     def headline(self) -> str:
-        """The result in one sentence without a full stop."""
         entries = self.table.entries
         settings = counted(len(entries), "setting")
         if not entries:

@@ -189,7 +189,6 @@ def _column(repeat: RepeatLatencies, start_s: int, end_s: int) -> HeatColumn:
 
 
 def _cells(kind: KindLatencies, width_s: int) -> int:
-    """The number of cells of a figure with columns of `width_s`."""
     repeats = [repeat for one in kind.layouts if (repeat := shown_repeat(one)) is not None]
     return sum(
         len(
@@ -334,7 +333,6 @@ def _panel(one: LatencyMap, x: AxisScale, y: AxisScale, heat: HeatScale) -> Pane
 
 
 def _csv(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
-    """A line for each cell."""
     workload, operation, api, driver = kind.kind
     about = (api, driver, workload, operation, kind.workers)
     lines = [

@@ -257,7 +257,6 @@ def _end_ms(one: LayoutLatencies) -> float:
 
 
 def _share_csv(drawn: Sequence[KindLatencies]) -> str:
-    """A line for each share of each repeat, and of their mean (`repeat` empty)."""
     lines: list[tuple[object, ...]] = []
     for kind in drawn:
         for one in kind.layouts:
