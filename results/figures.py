@@ -1,5 +1,3 @@
-"""Figures and lists as text: significant digits, thousands separators, a dash for unknown."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""A fault in a step: what dies or falls silent, when, and when it comes back."""
-
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal, get_args

@@ -1,5 +1,3 @@
-"""A suite: named workloads and how they are replayed."""
-
 from __future__ import annotations
 
 import hashlib

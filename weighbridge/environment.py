@@ -1,5 +1,3 @@
-"""Where the command keeps things on this machine, and what a run requires of it."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""What a comparison would do, how long that takes, and what it could claim; starts nothing."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""Printing the results of a run, and then drawing its charts, without which nothing is lost."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

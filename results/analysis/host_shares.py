@@ -1,5 +1,3 @@
-"""How many hosts, and how much CPU, each layout uses: more of either is an advantage."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,7 +1,3 @@
-"""The chart of a baseline: a bar for each figure, with a line for what the hardware file
-promises.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

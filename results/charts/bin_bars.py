@@ -1,5 +1,3 @@
-"""Bars of latencies that a driver reports in bins: from end to end of the bin."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""What charts are drawn from: a run that was read and compared, without its A/A controls."""
-
 from __future__ import annotations
 
 from functools import cached_property

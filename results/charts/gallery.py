@@ -1,5 +1,3 @@
-"""All charts of a run, in the order in which a report or a talk shows them."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,3 @@
-"""Strips of resource use: a small panel for each resource, a row of them for each kind of
-requests.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

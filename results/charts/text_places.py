@@ -1,5 +1,3 @@
-"""Places for texts in a panel, by what is drawn in it."""
-
 from __future__ import annotations
 
 from typing import Final

@@ -1,5 +1,3 @@
-"""Tables of comparisons: a line per effect; and of tunings: settings and trials, by objective."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,3 @@
-"""Exports: files are made of a run folder, and either all of them are written or none."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""An export format, and the files that it makes before they are written."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

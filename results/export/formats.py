@@ -1,5 +1,3 @@
-"""The export formats: which tables each can export, and what makes its files."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

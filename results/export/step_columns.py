@@ -1,5 +1,3 @@
-"""The columns that tables of steps share: the place of a step, and its metrics."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

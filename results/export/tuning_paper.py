@@ -1,5 +1,3 @@
-"""The table of a tuning's settings for papers, talks and notes."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""Sends a complete run to an InfluxDB from its folder, whether or not it was sent live."""
-
 from __future__ import annotations
 
 from collections import Counter

@@ -1,5 +1,3 @@
-"""The manifest of a run: its state, and every fact that decides what its figures mean."""
-
 from __future__ import annotations
 
 from typing import Final, Literal

@@ -1,5 +1,3 @@
-"""One line of `steps.jsonl`: which step, of which repeat, on which layout, and its result."""
-
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal

@@ -1,5 +1,3 @@
-"""Writing to the folder of a run, or to one of results."""
-
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,3 @@
-"""The tables of what survived power cuts: by layout, their controls, by kind, and the examples."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""The table of several endpoints of a gateway: what each served, and how evenly."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""The tables of what ways to sign requests and to encrypt objects cost clients and gateways."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

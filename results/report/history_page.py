@@ -1,5 +1,3 @@
-"""The page of a history: what changed, every series over time, and what is not compared."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""The tables of what it costs to keep objects: bytes on disks, and memory."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

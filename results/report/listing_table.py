@@ -1,5 +1,3 @@
-"""The table of complete listings: pages, times, and what deletes change."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

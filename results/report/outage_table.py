@@ -1,5 +1,3 @@
-"""The tables of outages: what each layout did meanwhile, and with which settings."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

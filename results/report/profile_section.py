@@ -1,5 +1,3 @@
-"""The profiles of a run as a section of the report: caption and table of the disk."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""The report of a run: one HTML file that needs no network, with results, method and setup."""
-
 from __future__ import annotations
 
 import re

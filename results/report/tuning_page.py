@@ -1,5 +1,3 @@
-"""The report of a tuning: which settings help, which do not, the winner and its confirmation."""
-
 from __future__ import annotations
 
 import shlex

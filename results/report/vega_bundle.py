@@ -1,5 +1,3 @@
-"""Vega, Vega-Lite and Vega-Embed as one script, for a page that draws its charts offline."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""All that a talk is made from, read once from a run folder."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""The side of its point that each label of a native chart is on: the one with the most room."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""The talk of a run: which slides, in which order."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""The slide of throughput by workers."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,3 @@
-"""The tables of a tuning's talk: what was tried, all effects, the winner and its confirmation."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence

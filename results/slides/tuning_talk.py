@@ -1,5 +1,3 @@
-"""The talk of a tuning: the answer, its tables, the tornados, and what limits the answer."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

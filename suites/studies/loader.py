@@ -1,5 +1,3 @@
-"""Finding and reading studies, by path or by the name of one that ships."""
-
 from __future__ import annotations
 
 from pathlib import Path

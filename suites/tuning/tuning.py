@@ -1,5 +1,3 @@
-"""A tuning: which settings of a layout are tried, how, and with which objectives."""
-
 from __future__ import annotations
 
 import math

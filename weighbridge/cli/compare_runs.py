@@ -1,5 +1,3 @@
-"""`weighbridge compare-runs`: two runs of the same suite, of other releases, tunings or days."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,5 +1,3 @@
-"""`weighbridge doctor`: what this machine, or real hosts, have and lack."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable

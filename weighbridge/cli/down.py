@@ -1,5 +1,3 @@
-"""`weighbridge down`: tear down what is running or was left behind."""
-
 from __future__ import annotations
 
 from collections import Counter

@@ -1,5 +1,3 @@
-"""`weighbridge exec HOST -- COMMAND`: run a command in the gateway's network."""
-
 from __future__ import annotations
 
 import os

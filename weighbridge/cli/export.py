@@ -1,5 +1,3 @@
-"""`weighbridge export`: a run for other programs, papers and talks."""
-
 from __future__ import annotations
 
 from pathlib import Path

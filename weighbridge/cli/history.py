@@ -1,5 +1,3 @@
-"""`weighbridge history`: the figures of many runs over time, and where they changed."""
-
 from __future__ import annotations
 
 from functools import partial

@@ -1,8 +1,3 @@
-"""`weighbridge images`: the root images of lab hosts, and rebuilding them.
-
-Raises UsageError for unknown names, all at once, and if hosts are running on an image.
-"""
-
 from __future__ import annotations
 
 from functools import partial

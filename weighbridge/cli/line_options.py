@@ -1,5 +1,3 @@
-"""Options for what files say otherwise: endpoints, and parts of a suite."""
-
 from __future__ import annotations
 
 import functools

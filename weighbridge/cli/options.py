@@ -1,5 +1,3 @@
-"""Options that several verbs share."""
-
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,3 @@
-"""`weighbridge sql`: query many runs at once."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""`weighbridge status`: what is running here."""
-
 from __future__ import annotations
 
 from collections import Counter

@@ -1,8 +1,3 @@
-"""`weighbridge tune`: find the settings that help, and prove that they do.
-
-Raises as `weighbridge.tuning.session.tune` and `resume` do.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,5 +1,3 @@
-"""What a layout is capable of: start it, ask, tear it down; or ask one that a run has started."""
-
 from __future__ import annotations
 
 import secrets

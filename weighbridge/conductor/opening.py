@@ -1,5 +1,3 @@
-"""Opening the driver of a pass: what it needs of the deployment, and its own settings."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,5 +1,3 @@
-"""A comparison of two runs on a terminal: what differs, the table, a sentence for each workload."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

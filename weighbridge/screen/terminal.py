@@ -1,5 +1,3 @@
-"""The console that verbs print to, and how they print lines and tables."""
-
 from __future__ import annotations
 
 import os

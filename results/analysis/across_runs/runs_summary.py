@@ -1,7 +1,3 @@
-"""What comparing two runs came to: the verdict that a command ends with, and all that it is made
-of, for the terminal, a page, and summaries of CI.
-"""
-
 from __future__ import annotations
 
 import shlex

@@ -1,5 +1,3 @@
-"""A bound as people write it: `p90<=50ms`."""
-
 from __future__ import annotations
 
 import re

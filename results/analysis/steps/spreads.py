@@ -1,5 +1,3 @@
-"""A figure with the spread of its repeats, as text: `594 ±3 %`."""
-
 from __future__ import annotations
 
 from typing import Final
