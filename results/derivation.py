@@ -102,10 +102,8 @@ class Derived(Record):
 
     @property
     def comparable(self) -> bool:
-        """Whether anything valid was measured that may be ranked.
-
-        With several layouts that takes one cell of two of them, even if provisional. Grave doubts
-        about every cell leave nothing.
+        """Whether anything valid may be ranked; of several layouts that takes a cell of two of
+        them.
         """
         if any(one.row.ranked for one in self.outages.rows):
             return True
@@ -240,9 +238,7 @@ def _page_of(store: RunStore) -> Path | None:
 
 
 def _write_tables(data: RunData) -> Path:
-    """Write `summary.csv`, whose path it returns, `effects.csv`, and `durability.csv` if power was
-    cut.
-    """
+    """Write the CSV tables `summary`, whose path it returns, `effects`, and `durability`."""
     summary = data.store.make_derived() / "summary.csv"
     write_atomically(
         summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins))

@@ -90,9 +90,7 @@ def doubt_brief(doubts: Sequence[Doubt]) -> str:
 
 
 def doubt_text(one: Doubt) -> str:
-    """One doubt in exported data: `grave: hosts differ: CPU of gateway-1 ...`, or with its metrics
-    `mild (p90, max): ...`.
-    """
+    """`grave: hosts differ: CPU of gateway-1 ...`, or with its metrics `mild (p90, max): ...`."""
     touched = f" ({', '.join(one.metrics)})" if one.metrics else ""
     return f"{one.grade}{touched}: {one.what}: {one.words}"
 

@@ -75,9 +75,7 @@ def alike_as_one(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def ranged(texts: Sequence[str]) -> str:
-    """One text for texts that differ in their numbers alone: with the range of each number, or the
-    largest of those that are limits (`up to 42 %`).
-    """
+    """One text for texts that differ in numbers alone, with each range, or the largest limit."""
     found = [
         sorted(set(numbers), key=_value)
         for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)

@@ -26,10 +26,8 @@ from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
 
 
 class Agreement(Record):
-    """One operation of one step of one layout as measured by two drivers, over their repeats.
-
-    `ratio` is the other's throughput relative to the first's; None: not comparable, and `verdict`
-    says why.
+    """One operation of one step measured by two drivers. `ratio`: the other's throughput relative
+    to the first's; None: not comparable, and `verdict` says why.
     """
 
     first: DriverName

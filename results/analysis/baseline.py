@@ -31,9 +31,8 @@ COLUMNS: Final = (
 
 
 class HostFigure(Record):
-    """One figure of one host; higher is better.
-
-    Figures with the same `job`, `group` and `like` are comparable.
+    """One figure of one host; higher is better. Those alike in `job`, `group`, `like` are
+    comparable.
     """
 
     host: str
@@ -101,10 +100,8 @@ def baseline_csv(figures: Sequence[HostFigure]) -> str:
 
 
 def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
-    """Anomalies, a sentence each: missed promises, unequal disks or CPUs, links slower in one
-    direction.
-
-    The bounds are those for comparing deployments (results.analysis.sameness).
+    """Anomalies, a sentence each: missed promises, and equals that differ
+    (results.analysis.sameness).
     """
     return (*_short(figures), *_unlike(figures), *_lopsided(figures), *_crowded(figures))
 

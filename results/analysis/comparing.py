@@ -203,10 +203,7 @@ compared have their reads from different places. Between them a reader must look
 
 
 def sentence(one: Effect) -> str:
-    """One sentence about a judged effect of two rows, and what power cuts did to them.
-
-    Raises ValueError if it has no rows.
-    """
+    """One sentence about a judged effect and what power cuts did. Raises ValueError without rows."""
     marks = power_words(one.power)
     return f"{_sentence(one)} {upper(marks)}." if marks else _sentence(one)
 
@@ -227,9 +224,7 @@ def _sentence(one: Effect) -> str:
 
 
 def limits_of(one: Effect) -> str:
-    """What limited the two sides; empty if unknown for both. Over all worker counts, at the highest
-    comparable one: `at 16 workers limited by the network (rgw-beast), nothing seen (swift)`.
-    """
+    """What limited the two sides, at the highest comparable count; empty if unknown for both."""
     if one.sides is None:
         return ""
     known = {row.layout: words for row in one.sides if (words := row.limited_by) is not None}
@@ -492,10 +487,8 @@ def compare(
 def judge(
     found: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()
 ) -> tuple[tuple[Effect, ...], int]:
-    """The effects with their verdicts, in order, and the number of tests of cells.
-
-    All cells are corrected together, whatever their metric; so are, separately, all effects over
-    all worker counts.
+    """The effects with verdicts, in order, and the number of tests of cells. Cells are corrected
+    together, whatever their metric; so are, separately, effects over all worker counts.
     """
     bounded = [
         one.model_copy(

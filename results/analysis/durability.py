@@ -309,10 +309,7 @@ def with_power_marks(
 
 
 def share_that_loses(losing: int, cuts: int) -> tuple[float, float]:
-    """The 95 % interval of the share of cuts that lose, from 0 if none of these did (one-sided).
-
-    Without cuts it is from 0 to 1.
-    """
+    """The 95 % interval of the share of cuts that lose, from 0 if none did; without cuts 0 to 1."""
     if not losing:
         return 0.0, 1.0 - LEVEL ** (1 / cuts) if cuts else 1.0
     low = beta_quantile(losing, cuts - losing + 1, LEVEL / 2)

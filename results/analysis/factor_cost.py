@@ -39,9 +39,7 @@ class FactorCost(Record):
     ops_s: float | None
     client: Ratio | None = None
     gateway: Ratio | None = None
-    """Its cost divided by that of the way beside; None for that one, and where either is unknown or
-    not ranked.
-    """
+    """Its cost divided by that of the way beside; None for that one, if unknown or not ranked."""
     verdict: Literal["ranked", "provisional", "not ranked"]
     doubts: tuple[str, ...] = ()
 

@@ -59,9 +59,7 @@ class Reason(Record):
 
 
 def reasons(rows: Sequence[Row], comparison: Comparison) -> tuple[Reason, ...]:
-    """Everything that keeps figures of a table from being ranked or claimed, and writes that were
-    lost, gravest first.
-    """
+    """All that keeps figures from being ranked or claimed, and lost writes, gravest first."""
     groups: dict[tuple[ReasonStatus, tuple[str, ...], str], list[tuple[str, Cell]]] = {}
     for status, metrics, words, cell in (*_of_rows(rows), *_of_pairs(comparison)):
         groups.setdefault((status, metrics, without_numbers(words)), []).append((words, cell))
@@ -189,10 +187,7 @@ class Remedy(Record):
 
 
 def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -> Remedy | None:
-    """What would settle inconclusive cells; None if everything is claimed, or nothing was compared.
-
-    `command` is the argv of the run.
-    """
+    """What would settle inconclusive cells, if any. `command` is the argv of the run."""
     cells = [one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS]
     open_ones = [one for one in cells if not one.claimed]
     if not open_ones:
@@ -298,10 +293,7 @@ def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
 
 
 def _changed(plan: ResolvedPlan, command: Sequence[str], changes: dict[str, str]) -> list[str]:
-    """The command with these options replaced.
-
-    It is a comparison for verbs other than compare and study.
-    """
+    """The command with these options; `compare` for verbs other than compare and study."""
     argv = list(command)
     if len(argv) < 2 or argv[1] not in ("compare", "study"):
         layouts = ",".join(layout.name for layout in plan.layouts if layout.name not in plan.twins)

@@ -63,9 +63,7 @@ _DoubtedAt = tuple[What, str, int]
 
 
 class RunData:
-    """One run folder, read only. Properties raise UsageError or InvalidMeasurement as
-    `results.record.store` does.
-    """
+    """One run folder, read only. Properties raise as `results.record.store` does."""
 
     def __init__(self, folder: Path) -> None:
         """Raises UsageError if it is not a run folder, or of an unknown version."""
@@ -82,10 +80,7 @@ class RunData:
         return self.store.latest()
 
     def telemetry(self) -> Iterator[tuple[StepKey, Telemetry]]:
-        """What the hosts of each step used, for steps with telemetry.
-
-        Not cached: many runs have a lot of it.
-        """
+        """What the hosts of each step used. Not cached: many runs have a lot of it."""
         for key in self.steps:
             found = self.store.telemetry(key)
             if found is not None:
@@ -152,10 +147,7 @@ class RunData:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The table, with doubts about rows above a ceiling; without layers, with A/A controls.
-
-        For a tuning, the variants that were tried.
-        """
+        """The table; of a tuning its variants. Doubts are about rows above a ceiling."""
         if self.tuning is not None:
             return tuning_rows(self.plan, self.visits, self.trials)
         rows = with_ceilings(self._every, self.stairs or ())
@@ -296,10 +288,7 @@ def _with_event_doubts(row: Row, found: Mapping[_DoubtedAt, RunEvent]) -> Row:
 def tuning_rows(
     plan: ResolvedPlan, visits: Mapping[StepKey, JudgedStep], trials: Sequence[Trial]
 ) -> tuple[Row, ...]:
-    """The table of a tuning: a row for each tried variant, with as many repeats as it has trials.
-
-    Steps of a trial that was cut off are left out, as in the table of trials.
-    """
+    """The table of a tuning, a row a variant, without steps of a trial that was cut off."""
     repeats: dict[str, int] = {}
     for trial in trials:
         repeats[trial.arm.name] = max(repeats.get(trial.arm.name, 0), trial.repeat + 1)

@@ -254,9 +254,7 @@ def _not_attested(lacking: Sequence[str]) -> str:
 
 
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
-    """A sentence for each figure that differs, or misses its promise, beyond its bound; worst
-    first.
-    """
+    """A sentence for each figure beyond its bound; worst first."""
     found: list[tuple[float, str]] = []
     for one in compare(attested):
         if one.differs and one.apart is not None:

@@ -48,10 +48,8 @@ def trust(
     *,
     unequal: bool = False,
 ) -> tuple[TrustSign, ...]:
-    """The signs of a run, in the order in which a reader should ask. Empty without results.
-
-    `layouts` are those whose hosts should be equal, `rows` all that was to be measured of them;
-    `unequal`: they do not use as many of the hosts.
+    """The signs of a run, in the order in which a reader should ask. `unequal`: layouts do not use
+    as many of the hosts.
     """
     measured = [row for row in rows if row.points]
     if not measured:
@@ -247,9 +245,7 @@ def _control(comparison: Comparison | None) -> tuple[TrustSign, ...]:
 
 
 def _failures(rows: Sequence[Row]) -> TrustSign:
-    """Of all rows: one that was not measured at all counts as not valid, and a repeat that was left
-    out is a doubt.
-    """
+    """Of all rows: one without a measurement is not valid, and a repeat left out is a doubt."""
     spoilt = sum(not row.valid for row in rows)
     out = _left_out(rows)
     known = [count for row in rows if (count := row.count("errors")) is not None]
@@ -295,9 +291,7 @@ def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
 
 
 def _left_out(rows: Sequence[Row]) -> int:
-    """How many rows have repeats that failed, or were left out with failed requests or without a
-    full load generator, which is a sign of its own.
-    """
+    """How many rows lost repeats, or left them out, for other reasons than a full load generator."""
     return sum(
         bool(row.lost)
         or any(

@@ -20,9 +20,8 @@ def any_bins(panels: Sequence[WorkerPanel]) -> bool:
 
 
 def bin_ends(panel: WorkerPanel) -> list[float]:
-    """The ends of all bars, for the scale to hold.
-
-    The first bin begins at 0; half its height is enough.
+    """The ends of all bars for the scale to hold; of the first bin, which begins at 0, half its
+    end.
     """
     found = [
         within
@@ -39,9 +38,7 @@ def bin_ends(panel: WorkerPanel) -> list[float]:
 
 
 def height_of(mark: WorkerPoint) -> float | None:
-    """The height of a mark's label or cross: its figure, else the upper end of its bin, else its
-    max.
-    """
+    """The height of a mark's label or cross: its figure, else its bin's upper end, else its max."""
     tops = [_top(within) for within in (mark.within, mark.top_within) if within is not None]
     return mark.value or (tops[0] if tops else mark.top)
 
@@ -67,9 +64,7 @@ def bin_marks(panel: WorkerPanel, ends: tuple[float, float]) -> tuple[Mark, ...]
 
 
 def _drawn(within: Interval, ends: tuple[float, float]) -> tuple[float, float]:
-    """The ends of a bar: within the scale, and high enough to be seen, since a dot would be
-    higher.
-    """
+    """The ends of a bar within the scale, high enough to be seen."""
     low, high = max(within.low_ms, ends[0]), min(within.top_ms, ends[1])
     least = (ends[1] / ends[0]) ** (LEAST_PX / HEIGHT)
     widen = max(1.0, math.sqrt(least / (high / low)))

@@ -155,9 +155,7 @@ def _doubt_words(source: ChartSource) -> str:
 
 
 def repeats_used(rows: Sequence[Row], planned: int) -> str:
-    """`5 repeats`, or `3 to 5 repeats` where not all were usable; the planned ones without
-    results.
-    """
+    """`5 repeats`, or `3 to 5 repeats` where not all were usable; as planned without results."""
     counts = sorted({row.repeats for row in rows if row.ranked and row.repeats}) or [planned]
     span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{span} repeat{'s' * (counts[-1] > 1)}"

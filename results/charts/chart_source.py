@@ -21,10 +21,7 @@ from weighbridge.results.record.step import StepResult
 
 
 class ChartSource(Record):
-    """The data of all charts.
-
-    Of a tuning, `rows` and `plan` are of its baseline only: `tuned` says what each setting did.
-    """
+    """The data of all charts. Of a tuning, `rows` and `plan` are of its baseline only."""
 
     plan: ResolvedPlan
     rows: tuple[Row, ...]
@@ -42,9 +39,7 @@ class ChartSource(Record):
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
-    """The requested worker count for charts that show one; None: the largest at which most layouts
-    have valid figures.
-    """
+    """The requested worker count for charts that show one; None: the largest mostly valid."""
 
     @property
     def layouts(self) -> tuple[PlannedLayout, ...]:
@@ -62,17 +57,11 @@ class ChartSource(Record):
 
     @cached_property
     def kinds(self) -> tuple[KindLatencies, ...]:
-        """The latencies of each kind of requests, decoded once.
-
-        Raises InvalidMeasurement on a histogram that cannot be read.
-        """
+        """The latencies of each kind of requests. Raises InvalidMeasurement as histograms are read."""
         return read_latencies(self.plan, self.rows, self.steps, workers=self.workers)
 
     def measured(self, *figures: Figure | None) -> tuple[Figure, ...]:
-        """The figures that are not None, in the layouts' colours.
-
-        Titles begin with a warning where the comparison claims nothing.
-        """
+        """The figures that are not None; titles begin with a warning where nothing is claimed."""
         effects = () if self.comparison is None else self.comparison.effects
         claims = not effects or any(
             one.claimed or one.verdict == "not significant" for one in effects
@@ -91,10 +80,8 @@ class ChartSource(Record):
 
 
 def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
-    """What the charts of a run folder are drawn from, finished or not.
-
-    Raises UsageError when it is not a run folder, InvalidMeasurement when something in it cannot be
-    read.
+    """What charts of a run folder are drawn from. Raises UsageError or InvalidMeasurement as
+    reading it does.
     """
     plan = data.plan
     if data.tuned is not None:

@@ -164,9 +164,7 @@ _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down",
 
 
 class Look(Record):
-    """The colours of a chart, apart from its layouts': for a page or bright room, or for a dark
-    one.
-    """
+    """The colours of a chart, apart from its layouts', for a bright or a dark page or room."""
 
     name: Literal["light", "dark"]
     background: str

@@ -128,9 +128,8 @@ def _names(left_out: list[str]) -> tuple[str, ...]:
 
 
 def _checked(made: object, others: list[Figure], source: ChartSource) -> list[Figure]:
-    """The figures that another package's chart returned.
-
-    Raises ValueError where they are not figures, and what composing them raises.
+    """The figures that another package's chart returned. Raises ValueError where they are not
+    figures.
     """
     if not isinstance(made, tuple) or not all(isinstance(one, Figure) for one in made):
         raise ValueError(f"it returned {type(made).__name__}, not a tuple of figures")
@@ -146,9 +145,5 @@ def _checked(made: object, others: list[Figure], source: ChartSource) -> list[Fi
 
 
 def gallery_of(folder: Path, *, slo_ms: float | None = None) -> Gallery:
-    """The figures of a run folder, finished or not.
-
-    Raises UsageError when it is not a run folder, InvalidMeasurement when something in it cannot be
-    read.
-    """
+    """The figures of a run folder. Raises UsageError or InvalidMeasurement as reading it does."""
     return gallery(source_of(RunData(folder), slo_ms=slo_ms))

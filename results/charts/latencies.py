@@ -58,10 +58,7 @@ class RepeatLatencies(Record):
         return self.reached[-1] if self.reached else 0
 
     def percentile_us(self, percent: float) -> int:
-        """The latency at rank ceil(n * percent / 100), never above the exact max.
-
-        Raises InvalidMeasurement without samples.
-        """
+        """The latency at rank ceil(n * percent / 100). Raises InvalidMeasurement without samples."""
         if not self.count:
             raise InvalidMeasurement("there is no percentile of no samples")
         return self._at(rank_of(self.count, percent))
@@ -118,9 +115,8 @@ class LayoutLatencies(Record):
         return bool(self.ranked) and self.count * (100 - percent) / 100 >= SAMPLES_BEYOND - 1e-6
 
     def middle_us(self, percent: float) -> float:
-        """The geometric mean of the repeats' percentiles.
-
-        Raises InvalidMeasurement where no latencies are known.
+        """The geometric mean of the repeats' percentiles. Raises InvalidMeasurement without
+        latencies.
         """
         if not self.ranked:
             raise InvalidMeasurement(f"{self.layout}: no latencies are known")
@@ -278,10 +274,8 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
 
 
 def _buckets(encoded: str, tally: Tally) -> tuple[tuple[int, int], ...]:
-    """A histogram's buckets.
-
-    Raises InvalidMeasurement where it cannot be decoded, or its count is not that of the successful
-    requests.
+    """A histogram's buckets. Raises InvalidMeasurement if unreadable, or if its count is not that
+    of successes.
     """
     buckets = Histogram.decode(encoded).buckets()
     samples = sum(count for _, count in buckets)
@@ -293,9 +287,7 @@ def _buckets(encoded: str, tally: Tally) -> tuple[tuple[int, int], ...]:
 
 
 def _keys(rows: Sequence[Row]) -> dict[Kind, str]:
-    """Short unique slugs of kinds: the workload, and where there are several the operation, API and
-    driver.
-    """
+    """Short unique slugs of kinds: the workload, with operation, API and driver where needed."""
     kinds = list(dict.fromkeys(kind_of(row) for row in rows))
     ways = {(api, driver) for _, _, api, driver in kinds}
     slugs = {}

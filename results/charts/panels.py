@@ -50,10 +50,7 @@ class AxisScale(Record):
 
     @classmethod
     def around(cls, values: Sequence[float], title: str) -> AxisScale:
-        """A linear scale that holds all values.
-
-        It need not begin at 0, so nothing on it may be an area.
-        """
+        """A linear scale that holds all values; not from 0, so nothing on it may be an area."""
         low, high = min(values), max(values)
         if low <= 0.5 * high:
             return cls.from_zero(high * 1.02, title)
@@ -82,9 +79,7 @@ class AxisScale(Record):
         return cls(kind="names", names=tuple(names), title=title, grid=False, **more)
 
     def share(self, value: float) -> float:
-        """How far along the scale a value lies, from 0 to 1; values below a logarithmic scale are
-        at 0.
-        """
+        """How far along the scale a value lies, from 0 to 1."""
         if self.kind == "log":
             return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -237,9 +232,7 @@ class Panel(Record):
 
 
 class Figure(Record):
-    """One chart. `finding` is its title, a sentence without a full stop; `caption` says how to read
-    it.
-    """
+    """One chart. `finding` is its title, a sentence; `caption` says how to read it."""
 
     name: str
     """The name of its files, without extension."""
@@ -261,8 +254,7 @@ class Figure(Record):
     legend: bool = False
     """Whether the layouts are named above it, since its panels are too small for labels."""
     labels_px: int = 0
-    """Width of long labels left of its panels, in pixels: the title begins above them. 0: it begins
-    above the panels.
+    """Pixels of long labels left of its panels, above which the title begins; 0: above the panels.
     """
 
     @property

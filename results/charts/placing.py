@@ -30,9 +30,7 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def nice_top(largest: float) -> tuple[float, float]:
-    """The end of a scale from 0 that holds `largest`, and its tick step: 1, 2 or 5 times a power of
-    10.
-    """
+    """The end of a scale from 0 that holds `largest`, and its tick step: 1, 2 or 5 times 10^n."""
     if largest <= 0:
         return 1.0, 0.5
     step = next(
@@ -45,10 +43,7 @@ def nice_top(largest: float) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Ends and ticks of a logarithmic scale that holds both.
-
-    Ticks are 1, 2 and 5 times powers of ten; of many, only the powers.
-    """
+    """Ends and ticks of a logarithmic scale: 1, 2 and 5 times powers of ten; of many the powers."""
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     fine = [unit * 10.0**power for power in powers for unit in (1, 2, 5)]
     start = max(tick for tick in fine if tick <= low)
@@ -110,9 +105,7 @@ def beside(
 def along(
     height_px: float, width_px: float, text: str, taken: Sequence[LabelSpot], size_px: int
 ) -> LabelSpot:
-    """A place for a text above or below a horizontal line, where it covers as little as
-    possible.
-    """
+    """A place for a text above or below a level line, where it covers least."""
     width = 0.6 * size_px * len(text)
     spots = [
         LabelSpot(

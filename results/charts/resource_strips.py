@@ -29,10 +29,7 @@ KINDS: Final[tuple[tuple[str, str, What, tuple[Tier, ...]], ...]] = (
 
 
 class Strip(Record):
-    """The resources of one kind of requests.
-
-    `lines` is a table as text: a head, and a line for each layout and worker count.
-    """
+    """The resources of one kind of requests; `lines` is a table as text with a head."""
 
     key: str
     title: str
@@ -67,9 +64,7 @@ def resources_by_workers(source: ChartSource) -> tuple[Figure, ...]:
 
 
 def strips(rows: Sequence[Row]) -> tuple[Strip, ...]:
-    """A strip for each kind of requests, in the order and with the keys of the throughput
-    panels.
-    """
+    """A strip for each kind of requests, in the order and with the keys of throughput panels."""
     names = subjects(rows)
     return tuple(_strip(list(cells), names[kind]) for kind, cells in groupby(rows, key=kind_of))
 
@@ -182,10 +177,7 @@ def _percent_text(one: Resource | None) -> str:
 
 
 def resource_finding(rows: Sequence[Row]) -> str:
-    """What each layout ran out of most often, and in how many of its steps:
-
-    `Gateway CPU ran out on swift (3 of 4 steps)`.
-    """
+    """What each layout ran out of most: `Gateway CPU ran out on swift (3 of 4 steps)`."""
     by_kind: dict[str, list[str]] = {}
     for layout in dict.fromkeys(row.layout for row in rows):
         # The operations of a step have the same resources.

@@ -93,9 +93,7 @@ def finding(stairs: Sequence[Staircase]) -> str:
 
 
 def _reference(stair: Staircase) -> LayerStep | None:
-    """The layer that a staircase's top is compared with: its store, else the slower of disks and
-    network.
-    """
+    """The layer that a staircase's top is compared with: its store, else the slower below."""
     below = [
         step
         for step in stair.known
@@ -110,9 +108,7 @@ def _reference(stair: Staircase) -> LayerStep | None:
 
 
 def _panel(stairs: Sequence[Staircase]) -> Panel:
-    """The staircases of all layouts for one kind of requests: a row for a layout and for each
-    layer.
-    """
+    """The staircases of all layouts for one kind of requests: a row for each layer."""
     spots: dict[str, list[Spot]] = {
         name: []
         for name in ("loss", "riser", "point", "hollow", "head", "name", "figure", "beside", "gap")

@@ -15,9 +15,7 @@ def level_place(panel: Panel, spot: Spot) -> LabelSpot:
 
 
 def taken(panel: Panel, *, words: bool) -> list[LabelSpot]:
-    """What is drawn, in small pieces that no text should cover; with `words`, also levels and
-    their texts.
-    """
+    """What is drawn, in small pieces that no text should cover; `words`: texts, too."""
     spots: list[LabelSpot] = []
     floor = panel.y.low
     for mark in panel.marks:

@@ -37,9 +37,7 @@ MOST: Final = 20
 CROWDED: Final = 12
 """With more bars, rows are less high."""
 LONGEST: Final = 64
-"""With settings' names of more characters, a tuning's figure shortens them; its data are
-complete.
-"""
+"""Of settings' names in a tuning's figure; longer ones are shortened, not in the data."""
 NAME_PX: Final = 7.0
 """The average width of a letter of such a name."""
 
@@ -163,17 +161,12 @@ def _csv(result: TuningResult, trials: dict[int, Trial]) -> str:
 
 
 def _drift_finding(words: str) -> str:
-    """The part of a drift's words that is about the baseline: the panel's title has the
-    objective.
-    """
+    """The part of a drift's words about the baseline: the title has the objective."""
     return upper(words.partition(": ")[2].partition(";")[0])
 
 
 def tornado_charts(source: ChartSource) -> tuple[Figure, ...]:
-    """The tornados of a tuning, one for each objective.
-
-    Of other runs whose layouts differ only in settings, one for throughput and one for p90.
-    """
+    """A tornado for each objective; of other runs one for throughput and one for p90."""
     if source.tuned is not None:
         return tornados(source.tuned)
     changed = (

@@ -15,9 +15,7 @@ EXPORTS: Final = "exports"
 
 
 class Exported(Record):
-    """What was written, and what was not: gaps of the run and remarks of the format, in
-    sentences.
-    """
+    """What was written, and what was not (gaps, remarks of the format), in sentences."""
 
     paths: tuple[Path, ...]
     remarks: tuple[str, ...]

@@ -115,16 +115,11 @@ FORMATS: Final[Registry[Format]] = Registry(
     },
     kind=Format,
 )
-"""Every format by name; another package adds one by an entry point of the group
-`weighbridge.exports`.
-"""
+"""Every format by name; others come by entry points of the group `weighbridge.exports`."""
 
 
 def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
-    """A format and the tables to export.
-
-    Raises UsageError on an unknown format or table.
-    """
+    """A format and the tables to export. Raises UsageError on unknown ones."""
     found = FORMATS.get_or_refuse(name)
     for table in tables:
         if not found.tables:

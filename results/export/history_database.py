@@ -51,9 +51,8 @@ class KeptRuns(Record):
 
 @contextmanager
 def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
-    """The database, made if missing, open to this process alone; committed at the end.
-
-    Raises UsageError if it is something else, or in use.
+    """The database, made if missing, open to this process alone. Raises UsageError if it is in use,
+    or something else.
     """
     import duckdb  # noqa: PLC0415 - heavy, and an extra
 

@@ -14,10 +14,7 @@ from weighbridge.results.record import RunStore
 
 
 class Sent(Record):
-    """The result of sending.
-
-    `unplaced` steps have no measurement, so they have no time and no point.
-    """
+    """The result of sending. `unplaced` steps have no measurement, so no time and no point."""
 
     points: NonNegativeInt
     steps: NonNegativeInt

@@ -27,9 +27,8 @@ class InfluxPoint(Record):
 
     @property
     def line(self) -> str | None:
-        """The point as a line without its end; None where no field is known.
-
-        Raises InvalidMeasurement on text that cannot be written.
+        """The point as a line without its end. Raises InvalidMeasurement on text that cannot be
+        written.
         """
         fields = ",".join(
             f"{_key(name)}={_number(value)}"

@@ -101,10 +101,7 @@ class RunPoints:
         self._store = store
 
     def run(self) -> Iterator[str]:
-        """The point of the run itself.
-
-        Raises UsageError and InvalidMeasurement where its plan or its time cannot be read.
-        """
+        """The point of the run itself. Raises UsageError and InvalidMeasurement about plan or time."""
         yield from _lines(
             InfluxPoint(
                 measurement="weighbridge_run",
@@ -149,9 +146,7 @@ class RunPoints:
     def live(
         self, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int
     ) -> Iterator[str]:
-        """What a driver reported now about a running step: operations and bytes per second, and
-        errors.
-        """
+        """What a driver reports of a running step: operations and bytes per second, and errors."""
         ops_s, bytes_s = rates
         tags = {**self._tags_of(key), "phase": phase}
         fields = {"ops_s": ops_s, "bytes_s": bytes_s, "errors": errors}
@@ -285,9 +280,7 @@ def _lines(point: InfluxPoint) -> Iterator[str]:
 
 
 def _ms_of(at: str) -> int:
-    """Milliseconds since 1970 of a time in ISO 8601; a time without a zone is UTC, as always
-    here.
-    """
+    """Milliseconds since 1970 of a time in ISO 8601, by default UTC."""
     try:
         found = datetime.fromisoformat(at)
     except ValueError:

@@ -35,9 +35,7 @@ BATCH: Final = 5000
 FLUSH_S: Final = 5.0
 """How long lines wait for others: on small machines each write has a cost."""
 RETRY_S: Final = 2.0
-"""The first wait before a server that is away is tried again; each later one is up to twice as
-long.
-"""
+"""The first wait before a retry; each later one is up to twice as long."""
 RETRIES: Final = 5
 LONGEST_WAIT_S: Final = 30.0
 GIVEN_UP_S: Final = 120.0

@@ -236,9 +236,7 @@ def all_facts(
 
 
 def planned(run: ComparedRun, name: str) -> Facts:
-    """How a layout of a run was planned: release, places and settings, as its file gives them or as
-    they follow the size of its hosts. Sizes in bytes are written alike.
-    """
+    """How a layout was planned: release, places and settings, by file or by size of its hosts."""
     layout = run.layouts[name]
     plan = {"release": layout.release} if layout.release else {}
     settings = flat({"place": layout.place, **layout.settings})

@@ -58,8 +58,7 @@ OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
 
 
 def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Pairs of layouts of A and B: those requested as `A=B` or as one name, else all common names.
-
+    """Pairs of layouts of A and B: those requested, as `A=B` or one name, else all common names.
     Raises UsageError if there is none, or one is not in its run.
     """
     if not asked:
@@ -284,9 +283,7 @@ class MissingCell(Record):
 def missing(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], *, chosen: bool
 ) -> tuple[MissingCell, ...]:
-    """Cells comparable in A of which B has no row: of the compared layouts if those were chosen,
-    else of all.
-    """
+    """Cells comparable in A of which B has no row, of the compared layouts if those were chosen."""
     of_b = {(row.layout, kind_of(row), row.workers) for row in b.rows}
     sides = list(pairs)
     if not chosen:

@@ -45,9 +45,7 @@ class FoundRate(Record):
     """The highest rate that was served; None: none was, or it is not known."""
     low_per_s: PositiveFloat | None = None
     high_per_s: PositiveFloat | None = None
-    """Where the most that is served lies, for one repeat; over repeats the 95 % interval. None:
-    unknown.
-    """
+    """Where the most served lies, for one repeat; over repeats the 95 % interval. None: unknown."""
     latency_ms: NonNegativeFloat | None = None
     """The bound's metric at that rate: the highest of the steps in which it was served."""
     lowest_per_s: PositiveFloat | None = None

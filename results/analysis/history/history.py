@@ -303,9 +303,7 @@ _OF_KIND: Final[Mapping[DifferenceKind, str]] = {
 
 
 def _words(differs: Sequence[Difference]) -> str:
-    """What differs first; then, each by itself, what only moved to the sizing rule, and what one
-    side does not record.
-    """
+    """What differs first; then what only moved to the sizing rule, and what one side lacks."""
     texts = []
     for kind, found in by_kind(differs).items():
         shown = [
@@ -323,9 +321,7 @@ def _named(one: Difference) -> str:
 
 
 def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
-    """From when on runs are not compared with those before, and why: a sentence for each run and
-    reason.
-    """
+    """From when on runs are not compared with those before, and why: a sentence each."""
     found: dict[tuple[str, str, str], list[SeriesBreak]] = {}
     for one in breaks:
         why = _words(one.differs) or one.hosts or "they differ"

@@ -199,9 +199,7 @@ def label_of(layout: str, release: str) -> str:
 def _facts(
     run: ComparedRun, layout: str, workload: str, despite: Sequence[str]
 ) -> dict[str, Facts]:
-    """All that must be equal for figures of a layout and workload to be comparable, beside its
-    plan.
-    """
+    """All that must be equal for figures to be comparable, beside the plan."""
     guarded = all_facts(run, [workload], {layout: layout})
     return {name: facts for name, facts in guarded.items() if not {name, ALL} & set(despite)}
 

@@ -283,10 +283,7 @@ def _network(
 def _carried(
     attested: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
 ) -> tuple[float, bool] | None:
-    """The most that a host sends or receives, and whether a limit applies; None if not measured.
-
-    It was measured with single hosts and with all of them: the best shows what its own link can do.
-    """
+    """The most that a host sends or receives, by itself or with all, and whether a limit applies."""
     mine = [
         one
         for one in attested
@@ -302,9 +299,7 @@ def _carried(
 
 
 def _crossings(structure: Structure, asked: CeilingQuery) -> list[Crossing]:
-    """Where bodies cross links between clients and stores; a host that is both ends has no
-    crossing.
-    """
+    """Where bodies cross links between clients and stores; none within a host."""
     reads = asked.operation == "read"
     legs = [(asked.clients, structure.entrances, 1.0, 1.0)]
     legs += [(structure.entrances, structure.gateways, 1.0, 1.0)]
@@ -382,18 +377,14 @@ _VERDICTS: Final[tuple[Verdict, ...]] = (
 
 
 class LayerDoubt(Record):
-    """A remark on a figure above one below it, or limited by its own load generator; `text` says
-    why.
-    """
+    """A remark on a figure above one below it, or limited by its own load generator."""
 
     verdict: Verdict
     text: str
 
 
 class LayerStep(Record):
-    """One layer. Rates are None for a gap, and `note` says why; else `note` says how they were
-    obtained.
-    """
+    """One layer. Rates are None for a gap; `note` says why, or how they were obtained."""
 
     level: Level
     name: str

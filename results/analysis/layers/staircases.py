@@ -306,9 +306,7 @@ def _measured(
 
 
 def _held(row: Row, level: Level, structure: Structure | None) -> str:
-    """The CPU that ran out on the load generator: the gateway's host for Ceph's benchmarks and fio,
-    else a client.
-    """
+    """The CPU that ran out on the load generator: the gateway's host, else a client."""
     hosts = structure.gateways if level in BENCHED and structure is not None else ()
     full = [
         one
@@ -387,9 +385,7 @@ def _shared(
 
 
 def _under(step: LayerStep, made: Sequence[LayerStep]) -> LayerStep | None:
-    """What a step is a share of: the next known layer below; of disks, OSDs and network the
-    smallest.
-    """
+    """What a step is a share of: the next known layer below; of the hardware the smallest."""
     if step.level in ("disk", "network"):
         return None
     known = [one for one in made if one.throughput_ops_s is not None and one.carries]

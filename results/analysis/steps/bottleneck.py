@@ -32,10 +32,8 @@ NOTHING_SEEN: Final = "nothing seen"
 
 
 def limited_by(resources: Sequence[Resource], reached: Sequence[What] = ()) -> str | None:
-    """What limited a step, by kind, the most used first: such as the disks of the stores, several
-    joined by `and`, or NOTHING_SEEN; None if unknown.
-
-    `reached` are resources whose ceiling, measured without a gateway, the step came close to.
+    """What limited a step, by kind, the most used first; None if unknown. `reached`: resources
+    whose ceiling, measured without a gateway, it came close to.
     """
     if not resources:
         return None

@@ -81,9 +81,7 @@ class Served(Record):
 
 
 def path(cells: Sequence[Row]) -> tuple[Stop, ...]:
-    """A layout's path through its rows of one kind of requests by workers; unmeasured ones left
-    out.
-    """
+    """A layout's path through its rows of one kind of requests; unmeasured ones are left out."""
     return tuple(
         _stop(row)
         for row in sorted(cells, key=lambda row: row.workers)

@@ -73,9 +73,7 @@ less is noise at 30 requests a second.
 PERIOD_SIGMAS: Final = 4.3
 """One in 1,000 windows has a lag beyond this many standard errors by chance."""
 SWING: Final = 0.05
-"""Standard deviation of the periodic part relative to the mean: a dip by 17 % for a tenth of the
-time.
-"""
+"""Standard deviation of the periodic part over the mean: a dip by 17 % for a tenth of the time."""
 SHORTEST: Final = 4
 """The shortest period in seconds, and how often it must fit into the window."""
 
@@ -88,9 +86,7 @@ class Stall(Record):
 
 
 def stalls(counts: Sequence[float], workers: int) -> tuple[Stall, ...]:
-    """The stalls in a window of whole seconds, from what completed in each and the outstanding
-    requests.
-    """
+    """The stalls in a window of whole seconds, from completions and outstanding requests."""
     length = len(counts)
     mean = math.fsum(counts) / length if length else 0.0
     found, start = [], 0
@@ -109,11 +105,7 @@ def stalls(counts: Sequence[float], workers: int) -> tuple[Stall, ...]:
 
 
 def stall_words(found: Sequence[Stall]) -> str:
-    """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s`, `2 stalls of 1 to 3 s after 4 and 17
-    s`.
-
-    Raises ValueError without stalls.
-    """
+    """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s` ... Raises ValueError without stalls."""
     if not found:
         raise ValueError("no stall")
     longest, shortest = (f"{of(max(1, round(one.length_s)) for one in found)}" for of in (max, min))
@@ -158,9 +150,7 @@ def period_s(counts: Sequence[float]) -> int | None:
 
 
 def _length(counts: Sequence[float], start: int, end: int) -> float:
-    """How long a stall was, from what is missing relative to the median of the other seconds; the
-    seconds next to it count only if much is missing.
-    """
+    """How long a stall was: by what is missing; the seconds next to it count if much is."""
     mean = math.fsum(counts) / len(counts)
     level = median(count for count in counts if count > QUIET * mean)
     beside = [1 - counts[place] / level for place in (start - 1, end) if 0 <= place < len(counts)]
@@ -197,9 +187,7 @@ NOT_STEADY: Final = "not steady"
 UNKNOWN_STEADINESS: Final = "steadiness is not known"
 """How notes begin if it is unknown whether a step was steady."""
 SHORTEST_WINDOW_S: Final = 10
-"""Whole seconds that a window must have: five rounds of two seconds, and nine differences to
-estimate the scatter from.
-"""
+"""Whole seconds that a window must have: five rounds of two, and nine differences."""
 ROUNDS: Final = 5
 RANGE_BOUND: Final = 0.20
 MOVE_BOUND: Final = 0.10
@@ -225,9 +213,7 @@ class Steadiness(Record):
     drifts: bool = False
     """Whether it is not steady only because it drifts or was still warming up."""
     most: NonNegativeFloat | None = None
-    """Over repeats (`results.analysis.steps.steady_repeats`): the largest drift over the window
-    that is not ruled out, relative to the mean; None: unknown.
-    """
+    """The largest drift not ruled out over repeats, relative to the mean; None: unknown."""
     warmup_s: NonNegativeFloat | None = None
     """The warm-up that would have sufficed, for a step that was still warming up."""
 
@@ -370,9 +356,8 @@ def _few(length: int) -> float:
 
 
 def _noise(values: Sequence[float]) -> float:
-    """The standard deviation of values around a slow drift, from differences of neighbours.
-
-    Whole numbers scatter at least by their rounding: a variance of 1/12.
+    """The standard deviation around a slow drift, from differences of neighbours; at least that of
+    rounding whole numbers, 1/12.
     """
     differences = sum((after - before) ** 2 for before, after in pairwise(values)) / (
         2 * (len(values) - 1)
@@ -440,11 +425,9 @@ EQUIVALENT: Final = 0.90
 
 
 def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float | None:
-    """The change from start to end of a step's window, relative to its mean: 0.1 is 10 % up.
-
-    Throughput of all operations together; at a constant rate (not `closed_loop`) their mean
-    latency. None if the driver reports no per-second figures, the window has fewer than two
-    seconds, or nothing was done in it (or in one of its seconds).
+    """The change of a step's window from start to end, relative to its mean: 0.1 is 10 % up. Of
+    throughput; at a rate (not `closed_loop`) of the mean latency. None if unknown, for fewer than
+    two seconds, or without operations.
     """
     seconds = math.floor(measurement.window_s + EDGE_S)
     if seconds < 2 or not measurement.seconds:

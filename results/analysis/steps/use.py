@@ -76,9 +76,7 @@ class Throttled(Record):
     share_of_periods: Annotated[float, Field(ge=0, le=1)]
     """The share of periods with something to run in which the quota ran out."""
     share_of_time: NonNegativeFloat | None = None
-    """How long it was stopped relative to the window; each CPU counts, so it may be above 1. None:
-    unknown.
-    """
+    """How long it was stopped over the window; each CPU counts. None: unknown."""
     period_ms: Annotated[float, Field(gt=0)] | None = None
     """None: unknown."""
     stall_ms: NonNegativeFloat | None = None
@@ -124,9 +122,7 @@ class Throttled(Record):
 
     @property
     def words(self) -> str:
-        """`gateway-1 (limit 0.6 CPU) was throttled in 96 % of its periods of 100 ms, 54.0 ms each
-        time`.
-        """
+        """`gateway-1 (limit 0.6 CPU) was throttled in 96 % of its periods of 100 ms, 54.0 ms each`."""
         periods = (
             "its periods" if self.period_ms is None else f"its periods of {self.period_ms:g} ms"
         )
@@ -142,9 +138,7 @@ class Throttled(Record):
 
 
 def touching(throttled: Sequence[Throttled], percent: float, latency_ms: float) -> Throttled | None:
-    """The host whose limit may have set a percentile (100: the maximum); of several the longest
-    stopped.
-    """
+    """The host, longest stopped, whose limit may have set a percentile (100: the maximum)."""
     found = [one for one in throttled if one.touches(percent, latency_ms)]
     return max(found, key=lambda one: one.stall_ms or 0.0, default=None)
 
@@ -153,9 +147,7 @@ def touching(throttled: Sequence[Throttled], percent: float, latency_ms: float) 
 
 
 BESIDE: Final = 0.2
-"""Share of a machine's CPUs used by others from which it is reported: the hosts may have lacked
-them.
-"""
+"""Share of a machine's CPUs used by others from which it is reported."""
 
 
 class OtherPrograms(Record):
@@ -221,9 +213,8 @@ WAITING: Final = 1.0
 
 
 class Queue(Record):
-    """A daemon's mean queue length and workers over a window; None: it does not report them.
-
-    Its probe declares which of its counters these are (`common.counters.DaemonCounters`).
+    """A daemon's mean queue and workers over a window (`common.counters.DaemonCounters`); None: not
+    reported.
     """
 
     probe: str
@@ -439,9 +430,7 @@ class StepUse(Record):
     gateway_cpu_s: NonNegativeFloat | None = None
     storage_cpu_s: NonNegativeFloat | None = None
     disk_read_bytes: NonNegativeFloat | None = None
-    """Read from all disks of hosts that keep data; None if one could not be sampled, or if there
-    is none.
-    """
+    """Read from all disks of hosts that keep data; None if not known of one, or without any."""
     resources: tuple[Resource, ...] = ()
     queues: tuple[Queue, ...] = ()
     throttled: tuple[Throttled, ...] = ()
@@ -551,9 +540,7 @@ def quota_touches(use: StepUse, percent: float, latency_ms: float) -> str | None
 
 
 def others(uses: Sequence[StepUse | None]) -> tuple[float | None, ...]:
-    """The share of the machine's CPUs used by others, per repeat (None: unknown); empty without a
-    lab.
-    """
+    """The share of the machine's CPUs used by others, per repeat; empty without a lab."""
     shares = tuple(None if use is None else use.others for use in uses)
     lab = any(use is not None and (use.lab or use.others is not None) for use in uses)
     return shares if lab else ()

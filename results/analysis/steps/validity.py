@@ -85,11 +85,7 @@ def enough_samples(count: int, percent: float) -> bool:
 
 
 def least_samples(percent: float) -> int:
-    """The fewest samples for which a percentile is given at all: one is expected beyond it; 10 for
-    p90.
-
-    Up to `samples_needed` it has an interval.
-    """
+    """The fewest samples for which a percentile is given: one is expected beyond it; 10 for p90."""
     return math.ceil(round(100 / (100 - percent), 6))
 
 

@@ -103,10 +103,8 @@ def bounded(
 def highest_ms(
     max_us: int | None, in_flight_max_us: int | None
 ) -> tuple[float, float | None] | None:
-    """The maximum in ms as (low, high): of what ended; or with high None the oldest age not seen to
-    end.
-
-    None if neither is known.
+    """The maximum in ms as (low, high): of what ended, or with high None the oldest age; None
+    without.
     """
     if in_flight_max_us is not None and (max_us is None or in_flight_max_us > max_us):
         return in_flight_max_us / 1000, None
@@ -163,9 +161,7 @@ class OutageSecond(Record):
 
 
 class Times(Record):
-    """When the fault and the return really were, in seconds of the window; `back_s` None: not in
-    it.
-    """
+    """Seconds of the window at which fault and return really were; `back_s` None: not in it."""
 
     fault_s: float
     back_s: float | None
@@ -180,9 +176,7 @@ def times_of(fault: Fault, outage: Outage | None) -> Times:
 
 
 def before_fault(measurement: Measurement, fault: Fault, outage: Outage | None) -> Measurement:
-    """Its per-second figures as if the window had ended when the fault came; all else is as it
-    was.
-    """
+    """Its per-second figures as if the window had ended when the fault came."""
     fault_s = min(measurement.window_s, max(0.0, times_of(fault, outage).fault_s))
     seconds = tuple(one for one in measurement.seconds if one.second + 1 <= fault_s)
     return measurement.model_copy(update={"seconds": seconds, "window_s": fault_s})
@@ -323,10 +317,7 @@ class Point(Figures):
 
     @property
     def ranked(self) -> bool:
-        """Whether it counts in compared figures: valid and not known to be unsteady.
-
-        If steadiness is unknown, the row is provisional.
-        """
+        """Whether it counts in compared figures: valid and not known to be unsteady."""
         return self.valid and self.steady is not False
 
 
@@ -513,10 +504,8 @@ def _from_disk(measurement: Measurement, use: StepUse) -> float | None:
 
 
 class _Reader:
-    """One operation of a step as metrics read it (`OperationReader`). Its latencies include
-    requests not seen to end (`results.analysis.steps.censoring`).
-
-    `fault` says why its histograms cannot be read: only the exact maximum is then known.
+    """One operation of a step as metrics read it (`OperationReader`); `fault` says why only the
+    exact maximum is known, if histograms are unreadable.
     """
 
     def __init__(

@@ -44,10 +44,7 @@ Verdict = Literal["changed", "same", "provisional", "missing"]
 
 
 class RecapCell(Record):
-    """How the throughput of one kind of requests changed.
-
-    `ratio` is None if a side was not measured or is not valid.
-    """
+    """The change of throughput of one kind of requests; `ratio` None: not measured or not valid."""
 
     down: str
     across: str
@@ -94,9 +91,7 @@ class Recap(Record):
 
 
 def recaps(study: Study, rows: Sequence[Row], workloads: Sequence[Workload]) -> tuple[Recap, ...]:
-    """The maps that a study compares, for all variants that have rows; maps without cells are left
-    out.
-    """
+    """The maps that a study compares, for all variants that have rows; none without cells."""
     here = {row.layout for row in rows}
     variants = [variant for variant in study.variants if variant.name in here]
     picks = {workload.name: _PICKS.get(str(workload.pick), "") for workload in workloads}
@@ -220,9 +215,7 @@ def _column(row: Row) -> str:
 
 
 def _operation_words(rows: Sequence[Row], picks: dict[str, str]) -> dict[tuple[object, ...], str]:
-    """Names of the requests of each kind: `write`, `read, random`; with the API if there are
-    several.
-    """
+    """Names of the requests of each kind: `write`, `read, random`; with the API of several."""
     apis = {(row.api, row.layer) for row in rows}
     words = {}
     for row in rows:

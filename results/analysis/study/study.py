@@ -101,10 +101,7 @@ class StudyOutcome(Record):
 
 
 def parameter_table(scale: StudyScale, lacking: Sequence[str]) -> StudyTable | None:
-    """A scale's parameters, needs and lacks, each with its place in the study; None without any.
-
-    `lacking` are needs that hosts did not meet, in sentences.
-    """
+    """A scale's parameters, needs and lacks (`lacking`: not met), each with its place in the study."""
     lines = [(one.says, one.where, one.here) for one in scale.parameters]
     for need in scale.needs:
         head = f"{need.says} ({need.where}): "
@@ -146,9 +143,7 @@ def study_of(run_folder: Path) -> StudyRun | None:
 def outcome(
     run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()
 ) -> StudyOutcome:
-    """The results of a study. `rows` are those of the table and of the layers below; `between` are
-    doubts about pairs of layouts. Raises UsageError.
-    """
+    """The results of a study; `between` are doubts about pairs of layouts. Raises UsageError."""
     workloads = plan.suite.workloads
     table = _Levels(run, [workload.name for workload in workloads])
     return StudyOutcome(

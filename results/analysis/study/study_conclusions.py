@@ -40,10 +40,7 @@ _THAN: Final = "than"
 
 
 class ConclusionCell(Record):
-    """A cell of a conclusion.
-
-    `agrees` is None if undecided; `text` says what was measured, or why it is undecided.
-    """
+    """A cell of a conclusion. `agrees` is None if undecided; `text` says why, or what was measured."""
 
     agrees: bool | None
     text: str
@@ -83,11 +80,7 @@ def conclusions(
     bounds: Bounds,
     between: Sequence[PairDoubt] = (),
 ) -> tuple[ConclusionResult, ...]:
-    """A replay's verdict on each of a study's conclusions.
-
-    `rows` are those of gateways and of layers; `bounds` are the suite's; `between` are doubts about
-    pairs of layouts.
-    """
+    """A replay's verdict on each conclusion. `between` are doubts about pairs of layouts."""
     cells = _Cells(study, scale, rows, between)
     asked = {
         pair: None

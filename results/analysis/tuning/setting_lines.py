@@ -48,9 +48,7 @@ _BEFORE: Final = re.compile(r"(?<![^ (])(?:[A-Za-z_][\w:-]*\.)+(?=[A-Za-z_])")
 
 
 class ObjectiveChange(Record):
-    """What a setting does to one objective; `tone` is the claim, `value` the sort key (more is
-    better).
-    """
+    """A setting's change of one objective; `tone` is the claim, `value` the sort key."""
 
     change: str
     interval: str

@@ -61,9 +61,7 @@ class Confirmation(Record):
 
     @property
     def confirmed(self) -> bool:
-        """Whether the winner is better in at least one objective, worse in none, and lost nothing
-        in power cuts, where the tuning asks for them.
-        """
+        """Whether it is better in one objective, worse in none, and lost nothing in power cuts."""
         verdicts = [one.verdict for one in self.effects if one is not None]
         return (
             (self.survival is None or self.survival.judgement == "kept")
@@ -74,9 +72,7 @@ class Confirmation(Record):
 
     @property
     def gain(self) -> Ratio | None:
-        """How much better the winner is: the geometric mean over the objectives, with the interval
-        of a single one.
-        """
+        """The geometric mean over the objectives, with the interval of a single one."""
         ratios = [
             one.ratio if METRICS[one.metric].better == "more" else one.ratio.inverted
             for one in self.known
@@ -336,9 +332,7 @@ class TuningResult(Record):
         return f"Not confirmed{unfinished}: {effects}; {repeats}."
 
     def _versus(self, number: int, effect: Effect) -> str:
-        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 op/s vs 1,470
-        op/s`.
-        """
+        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 op/s vs 1,470`."""
         if effect.ratio is None:
             return effect.text.rstrip(".")
         interval, values = interval_words(effect), value_words(effect)
@@ -362,9 +356,7 @@ class TuningResult(Record):
 
     @property
     def _refuted(self) -> bool:
-        """Whether a complete confirmation with enough visits for a claim did not confirm, or power
-        cuts took writes from the winner.
-        """
+        """Whether a complete confirmation did not confirm, or power cuts took the winner's writes."""
         found = self.confirmation
         if found is None:
             return False

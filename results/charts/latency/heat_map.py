@@ -106,9 +106,7 @@ def heat_maps(kinds: Sequence[KindLatencies]) -> tuple[Figure, ...]:
 
 
 def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
-    """The map of the repeat that is shown of a layout, in columns of `width_s`, without a last
-    partial second.
-    """
+    """The map of the repeat that is shown of a layout, in complete columns of `width_s`."""
     repeat = shown_repeat(one)
     if repeat is None:
         gap = next(
@@ -166,9 +164,7 @@ def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ..
 
 
 def shown_repeat(one: LayoutLatencies) -> RepeatLatencies | None:
-    """The first repeat that counts with latencies by the second, else the first with such
-    latencies.
-    """
+    """The first repeat that counts with latencies by the second, else the first with such."""
     kept = [repeat for repeat in one.repeats if _by_band(repeat)]
     return next((repeat for repeat in kept if repeat.ranked), next(iter(kept), None))
 

@@ -214,9 +214,7 @@ def _line(layout: str, stop: Stop) -> tuple[str, ...]:
 
 
 def hockey_csv(found: Sequence[HockeyData]) -> str:
-    """A line for each worker count, and one for what each layout serves in the bound (`workers`
-    empty).
-    """
+    """A line for each worker count, and one for what is served in the bound (`workers` empty)."""
     lines: list[tuple[object, ...]] = []
     for data in found:
         workload, operation, api, driver = data.kind
