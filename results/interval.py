@@ -46,9 +46,7 @@ class Interval(Record):
         return self.low_ms <= other.top_ms and other.low_ms <= self.top_ms
 
     def bins_off(self, value_ms: float) -> int | None:
-        """How many bin widths a latency lies below (negative) or above it; 0 inside, None without a
-        width.
-        """
+        """How many bin widths a latency lies below (negative) or above; None without a width."""
         if self.holds(value_ms):
             return 0
         if self.high_ms is None:

@@ -510,9 +510,7 @@ MetricKey = Annotated[str, AfterValidator(METRICS.known)]
 
 
 class Figures(Record):
-    """Figures by metric: of a repeat's point, or of a row over its repeats. Unknown ones are
-    absent.
-    """
+    """Figures by metric, of a repeat's point or of a row; unknown ones are absent."""
 
     figures: Mapping[MetricKey, MetricFigure] = Field(default_factory=dict)
 
@@ -537,9 +535,7 @@ class Figures(Record):
 
 
 def by_column(one: Figures, *, intervals: bool = True) -> dict[str, float | None]:
-    """All figures by column: values, bin edges of binned metrics, and with `intervals` the 95 %
-    intervals of compared ones.
-    """
+    """All figures by column, with bin edges, and with `intervals` the 95 % intervals."""
     found: dict[str, float | None] = {}
     for metric in METRICS.values():
         figure = one.figure(metric.key)

@@ -86,10 +86,7 @@ class Element:
 
 
 def read(path: Path) -> Element:
-    """The root element of a file.
-
-    Raises DocumentError, or UsageError when the file cannot be read.
-    """
+    """A file's root element. Raises DocumentError, or UsageError if it cannot be read."""
     try:
         if not path.is_file():
             raise UsageError(f"{path}: {'not a file' if path.exists() else 'no such file'}")

@@ -133,10 +133,7 @@ FACTORS: Final = (SIGNING, ENCRYPTION)
 
 
 def each_way(workload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A workload, by its keys, for each combination of the ways that it lists.
-
-    Raises ValueError if a name gets too long.
-    """
+    """A workload for each combination of its ways. Raises ValueError if a name gets too long."""
     made = [{**workload}]
     for factor in FACTORS:
         if isinstance(workload[factor.key], tuple):

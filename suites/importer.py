@@ -133,11 +133,8 @@ class _Steps:
 def from_cosbench(
     path: Path, *, partial: bool = False, size: int | None = None, runtime_s: int | None = None
 ) -> Import:
-    """The suite of a COSBench workload file.
-
-    What would make it measure something else is an error unless `partial`; `size` in bytes and
-    `runtime_s` apply where the file has none. Raises DocumentError with the places of everything
-    that prevents it, or UsageError.
+    """The suite of a COSBench file. `partial` allows what changes the measurement; `size` in bytes
+    and `runtime_s` apply where the file has none. Raises DocumentError or UsageError.
     """
     remarks = Remarks()
     root = cosbench_xml.read(path)

@@ -74,10 +74,7 @@ def selector_span(text: str) -> Span:
 
 
 def selector_sizes(text: str) -> tuple[Size, str]:
-    """The sizes of a selector with a unit, and a note on how they are drawn here (or "").
-
-    Raises ValueError with the reason.
-    """
+    """The sizes of a selector, and how they are drawn here (or ""). Raises ValueError."""
     match = _SIZES.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a selector of sizes such as c(64)KB")
@@ -191,10 +188,7 @@ class WrittenRange:
 
 @dataclass(frozen=True)
 class WorkloadShape:
-    """A workload without its name and worker counts.
-
-    Works of the same shape are steps of one workload.
-    """
+    """A workload without name and worker counts: works of the same shape are its steps."""
 
     size: Size
     containers: int
@@ -207,10 +201,7 @@ class WorkloadShape:
 
 
 class ShapeBuilder:
-    """Builds the shapes of works, given in file order, with remarks on what it cannot express.
-
-    `size` and `runtime_s` apply where the file has none.
-    """
+    """The shapes of works in file order; `size` and `runtime_s` apply where the file has none."""
 
     def __init__(
         self, remarks: Remarks, *, size: int | None = None, runtime_s: int | None = None

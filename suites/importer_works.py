@@ -327,10 +327,7 @@ class _StageReader:
         return {**inherited, **{key: ConfigValue(value, place) for key, value in pairs}}
 
     def _pairs(self, element: Element) -> list[tuple[str, str]]:
-        """The pairs of a config, split at `;` and at the first `=`.
-
-        Anything else may be part of a secret and is not shown.
-        """
+        """A config's pairs, split at `;` and the first `=`. All else may be secret."""
         pairs = []
         for part in (element.get("config") or "").split(";"):
             key, equals, value = part.partition("=")

@@ -20,10 +20,7 @@ from weighbridge.suites.suite import Suite
 
 @dataclass(frozen=True)
 class ShippedFiles:
-    """The YAML files of a package.
-
-    `what` is the word for one of them, `advice` what to do if there is none of a name.
-    """
+    """A package's YAML files; `what` is the word for one, `advice` what to do without."""
 
     package: str
     what: str
@@ -34,10 +31,7 @@ class ShippedFiles:
         return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 
     def find(self, name: str) -> Path:
-        """The file of a path (`suites/quick.yaml`), or of the name of a shipped one (`quick`).
-
-        Raises UsageError if there is none.
-        """
+        """The file of a path, or of a shipped name. Raises UsageError if there is none."""
         path = Path(name)
         if is_file(path):
             return path
@@ -61,19 +55,12 @@ find = _SUITES.find
 
 
 def load(path: Path) -> Suite:
-    """Read a suite.
-
-    Raises DocumentError with all faults, or UsageError if it cannot be read.
-    """
+    """Read a suite. Raises DocumentError with all faults, or UsageError."""
     return _checked(Document.read(path))
 
 
 def load_changed(path: Path, overrides: Overrides) -> tuple[Suite, str]:
-    """Read a suite with what a command line sets in place of what it says; returns also its text,
-    which is the file's if nothing is set.
-
-    Raises DocumentError with all faults, or UsageError if it cannot be read.
-    """
+    """A suite changed by a command line, with its text. Raises as `load`."""
     document = Document.read(path)
     suite = _checked(document)
     if not overrides.given:
@@ -87,10 +74,7 @@ def load_changed(path: Path, overrides: Overrides) -> tuple[Suite, str]:
 
 
 def parse(file: str, text: str) -> Suite:
-    """A suite from its text; `file` is only its name in messages.
-
-    Raises DocumentError with all faults.
-    """
+    """A suite from its text, `file` in messages. Raises DocumentError with all faults."""
     return _checked(Document(file, text))
 
 
@@ -118,9 +102,7 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
 
 
 def _positions(document: Document) -> list[int]:
-    """The position of each workload in the document: lists of factors, or of shares that are
-    deleted, make several of one.
-    """
+    """Where each workload is in the document; lists of factors make several of one."""
     keys = [factor.key for factor in FACTORS]
     return [
         number

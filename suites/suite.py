@@ -101,10 +101,7 @@ class Age(Record):
         return 1 + self.churn * self.share
 
     def count(self, room_bytes: float | None) -> int:
-        """How many objects exist at one time, in a store with room for so many bytes of objects.
-
-        Raises ValueError if the room is needed and unknown.
-        """
+        """How many objects exist at one time. Raises ValueError if the room is needed and unknown."""
         if isinstance(self.fill, int):
             wanted_bytes: float = self.fill
         elif room_bytes is None:
@@ -194,9 +191,7 @@ class Durability(Record):
 
 
 def variants(workload: Workload) -> tuple[Workload, ...]:
-    """A workload for each share of deletes that it lists, the first with its name; itself if it
-    lists none. Raises ValueError if a name gets too long.
-    """
+    """A workload for each share of deletes. Raises ValueError if a name gets too long."""
     listed = workload.listed
     if listed is None or not isinstance(listed.deleted, tuple):
         return (workload,)
@@ -240,9 +235,7 @@ def remaining(workload: Workload) -> Workload:
 
 
 def deleted_indexes(workload: Workload, seed: int) -> tuple[int, ...]:
-    """Indexes of the objects that are deleted from each of its containers, in random order: those
-    of a smaller share are the first of a larger one.
-    """
+    """Indexes that are deleted from each container: those of a smaller share come first."""
     listed, count = workload.listed, workload.objects.per_container
     if listed is None or not listed.gone(count):
         return ()
@@ -255,9 +248,7 @@ def _draw(seed: int, index: int) -> bytes:
 
 
 def check_order(workloads: Sequence[Workload]) -> None:
-    """Raise ValueError unless each that deletes objects of another follows it, and those that
-    deleted fewer of them.
-    """
+    """Raise ValueError unless those that use another's objects follow it, fewer deletes first."""
     last: dict[str, Workload] = {}
     for one in workloads:
         if one.listed is None:
@@ -449,10 +440,7 @@ class Suite(Record):
         driver: str | None = None,
         layers: Sequence[str] | None = None,
     ) -> Suite:
-        """The suite with changes from a command line; None keeps what is there.
-
-        Raises UsageError.
-        """
+        """The suite with a command line's changes; None keeps. Raises UsageError."""
         wanted = {"repeats": repeats, "driver": driver, "layers": layers}
         given = {name: value for name, value in wanted.items() if value is not None}
         unknown = [name for name in layers or () if name not in LAYERS]

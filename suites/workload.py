@@ -135,10 +135,7 @@ have other parts.
 def unfit_parts(
     asked: AbstractSet[Operation], sizes: tuple[int, int], multipart: MultipartOptions | None
 ) -> str:
-    """Why objects of these smallest and largest sizes cannot be in such parts; empty if they can.
-
-    `asked`: the workload's operations.
-    """
+    """Why objects of these sizes cannot be in such parts; `asked`: the operations."""
     if multipart is None:
         return ""
     if -(-sizes[1] // multipart.part) > MOST_PARTS:
@@ -257,10 +254,7 @@ class Every(Record):
 
 
 def every(value: object) -> object:
-    """The fields of Every for `every 60s` or `kernel every 60s`; anything else unchanged.
-
-    Raises ValueError if the time is invalid.
-    """
+    """Every's fields for `kernel every 60s`; all else unchanged. Raises ValueError about times."""
     if isinstance(value, str) and value.startswith(("every ", "kernel every ")):
         kernel, _, time = value.partition("every ")
         return {"every": parse_seconds(time.strip()), "kernel": bool(kernel)}

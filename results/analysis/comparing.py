@@ -203,7 +203,7 @@ compared have their reads from different places. Between them a reader must look
 
 
 def sentence(one: Effect) -> str:
-    """One sentence about a judged effect and what power cuts did. Raises ValueError without rows."""
+    """A sentence about a judged effect and what power cuts did. Raises ValueError without rows."""
     marks = power_words(one.power)
     return f"{_sentence(one)} {upper(marks)}." if marks else _sentence(one)
 

@@ -49,7 +49,7 @@ def kind_of(one: OfAKind) -> Kind:
 
 
 def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
-    """The name of each kind of requests: `1 MB reads`; with API, driver or workload where needed."""
+    """The name of each kind of requests: `1 MB reads`; with API, driver, workload if needed."""
     apis, drivers = (
         len({row.api for row in rows}) > 1,
         len({(row.api, row.driver) for row in rows}) > len({row.api for row in rows}),

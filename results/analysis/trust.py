@@ -291,7 +291,7 @@ def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
 
 
 def _left_out(rows: Sequence[Row]) -> int:
-    """How many rows lost repeats, or left them out, for other reasons than a full load generator."""
+    """Rows whose repeats failed, or were left out but for a full load generator: another sign."""
     return sum(
         bool(row.lost)
         or any(

@@ -57,7 +57,7 @@ class ChartSource(Record):
 
     @cached_property
     def kinds(self) -> tuple[KindLatencies, ...]:
-        """The latencies of each kind of requests. Raises InvalidMeasurement as histograms are read."""
+        """The latencies of each kind of requests. Raises InvalidMeasurement if unreadable."""
         return read_latencies(self.plan, self.rows, self.steps, workers=self.workers)
 
     def measured(self, *figures: Figure | None) -> tuple[Figure, ...]:

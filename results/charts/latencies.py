@@ -58,7 +58,7 @@ class RepeatLatencies(Record):
         return self.reached[-1] if self.reached else 0
 
     def percentile_us(self, percent: float) -> int:
-        """The latency at rank ceil(n * percent / 100). Raises InvalidMeasurement without samples."""
+        """At rank ceil(n * percent / 100). Raises InvalidMeasurement without samples."""
         if not self.count:
             raise InvalidMeasurement("there is no percentile of no samples")
         return self._at(rank_of(self.count, percent))

@@ -100,7 +100,7 @@ def _add_process(
     log: IO[bytes],
     jobs: SimpleQueue[tuple[str, Future[Picture]] | None],
 ) -> None:
-    """Start a process and the thread that serves it. Raises RenderingError where there is no room."""
+    """Start a process and the thread that serves it. Raises RenderingError without room."""
     try:
         processes.append(_start(fonts, log))
         threads.submit(_serve, processes[-1], jobs)

@@ -156,7 +156,7 @@ def tornado(found: Sequence[SettingChange], metric: MetricKey = "throughput") ->
 
 
 def finding(found: Sequence[SettingChange], called: str = "") -> str:
-    """The setting with the largest significant effect, or none; `called` is a tuning's objective."""
+    """The setting with the largest significant effect, if any; `called`: a tuning's objective."""
     metric = found[0].effect.metric
     known = [one for one in found if one.effect.ratio is not None]
     shown = [one for one in known if one.effect.verdict in {"better", "worse"}]

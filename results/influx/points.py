@@ -101,7 +101,7 @@ class RunPoints:
         self._store = store
 
     def run(self) -> Iterator[str]:
-        """The point of the run itself. Raises UsageError and InvalidMeasurement about plan or time."""
+        """Raises UsageError and InvalidMeasurement where plan or time cannot be read."""
         yield from _lines(
             InfluxPoint(
                 measurement="weighbridge_run",

@@ -49,9 +49,8 @@ class Away(TargetError):
 
 
 class WriteRefused(TargetError):
-    """The server answered that it does not write; trying again does not help.
-
-    `batch`: it refuses these lines, of which it may have written some; others may be accepted.
+    """The server does not write, and trying again does not help. `batch`: it refuses these lines,
+    some of which it may have written.
     """
 
     def __init__(self, message: str, *, batch: bool, advice: str = "") -> None:

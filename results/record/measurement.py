@@ -210,9 +210,7 @@ class Load(Record):
 
     @property
     def share(self) -> float:
-        """The share of its CPU limit that the busiest client used: from 0.8 it may be the
-        bottleneck.
-        """
+        """Of the busiest client: from 0.8 of its CPU limit it may be the bottleneck."""
         return self.busiest.share(self.window_s)
 
 
@@ -238,13 +236,9 @@ class Measurement(Record):
     connections: Count | None = None
     """Connections that were made inside the window; None if the driver does not count them."""
     stall_us: Count | None = None
-    """The longest time in the window in which a worker that wanted an answer got none that was a
-    success, over all its tries; None if the driver does not know.
-    """
+    """The longest time in the window in which a worker got no success; None: unknown."""
     endpoints: Annotated[tuple[EndpointTally, ...], Field(max_length=MOST_ENDPOINTS)] = ()
-    """What came of the requests to each of several endpoints; empty for a single one, and if the
-    driver does not know.
-    """
+    """What came of requests to each of several endpoints; empty if unknown."""
     load: Load | None
     """None: the driver's use is unknown."""
     notes: tuple[str, ...] = ()
@@ -262,9 +256,7 @@ class Measurement(Record):
 
     @property
     def complete(self) -> tuple[Tally, ...]:
-        """The tallies of complete operations: without those of their parts, which are the same
-        time and the same bytes once more.
-        """
+        """Tallies without those of parts, which are the same time and bytes again."""
         return tuple(one for one in self.tallies if one.operation not in PARTS)
 
     @property
@@ -281,9 +273,7 @@ class Measurement(Record):
 
     @property
     def imbalance(self) -> float | None:
-        """How many times the mean of all endpoints the busiest one served, at least 1; None for a
-        single one, and if nothing succeeded.
-        """
+        """How many times the mean the busiest endpoint served; None for one, or without success."""
         counts = [one.count for one in self.endpoints]
         if len(counts) < 2 or not any(counts):
             return None

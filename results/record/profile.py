@@ -243,9 +243,7 @@ class Stack(Record):
 
 
 class Profile(Record):
-    """`profile.json`. `event` and the fields after it are None if no stacks were taken; `remarks`
-    say why.
-    """
+    """`profile.json`. Fields from `event` on are None without stacks; `remarks` say why."""
 
     layout: str
     api: str

@@ -20,10 +20,7 @@ from weighbridge.suites import Suite
 
 
 class BenchedPool(Record):
-    """What was known of it when the run began; None: its user may not know.
-
-    It is kept in a run's plan: fields that another version of the suite wrote there are ignored.
-    """
+    """A pool when the run began; None: its user may not know. Unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -39,8 +36,7 @@ class BenchedPool(Record):
     stores: tuple[str, ...] = ()
     """Pools in which gateways of this cluster keep objects, or may."""
     apart: str = ""
-    """Why what gateways reach is no share of what it reaches; empty: they keep objects in the same
-    way on the same devices.
+    """Why what gateways reach is no share of it; empty: objects are kept alike on the same devices.
     """
     remark: str = ""
     """What else to know of it, such as who uses it."""

@@ -27,9 +27,7 @@ class Pass(Record):
     """None: the gateway as clients see it (or whatever a suite without a gateway measures)."""
     workloads: tuple[Workload, ...]
     prepared: tuple[Workload, ...] = ()
-    """Workloads whose objects are written, as on other layouts, without a step; of those that go on
-    with the objects of others there are none.
-    """
+    """Workloads written without a step; none of those that use the objects of others."""
     rados: RadosBenchOptions | None = None
     """How `rados bench` runs on this layout; None: as the suite says."""
 
@@ -74,9 +72,8 @@ class StepKey(Record):
 
 
 class StepResult(Record):
-    """The result of a step. Without a `measurement` it is invalid, and `notes` say why.
-
-    `order` counts the run's steps from 0 as they were made, to test for drift and order effects.
+    """Without a `measurement` it is invalid; `notes` say why. `order` counts steps from 0 as they
+    were made: to test for drift.
     """
 
     schema_version: Literal[1] = STEP_VERSION

@@ -97,9 +97,8 @@ def _highest_us(encoded: str | None, bound_us: int) -> int:
 
 
 def log_header(started_at: str) -> str:
-    """The header of a log whose lines count from `started_at` (UTC, ISO 8601).
-
-    Raises InvalidMeasurement if that is not a time.
+    """The header of a log from `started_at`, UTC, ISO 8601. Raises InvalidMeasurement if it is no
+    time.
     """
     try:
         start = datetime.fromisoformat(started_at).timestamp()
@@ -121,9 +120,8 @@ def log_line(tag: str, start_s: float, length_s: float, max_us: int, encoded: st
 
 
 def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
-    """(tag, start in s, length in s, histogram) of each interval; a torn last line is dropped.
-
-    Raises InvalidMeasurement with the number of a malformed line.
+    """(tag, start in s, length in s, histogram) of each complete line. Raises InvalidMeasurement
+    about others.
     """
     *lines, _ = text.split("\n")
     found = []
@@ -205,10 +203,7 @@ class RunStore:
 
     @classmethod
     def open(cls, folder: Path) -> RunStore:
-        """Open an existing run folder.
-
-        Raises UsageError if it is not one, or is of a version that this program does not know.
-        """
+        """Open a run folder. Raises UsageError if it is none, or of an unknown version."""
         path = folder / "manifest.json"
         if not path.exists():
             raise UsageError(f"{folder}: is not the folder of a run: it has no manifest.json")
@@ -229,9 +224,7 @@ class RunStore:
         )
 
     def add_facts(self, sheets: Iterable[Sheet] = (), configs: Iterable[ConfigFile] = ()) -> None:
-        """Add facts and files; those of the same title and layout, or layout, host and path, are
-        replaced.
-        """
+        """Add facts and files; those of the same title, layout, host and path are replaced."""
         manifest = self.manifest
         facts = {(one.title, one.layout): one for one in (*manifest.sheets, *sheets)}
         files = {(one.layout, one.host, one.path): one for one in (*manifest.configs, *configs)}
@@ -333,26 +326,17 @@ class RunStore:
             )
 
     def attested(self) -> tuple[Attested, ...]:
-        """What the hosts of all deployments could do, in order; empty if they were not attested.
-
-        Raises InvalidMeasurement with file:line on an unreadable line.
-        """
+        """What all hosts could do, in order. Raises InvalidMeasurement with file:line."""
         return tuple(read_lines(self.folder / "attestation.jsonl", Attested.model_validate_json))
 
     # ---- telemetry
 
     def record_telemetry(self, head: Head) -> TelemetryFile:
-        """Start the telemetry file of a step; that of an earlier attempt is discarded.
-
-        Raises StoreError.
-        """
+        """Start a step's telemetry file, discarding an earlier one. Raises StoreError."""
         return TelemetryFile(self._telemetry(head.key), head, folder=self.folder)
 
     def telemetry(self, key: StepKey) -> Telemetry | None:
-        """The telemetry of a step; None if none was recorded. A torn last line is dropped.
-
-        Raises InvalidMeasurement with file:line on any other unreadable line.
-        """
+        """The telemetry of a step, if any. Raises InvalidMeasurement with file:line."""
         path = self._telemetry(key)
         lines = tuple(
             read_lines(path, LINE.validate_json, advice=_WITHOUT_TELEMETRY, folder=self.folder)
@@ -381,9 +365,7 @@ class RunStore:
         return self.folder / "derived"
 
     def make_derived(self, name: str = "") -> Path:
-        """Create `derived`, or the folder of this name in it. Raises StoreError, also if it is a
-        link.
-        """
+        """Create `derived`, or a folder in it. Raises StoreError, also if it is a link."""
         path = self.derived / name
         try:
             return safe_files.make_folder(self.folder, path.relative_to(self.folder).as_posix())
@@ -392,10 +374,7 @@ class RunStore:
 
 
 class TelemetryFile:
-    """Telemetry of one step while it is recorded: readable at any time, on disk when closed.
-
-    Not thread-safe.
-    """
+    """A step's telemetry while it is recorded: on disk when closed. Not thread-safe."""
 
     def __init__(self, path: Path, head: Head, *, folder: Path) -> None:
         self._path = path
@@ -412,10 +391,7 @@ class TelemetryFile:
             raise
 
     def write(self, lines: Iterable[TelemetryLine]) -> None:
-        """Append lines by one write. No fsync: that would disturb what is measured.
-
-        Raises StoreError.
-        """
+        """Append lines by one write, without fsync, which would disturb. Raises StoreError."""
         data = b"".join(line.model_dump_json(exclude_none=True).encode() + b"\n" for line in lines)
         try:
             write_all(self._descriptor, data)
@@ -557,10 +533,7 @@ BUDGET: Final = "budget"
 
 
 def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[str, ...]:
-    """All gaps; empty for a complete run. `steps` are the latest result of each step.
-
-    Raises UsageError on unreadable files.
-    """
+    """All gaps, by the latest result of each step. Raises UsageError on unreadable files."""
     found = list(steps)
     unmeasured = (
         _unmeasured(store, plan, found)

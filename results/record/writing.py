@@ -39,10 +39,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """A descriptor of a file that nobody else appends to.
-
-    The lock is on another file, `.lock`: anybody who may read the run could lock this one.
-    """
+    """A file's descriptor under a lock on `.lock`: who may read the run could lock this one."""
     lock = open_lock(path.with_name(".lock"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -106,10 +103,7 @@ def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = 
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line, or several, in one write after the last complete one; synced to disk.
-
-    Raises StoreError.
-    """
+    """Append in one synced write after the last complete line. Raises StoreError."""
     try:
         append(path, line.encode() + b"\n")
     except OSError as error:

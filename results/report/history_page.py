@@ -26,11 +26,7 @@ def history_page(
     gone: Sequence[str] = (),
     left_out: Sequence[str] = (),
 ) -> str:
-    """Render the page.
-
-    `gone` are runs that are kept although their folders are not there, `left_out` sentences about
-    what could not be read.
-    """
+    """The page. `gone` runs have no folder any more, `left_out` says what could not be read."""
     return render(
         "history.html.j2",
         figures,

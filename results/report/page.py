@@ -39,10 +39,7 @@ def render(
     /,
     **fields: Any,
 ) -> str:
-    """Render a template with the plots of these figures, each drawn in every look.
-
-    A page names the colour of a layout by `colours`, which changes with the look.
-    """
+    """A template with the plots of these figures in every look; `colours` name layouts' colours."""
     return (
         _environment()
         .get_template(template)

@@ -274,10 +274,7 @@ def _kinds(rows: Sequence[Row], findings: Sequence[Finding]) -> dict[str, list[F
 
 
 def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:
-    """The layouts' sheets side by side: by title, a fact for each setting.
-
-    Background work comes first, under its own title: it must be off or the same everywhere.
-    """
+    """The layouts' sheets side by side. Background work comes first: it must be off or the same."""
     background: list[Fact] = []
     found: dict[str, tuple[Fact, ...]] = {}
     for title in dict.fromkeys(sheet.title for sheet in sheets if sheet.layout is not None):
@@ -309,10 +306,7 @@ def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
 
 
 def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, ...]:
-    """Which caches were dropped how often on each layout, in the words of whoever dropped them.
-
-    Texts that differ in their numbers alone are one fact, with the range of each number.
-    """
+    """Which caches were dropped how often on each layout; texts that differ in numbers are one."""
     found: dict[str, list[RunEvent]] = {}
     for event in events:
         if event.kind == "caches" and event.layout in layouts:

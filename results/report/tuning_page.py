@@ -126,9 +126,7 @@ def _lead(result: TuningResult) -> str:
 
 
 def _sentences(result: TuningResult) -> Iterator[str]:
-    """The findings: what helps, the winner and whether it was confirmed, and how the machine
-    drifted.
-    """
+    """What helps, the winner, whether it was confirmed, and how the machine drifted."""
     for entry in result.better[:BEST]:
         first, *others = (one.text for one in entry.effects)
         yield f"{'; '.join([first, *(one.removeprefix(f'{entry.name}: ') for one in others)])}."
@@ -180,9 +178,7 @@ def _notes(result: TuningResult, one: Parameter) -> ParameterNotes:
 
 
 def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    """For each objective: its name, the change of each chosen setting alone, and the result of the
-    winner on fresh deployments.
-    """
+    """By objective: each chosen setting's change alone, and the winner's when confirmed."""
     if result.winner is None or result.confirmation is None:
         return
     chosen = result.winner.arm.settings.items()

@@ -22,10 +22,7 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 
 class Evidence(Record):
-    """What is known of a run.
-
-    A/A controls are only in `comparison`, which has the noise floor.
-    """
+    """What is known of a run; A/A controls are only in `comparison`."""
 
     manifest: Manifest
     plan: ResolvedPlan
@@ -81,10 +78,7 @@ class Evidence(Record):
 
 
 def evidence(store: RunStore) -> Evidence:
-    """The evidence of a run folder.
-
-    Raises UsageError or InvalidMeasurement when something in it cannot be read.
-    """
+    """Raises UsageError or InvalidMeasurement when a run folder cannot be read."""
     data = RunData(store.folder)
     plan, controls = data.plan, data.plan.twins
     return Evidence(
@@ -110,10 +104,7 @@ def repeats(rows: Sequence[Row]) -> tuple[int, int]:
 
 
 def rests_on(fewest: int, most: int | None = None) -> str:
-    """The number of repeats and whether they allow a claim:
-
-    `n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`.
-    """
+    """`n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`."""
     if fewest == 0:
         return "nothing was measured"
     if most is not None and most != fewest:

@@ -190,9 +190,7 @@ def _most_often(rows: Sequence[Row]) -> str:
 
 
 def _at_most_workers(evidence: Evidence, layouts: Sequence[str]) -> dict[str, dict[str, Row]]:
-    """By the name of requests and worker count, the row of each layout at the largest worker
-    count.
-    """
+    """By requests and worker count, each layout's row at the largest worker count."""
     found: dict[str, dict[str, Row]] = {}
     for kind, rows in evidence.kinds.items():
         most = max(row.workers for row in rows)

@@ -142,10 +142,7 @@ class _SlideFiller:
         return height
 
     def _legend(self, chart: SeriesChart) -> float:
-        """Add the layouts with their markers above the chart; returns its height.
-
-        No name is broken over two lines.
-        """
+        """The layouts with their markers above the chart; returns its height."""
         first = {one.layout: one for one in reversed(chart.series)}
         entries = [
             _LegendEntry(first[style.layout], style)
@@ -202,10 +199,7 @@ class _SlideFiller:
             properties.append(xml('<a:buChar char="•"/>'))
 
     def _code(self, text: str) -> None:
-        """Add a command in a box.
-
-        A monospaced letter is 0.6 of its size wide.
-        """
+        """Add a command in a box; a monospaced letter is 0.6 of its size wide."""
         room = ROOM_PT - 2 * GAP_PT
         size = next(
             (size for size in _CODE_SIZES if _code_lines(text, room, size) <= 3), _CODE_SIZES[-1]
@@ -223,9 +217,7 @@ class _SlideFiller:
         self._at_pt += height + 2 * GAP_PT
 
     def _cards(self, cards: tuple[SlideCard, ...], below_pt: float) -> None:
-        """Add cards in one row, or of more than four in two, each with the leading layout's colour
-        on top.
-        """
+        """Add cards in one row, or more than four in two, with leading layouts' colours."""
         rows = 1 if len(cards) <= 4 else 2
         columns = -(-len(cards) // rows)
         width = (ROOM_PT - (columns - 1) * GAP_PT) / columns
@@ -326,9 +318,7 @@ def _footer(slide: Any, deck: Deck, number: int) -> None:
 def _box(
     slide: Any, box: tuple[float, float, float, float], lines: list[tuple[str, int, str, bool]]
 ) -> Any:
-    """A text box without margins, with a paragraph for each text, size, colour and whether it is
-    bold.
-    """
+    """A text box without margins, a paragraph for each text, size, colour and weight."""
     shape = slide.shapes.add_textbox(*(Pt(value) for value in box))
     frame = _bare(shape)
     for number, (text, size, colour, bold) in enumerate(lines):
@@ -350,9 +340,7 @@ def _plate(slide: Any, box: tuple[float, float, float, float], colour: str) -> A
 
 
 def _bare(shape: Any, margin_pt: float = 0.0) -> Any:
-    """The shape's text frame, set to wrap, to these margins, and to smaller text where a wider font
-    or an edit makes it too long.
-    """
+    """A shape's text frame, set to wrap and to shrink where another font is wider."""
     frame = shape.text_frame
     frame.word_wrap = True
     frame.auto_size = MSO_AUTO_SIZE.TEXT_TO_FIT_SHAPE

@@ -249,10 +249,7 @@ def _cell(one: Effect | None, look: Look) -> TableCell:
 
 
 def change_text(one: Effect | None) -> str:
-    """A change in per cent, from threefold on a multiple.
-
-    In brackets if provisional; a cross if not comparable.
-    """
+    """A change in per cent, from threefold on a multiple; in brackets if provisional."""
     if one is None:
         return ""
     if one.ratio is None or one.verdict == "not comparable":

@@ -119,9 +119,7 @@ def _slides(
 
 
 def _differ(values: Sequence[str]) -> bool:
-    """Whether layouts that have a setting have different values; one that others lack is specific
-    to their kind of gateway.
-    """
+    """Whether layouts that have a setting differ; others are of another kind."""
     return len(set(values) - {UNKNOWN}) > 1
 
 
@@ -169,10 +167,7 @@ def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
 
 
 def _hosts(hosts: dict[str, PlannedHost]) -> Iterator[str]:
-    """Hosts with the same limits together:
-
-    `store-1 to store-3: 0.3 CPUs, 2560 MiB, 1 disk of 200 MB/s`.
-    """
+    """`store-1 to store-3: 0.3 CPUs, 2560 MiB, 1 disk of 200 MB/s`: equal hosts together."""
     alike: dict[str, list[str]] = {}
     for name, host in hosts.items():
         alike.setdefault(", ".join(_limits(host)), []).append(name)

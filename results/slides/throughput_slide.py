@@ -66,10 +66,7 @@ def throughput_slide(evidence: Evidence, group: RequestGroup) -> Slide:
 
 
 def _title(group: RequestGroup, pairs: Sequence[Finding]) -> str:
-    """Which layout serves most compared with the first, and which least.
-
-    Of one layout, its best throughput.
-    """
+    """Which layout serves most compared with the first, and which least; of one its best."""
     by_name = {
         name: pair for pair in pairs for name in (pair.faster, pair.slower) if name != pair.baseline
     }

@@ -22,10 +22,7 @@ BARS: Final = 10
 
 
 def tuning(evidence: Evidence, comparison: Comparison) -> tuple[Slide, ...]:
-    """A slide for each kind of requests.
-
-    None where a layout differs from the first in more than one setting, or in none.
-    """
+    """A slide for each kind of requests; none unless layouts differ in one setting."""
     changed = one_setting_each(evidence.plan.layouts)
     if not changed:
         return ()
@@ -98,10 +95,7 @@ def change_chart(changes: Sequence[tuple[str, str, Effect]], metric: str) -> Bar
 
 
 def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
-    """By layout, the one setting that differs from the first: `radosgw threads: 512 → 256`.
-
-    Empty where a layout differs in more than one setting.
-    """
+    """By layout `radosgw threads: 512 → 256`; empty unless each differs in one setting."""
     first, *others = layouts
     changed = {}
     before = dict(_flat(first))

@@ -222,10 +222,7 @@ class Published(Record):
     """What a reader must know about these figures."""
 
     def beside(self, line: dict[str, str]) -> Replayed:
-        """The cell of a replay to show beside a published line.
-
-        Raises ValueError if one of the line's cells is invalid.
-        """
+        """The cell of a replay to show beside a line. Raises ValueError if a cell is invalid."""
         found: dict[str, object] = {
             key: line[column] for key, column in self.same.items() if line.get(column)
         }

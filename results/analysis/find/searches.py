@@ -209,7 +209,7 @@ LONGEST_S: Final = 60.0
 
 
 def window_s(workload: Workload, metric: Metric, rate_per_s: float) -> float:
-    """The window in seconds of a step at a rate: long enough to give the metric without interval."""
+    """Seconds of a step at a rate: long enough to give the metric without an interval."""
     percent = _percent(metric)
     samples = samples_needed(percent) if percent is not None else 0
     return max(workload.runtime, SHORTEST_S, min(samples / rate_per_s, LONGEST_S))

@@ -283,7 +283,7 @@ def _network(
 def _carried(
     attested: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
 ) -> tuple[float, bool] | None:
-    """The most that a host sends or receives, by itself or with all, and whether a limit applies."""
+    """The most that a host sends or receives, alone or with all, and whether a limit applies."""
     mine = [
         one
         for one in attested

@@ -105,7 +105,7 @@ def stalls(counts: Sequence[float], workers: int) -> tuple[Stall, ...]:
 
 
 def stall_words(found: Sequence[Stall]) -> str:
-    """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s` ... Raises ValueError without stalls."""
+    """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s`. Raises ValueError without."""
     if not found:
         raise ValueError("no stall")
     longest, shortest = (f"{of(max(1, round(one.length_s)) for one in found)}" for of in (max, min))

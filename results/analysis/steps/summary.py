@@ -151,7 +151,7 @@ def row_doubts(
 
 
 def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
-    """The CPU limit that may have set a percentile of a repeat, in words; of a bin its upper edge."""
+    """The CPU limit that may have set a percentile, in words; of a bin its upper edge."""
     within = point.within(metric.key)
     value = point.value(metric.key)
     if within is not None:

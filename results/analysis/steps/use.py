@@ -122,7 +122,7 @@ class Throttled(Record):
 
     @property
     def words(self) -> str:
-        """`gateway-1 (limit 0.6 CPU) was throttled in 96 % of its periods of 100 ms, 54.0 ms each`."""
+        """`gateway-1 (limit 0.6 CPU) was throttled in 96 % of its periods of 100 ms ...`."""
         periods = (
             "its periods" if self.period_ms is None else f"its periods of {self.period_ms:g} ms"
         )

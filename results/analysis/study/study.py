@@ -101,7 +101,7 @@ class StudyOutcome(Record):
 
 
 def parameter_table(scale: StudyScale, lacking: Sequence[str]) -> StudyTable | None:
-    """A scale's parameters, needs and lacks (`lacking`: not met), each with its place in the study."""
+    """A scale's parameters, needs (`lacking`: not met) and lacks, with places in the study."""
     lines = [(one.says, one.where, one.here) for one in scale.parameters]
     for need in scale.needs:
         head = f"{need.says} ({need.where}): "

@@ -40,7 +40,7 @@ _THAN: Final = "than"
 
 
 class ConclusionCell(Record):
-    """A cell of a conclusion. `agrees` is None if undecided; `text` says why, or what was measured."""
+    """`agrees` is None if undecided; `text` says why, or what was measured."""
 
     agrees: bool | None
     text: str

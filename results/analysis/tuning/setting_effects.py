@@ -310,7 +310,7 @@ def _set(run: TuningRun, key: str, value: Setting) -> str:
 
 
 def _shown(run: TuningRun, key: str, value: Setting | None) -> str:
-    """As in a configuration file; sizes have units only if their range does: 4096 may be a count."""
+    """As in a configuration file; sizes have units if their range has: 4096 may be a count."""
     if value is None or isinstance(value, (bool, str)):
         return show_setting(value)
     parameter = run.tuning.parameter(key)

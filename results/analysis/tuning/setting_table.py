@@ -96,7 +96,7 @@ class SettingTable(Record):
 def setting_table(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
 ) -> SettingTable:
-    """The table of the trials so far; unknown gains come last, in the order of their first trial."""
+    """The table of the trials so far; unknown gains come last, by first trial."""
     found = readings(run, trials, visits)
     by_variant: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -207,7 +207,7 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
 
 
 def _rank(one: SettingEntry) -> tuple[bool, float]:
-    """Allowed choices first, then the largest gain: an objective's loss may hide in another's gain."""
+    """Allowed choices first, then the largest gain: one's loss may hide in another's gain."""
     return one.verdict == "better", -math.inf if one.gain is None else one.gain
 
 

@@ -356,7 +356,7 @@ class TuningResult(Record):
 
     @property
     def _refuted(self) -> bool:
-        """Whether a complete confirmation did not confirm, or power cuts took the winner's writes."""
+        """Whether a complete confirmation did not confirm, or power cuts took its writes."""
         found = self.confirmation
         if found is None:
             return False
