@@ -101,7 +101,7 @@ class Age(Record):
         return 1 + self.churn * self.share
 
     def count(self, room_bytes: float | None) -> int:
-        """How many objects exist at one time. Raises ValueError if the room is needed and unknown."""
+        """How many objects exist at one time. Raises ValueError if needed room is unknown."""
         if isinstance(self.fill, int):
             wanted_bytes: float = self.fill
         elif room_bytes is None:

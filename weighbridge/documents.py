@@ -295,9 +295,8 @@ def runs_below(folder: Path) -> RunsDocument:
 
 
 def run_folders(folder: Path) -> tuple[Path, ...]:
-    """The folders of runs directly in `folder`, or itself if it is one.
-
-    Raises UsageError without such a folder.
+    """Folders of runs in `folder`, or itself if it is one. Raises UsageError without any such
+    folder.
     """
     if (folder / MANIFEST).exists():
         return (folder,)

@@ -42,10 +42,7 @@ def refuse_unmet(
     planned: Sequence[Planned],
     despite: Sequence[str],
 ) -> tuple[str, ...]:
-    """What hosts lack of a scale's needs, in sentences, all of it accepted by name in `despite`.
-
-    Raises UsageError with everything that is not accepted, and for unknown names.
-    """
+    """What hosts lack and `despite` accepts. Raises UsageError about all else that is lacking."""
     needs = study.scales[scale].needs
     known = [one.id for one in needs]
     strange = [name for name in despite if name not in known]
@@ -92,9 +89,7 @@ def _lacking(need: HostNeed, hardware: Hardware, planned: Sequence[Planned]) -> 
 
 
 def _kind(disk: Disk) -> tuple[object, ...]:
-    """What tells one kind of disk from another in a hardware file; of real ones that is their
-    names, since who wrote the file chose which comes last.
-    """
+    """What tells kinds of disk apart; of real ones names, whose order their writer chose."""
     return (disk.id, disk.bandwidth, disk.iops, None if disk.model is None else disk.model.base)
 
 
@@ -261,10 +256,7 @@ def _settings(scale: StudyScale, variant: Variant) -> str:
 def _layouts(
     document: Document, variants: Sequence[Variant], ends: Mapping[str, str], hardware: Hardware
 ) -> tuple[Planned, ...]:
-    """The variants as layouts of their names; `ends` are the ends of their references.
-
-    Raises DocumentError with the faults of all.
-    """
+    """The variants as layouts; `ends` are of references. Raises DocumentError with all faults."""
     faults: list[Fault] = []
     planned = []
     places = {one["name"]: number for number, one in enumerate(document.data["variants"])}
@@ -294,9 +286,7 @@ def _plan(
     variants: Sequence[Variant],
     planned: Sequence[Planned],
 ) -> Plan:
-    """The plan of its suite, with the layer below and the study's tools for variants that have
-    them.
-    """
+    """The plan, with the layer below and the study's tools for variants that have them."""
     suite = suite.model_copy(update={"layouts": tuple(variant.name for variant in variants)})
     plan = make_plan(suite, hardware, planned, order_seed=secrets.randbelow(2**32))
     passes = {}
@@ -314,10 +304,7 @@ def _plan(
 
 
 def _beside(chosen: StudyScale, variant: Variant, planned: Planned) -> tuple[Pass, ...]:
-    """The passes of the study's own tools on a variant.
-
-    Raises UsageError for what one cannot do.
-    """
+    """The passes of the study's tools on a variant. Raises UsageError for what one cannot do."""
     found = [
         Pass(
             api=one.api,

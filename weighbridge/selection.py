@@ -90,9 +90,8 @@ class _Named:
 def endpoint_layouts(
     line: EndpointLine, hardware: Hardware, environment: Mapping[str, str]
 ) -> tuple[Planned, ...]:
-    """The layouts of a line, in order; endpoints of one name are the APIs of one layout.
-
-    Raises DocumentError with all faults at once.
+    """The layouts of a line; endpoints of one name are APIs of one. Raises DocumentError with all
+    faults.
     """
     ends = [_Named("--s3", "s3", text) for text in line.s3]
     ends += [_Named("--swift", "swift", text) for text in line.swift]
@@ -223,10 +222,7 @@ def hardware_named(name: str | None) -> Hardware:
 
 
 def layout_named(name: str, hardware: Hardware) -> Planned:
-    """The layout of a reference (topologies.reference), checked against the hardware.
-
-    Raises UsageError or DocumentError.
-    """
+    """A reference's layout, checked against the hardware. Raises UsageError or DocumentError."""
     path, reference = _layout_file(name)
     return loader.load_layout(path, hardware, reference)
 
@@ -269,10 +265,8 @@ def _layout_file(name: str) -> tuple[Path, Reference]:
 
 
 def fitting(hardware: Hardware) -> tuple[Planned, ...]:
-    """Layouts that ship and fit the names and disks of the hardware's hosts.
-
-    All of one kind of gateway have the same release, since a host has one version of each program:
-    that of `PLAIN` if it fits.
+    """Layouts that ship and fit the hosts, each gateway's of one release: that of `PLAIN`, else one
+    that fits, since a host has one version of a program.
     """
     found: dict[str, Planned] = {}
     for name, path in loader.shipped_layouts().items():
@@ -335,9 +329,8 @@ def select(
 def on_sized_hosts(
     layouts: Sequence[Planned], hardware: Hardware
 ) -> tuple[Hardware, tuple[Planned, ...]]:
-    """The hardware with the size of all hosts, real ones asked, and its layouts by these sizes.
-
-    Raises TargetError naming hosts that did not answer, DocumentError where a layout does not fit.
+    """The hardware with its hosts' sizes, real ones asked, and layouts by these. Raises TargetError
+    or DocumentError.
     """
     known = hardware.of.sized(hardware)
     if known is hardware:
@@ -391,11 +384,8 @@ def check(
     attest: bool = False,
     look: Look = see_nothing,
 ) -> None:
-    """Have the programs of every layout check its configuration, and then `look` at it; builds
-    missing images.
-
-    `attest`: builds the image of the tools, too. Raises UsageError with the faults of all layouts,
-    CommandFailed.
+    """Have each layout's programs check it, then `look`; builds missing images, `attest`: of tools.
+    Raises UsageError with all faults, CommandFailed.
     """
     build_images(layouts, hardware, place, say, attest=attest)
     refused: dict[str, list[str]] = {}

@@ -34,9 +34,7 @@ Models = Mapping[str, type[BaseModel]]
 
 @dataclass(frozen=True)
 class StartingKind:
-    """A kind of file: the record that it becomes, the shipped file that it starts from if none is
-    named, how to find one, and how it is used.
-    """
+    """A kind of file: its record, the shipped file to start from, how to find one, its use."""
 
     model: type[BaseModel]
     usual: str
@@ -66,10 +64,7 @@ KINDS: Final[Mapping[str, StartingKind]] = MappingProxyType(
 
 
 def starting_file(kind: str, base: str | None = None, file: Path | None = None) -> str:
-    """The text of a file of this kind, which says what `base` says under the name of `file`.
-
-    Raises UsageError or DocumentError for a base that is not there or not valid.
-    """
+    """A file of this kind that says what `base` says. Raises UsageError or DocumentError."""
     one = KINDS[kind]
     document = Document.read(one.path(base or one.usual))
     checked = document.into(one.model)

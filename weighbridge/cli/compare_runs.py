@@ -155,9 +155,7 @@ def command(
 def _refuse_targets(
     asked: Mapping[str, Path | None], out: Path | None, runs: Sequence[Path]
 ) -> None:
-    """Raise UsageError if two summaries are one file, or one would be written into a run's folder
-    or over a file of `out`.
-    """
+    """Raise UsageError if two summaries are one file, or one belongs to a run or to `out`."""
     folders = [run.resolve() for run in runs]
     of_out = {} if out is None else {(out / name).resolve(): f"{name} of --out" for name in WRITTEN}
     seen: dict[Path, str] = dict(of_out)

@@ -65,10 +65,7 @@ def check_this_machine(hosts: Hardware, *, as_json: bool) -> int:
 
 
 def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, as_json: bool) -> int:
-    """Print what this machine and the real hosts have and lack; returns the exit code.
-
-    Raises UsageError for an unknown layout.
-    """
+    """What this machine and real hosts have and lack; the exit code. Raises UsageError."""
     from weighbridge import selection
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.screen.terminal import console, print_line

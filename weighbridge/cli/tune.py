@@ -179,10 +179,7 @@ def print_tunings(screen: Console) -> None:
 
 
 def print_settings(prepared: PreparedTuning, screen: Console, *, attest: bool) -> None:
-    """Print what a tuning would try, and the estimated time.
-
-    Raises UsageError if its budget is too short for any of it.
-    """
+    """What a tuning would try, and the time. Raises UsageError if its budget is too short."""
     from rich.markup import escape
 
     from weighbridge.conductor.time_estimate import TimeAllowance

@@ -144,9 +144,8 @@ def _together(left: Sequence[LeftBehind]) -> LeftBehind:
 
 
 class PoolCheck:
-    """Looks at the pool of each layout whose layer `rados` a plan measures; `found` are by layout.
-
-    A `Look` of topologies.preflight, while the layout's hosts are there.
+    """Looks (`Look` of topologies.preflight) at the pool that layer `rados` of each layout uses;
+    `found`: by layout.
     """
 
     def __init__(self, plan: Plan, say: Say, log: Path) -> None:
@@ -172,10 +171,7 @@ def benches(plan: Plan, layout: str) -> bool:
 
 
 def with_pools(plan: Plan, found: Mapping[str, BenchedPool]) -> Plan:
-    """The plan with these pools; an A/A control has its layout's.
-
-    Raises UsageError for one that is not as when the run began.
-    """
+    """The plan with these pools. Raises UsageError for one that is not as when the run began."""
     pools = {**found, **{twin: found[of] for twin, of in plan.twins.items() if of in found}}
     for name, then in plan.pools.items():
         now = pools.get(name, then)

@@ -43,10 +43,7 @@ from weighbridge.topologies.loader import Planned
 
 
 def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested]:
-    """The write rate of each OSD, at the sizes of the suite's objects.
-
-    Empty if the suite does not ask for it, or there are no OSDs. Raises CommandFailed, TargetError.
-    """
+    """Each OSD's write rate at the suite's sizes, if asked. Raises CommandFailed, TargetError."""
     # Asking what is below a gateway may run programs on its hosts.
     below = deployment.running_gateway.below().ceph if "osd" in suite.layers else None
     if below is None:
@@ -279,9 +276,7 @@ class Conductor:
         return ""
 
     def _cut_power(self) -> None:
-        """Cut the power of each layout under load, if the suite asks for it; a layout that fails
-        has fewer cuts, or none.
-        """
+        """Cut each layout's power under load, if asked; one that fails has fewer cuts."""
         wanted = self._suite.durability
         if wanted is None:
             return
@@ -470,9 +465,7 @@ class Conductor:
             yield deployment
 
     def _ask_capabilities(self, visit: Visit, deployment: Deployment) -> None:
-        """Ask a layout once what it is capable of, if the run wants to know; a failure of it then
-        changes no step.
-        """
+        """Ask a layout once what it is capable of, if wanted; a failure changes no step."""
         sheets = self._store.manifest.sheets
         if not self._plan.asked(visit) or (SHEET, visit.layout) in [
             (one.title, one.layout) for one in sheets
@@ -503,9 +496,8 @@ class Conductor:
         self._store.attest(figures)
 
     def _aged(self, deployment: Deployment, visit: Visit) -> bool:
-        """Age the store if the suite asks for it; whether it can be measured.
-
-        If it could not be aged, its steps are recorded as not measured.
+        """Whether the store can be measured: aged, if asked, else its steps are recorded as not
+        measured.
         """
         if self._suite.age is None:
             return True

@@ -60,9 +60,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Mark:
-    """A moment of the load that is remembered on all disks: `at_s` seconds after its begin, between
-    `before_s` and `after_s` on CLOCK_MONOTONIC.
-    """
+    """A moment of the load that all disks remember, between two times of CLOCK_MONOTONIC."""
 
     number: int
     at_s: float
@@ -279,9 +277,7 @@ class DurabilityPass:
 
 
 def _refuse_failed(deployment: Deployment, power: PowerCuts) -> None:
-    """Raise TargetError if hosts or disks failed since they were restored: what was found then says
-    nothing of the store.
-    """
+    """Raise TargetError if hosts or disks failed: what was found then says nothing of the store."""
     if gone := [name for name, host in deployment.hosts.items() if not host.is_up()]:
         raise TargetError(f"{', '.join(gone)}: gone before everything was read after a power cut")
     power.cut()
@@ -337,9 +333,8 @@ class DurabilityOrder(Record):
     layouts: dict[str, Layout]
 
     def record(self, folder: Path) -> None:
-        """Write it to a folder, with the layouts that the folder has already.
-
-        Raises UsageError if cuts of the folder were made with other settings, StoreError.
+        """Write it to a folder, with layouts there. Raises UsageError about other settings,
+        StoreError.
         """
         path = folder / FILE
         all_of_it = self

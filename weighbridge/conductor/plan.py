@@ -107,9 +107,7 @@ def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
 
 
 def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError when a layout does not take requests that are signed as a workload's, or
-    does not encrypt as they ask.
-    """
+    """Raise UsageError when a layout does not sign or encrypt as a workload asks."""
     faults = [
         f"{workload.name}: {one.layout.name} ({one.layout.release}): {lacked[way]}"
         for one in planned
@@ -190,9 +188,7 @@ class Plan(Record):
     by_size: dict[str, tuple[Sized, ...]] = Field(default_factory=dict)
     """The settings of each layout that follow the size of its hosts."""
     twins: dict[str, str] = Field(default_factory=dict)
-    """A/A controls: layouts that are another one again under another name, and which one; any
-    difference between the two is noise.
-    """
+    """A/A controls and the layouts that they repeat: their differences are noise."""
     attest: bool = False
     """Whether hosts are measured before the first visit of each layout that is not a control."""
     pools: dict[str, BenchedPool] = Field(default_factory=dict)
@@ -206,9 +202,7 @@ class Plan(Record):
     order_seed: Annotated[int, Field(ge=0)]
     """Seed of the order of visits and of shuffled worker counts."""
     find: LatencyBound | None = None
-    """The bound within which the highest rate is searched, after each ordinary step of a gateway;
-    None: none is.
-    """
+    """The bound in which each gateway's highest rate is searched; None: none is."""
 
     @property
     def steps(self) -> int:
@@ -249,9 +243,7 @@ class Plan(Record):
         return tuple(found)
 
     def prepared(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
-        """Workloads of these passes that are prepared and not measured, each at its first count;
-        as `turns`.
-        """
+        """Workloads that are prepared, not measured, each at its first count; as `turns`."""
         found = []
         for number, workload in enumerate(ways[0].prepared, len(ways[0].workloads)):
             first = (visit.repeat + number) % len(ways)
@@ -333,10 +325,8 @@ def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
 
 
 def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
-    """The passes of an A/A control: all, or those up to the last workload that the suite names.
-
-    What comes before a step changes it, so nothing before is left out; of later workloads the
-    objects are written where a layout has them before its first step.
+    """An A/A control's passes: nothing before the last named workload is left out, as that changes
+    steps; of later ones objects are written as elsewhere.
     """
     named = suite.control
     if not isinstance(named, tuple):

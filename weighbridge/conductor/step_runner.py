@@ -143,10 +143,7 @@ def kept_objects(
 def memory_of(
     daemons: Sequence[Daemon], layout: str, repeat: int, workload: str
 ) -> list[DaemonMemory]:
-    """The memory of daemons; unknown of those whose processes are not found, or not readable.
-
-    Raises TargetError, also for an answer of a host that is none.
-    """
+    """The memory of daemons; unknown without readable processes. Raises TargetError."""
     groups = by_host(daemons)
     answers = together([partial(_ask, group) for group in groups])
     return [
@@ -269,10 +266,7 @@ class StepRunner:
         workload: Workload,
         first: tuple[int, Pass] | None = None,
     ) -> None:
-        """Write the objects of a workload. Raises DriverError.
-
-        `first`: none of them exists yet, in this repeat and pass: record what they take on disks.
-        """
+        """Write a workload's objects; record what the `first` take on disks. Raises DriverError."""
         self._display.say(f"preparing {workload.name}")
         counted = first is not None and workload.needs_objects and workload.listed is None
         before = self._kept_bytes(deployment) if counted else None
@@ -500,10 +494,7 @@ class StepRunner:
 
 
 def gateway_fault(deployment: Deployment, *, doubted: bool = False) -> TargetError | None:
-    """What is wrong with a gateway: what has died, or that it does not answer; None if nothing is.
-
-    `doubted`: requests were not answered, so its free space is checked, too.
-    """
+    """What has died, or does not answer; None: nothing. `doubted`: check free space, too."""
     try:
         deployment.check()
         if doubted:

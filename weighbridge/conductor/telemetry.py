@@ -146,9 +146,8 @@ class ProbeInbox:
 
 
 class ProbeReader:
-    """A running probe; its lines go to `inbox` until `close`.
-
-    Raises WeighbridgeError or OSError if it cannot start.
+    """A running probe; its lines go to `inbox`. Raises WeighbridgeError or OSError if it cannot
+    start.
     """
 
     def __init__(self, probe: Probe, inbox: ProbeInbox, note: Note, *, stderr: Path) -> None:
@@ -258,9 +257,7 @@ class CounterSource(Protocol):
 def limits_of(
     hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Mapping[str, int | None]
 ) -> tuple[HostLimits, ...]:
-    """The limits and the tier of each of these hosts, given with the CPUs of their machines; those
-    that are only observed have no limits.
-    """
+    """Limits and tier of each of these hosts; those only observed have no limits."""
     own = tuple(
         HostLimits(
             host=name,
@@ -298,9 +295,8 @@ def limits_of(
 
 
 class Watch:
-    """A context manager that watches the hosts and probes of a deployment over all its steps.
-
-    `limits` names the hosts, `probes` returns the probes; events go to the store under `layout`.
+    """Watches a deployment's hosts (`limits`) and `probes` over all its steps; events go to the
+    store.
     """
 
     def __init__(

@@ -225,9 +225,7 @@ def _of_turns(
     leaves: bool,
     searched: Collection[StepKey],
 ) -> list[WorkUnit]:
-    """The units of steps that take turns. `leaves`: what they write is not deleted; after those
-    `searched` a rate is searched.
-    """
+    """Units of steps in turn. `leaves`: nothing is deleted; `searched`: a search follows."""
     pairs = {work_of(turn.way, turn.workload): turn.workload for turn in (*turns, *only_prepared)}
     prepare = {
         work: WorkUnit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one))

@@ -73,10 +73,7 @@ def _cell(value: object) -> object:
 
 
 def answer_json(answer: QueryResult) -> str:
-    """A list of objects, one for each line.
-
-    Raises UsageError if two columns have the same name: one of them would be lost.
-    """
+    """A list of objects. Raises UsageError if two columns have the same name."""
     twice = sorted({name for name in answer.columns if answer.columns.count(name) > 1})
     if twice:
         raise UsageError(

@@ -44,10 +44,7 @@ def print_comparison(
     *,
     earlier: int = 0,
 ) -> None:
-    """Print the two runs, the table of effects and its sentences.
-
-    `earlier`: how many runs of the same thing as A were given.
-    """
+    """Print two runs, effects and sentences; `earlier`: how many runs like A were given."""
     for side, run in (("A", a), ("B", b)):
         state = "" if run.manifest.state == "done" else f", {run.manifest.state}: incomplete"
         print_line(console, f"{side}  {run.manifest.run_id}, {run.manifest.created_at}{state}")

@@ -247,10 +247,7 @@ class InfluxDisplay:
 def sending(
     server: InfluxServer | None, store: RunStore, say: Callable[[str], None]
 ) -> Iterator[Callable[[Display], Display]]:
-    """A function that makes a display send, too; without a server it returns the display itself.
-
-    At the end, what is left is sent, or reported as not sent.
-    """
+    """Makes a display send, too, if there is a server; at the end the rest is sent or reported."""
     if server is None:
         yield lambda shown: shown
         return

@@ -125,9 +125,7 @@ class LivePage:
             self._html, self._report = html, self._report + 1
 
     def end(self, words: str) -> None:
-        """Show the last report and how the run ended; returns once an open page has both, or after
-        LAST_LOOK_S.
-        """
+        """Show the last report and the end; waits at most LAST_LOOK_S for an open page."""
         self.derive()
         with self._lock:
             self._state, self._doing = "ended", words

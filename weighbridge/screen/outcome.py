@@ -387,10 +387,7 @@ def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> No
 
 
 def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
-    """The table in parts that fit, with the spread of repeats if that fits, too.
-
-    What power cuts did has a part of its own where there is no room beside the rates.
-    """
+    """The table in parts that fit; what power cuts did is one where there is no room for it."""
     several, cuts = len({row.driver for row in rows}) > 1, drawing.cuts(rows)
     if console.width < BOTH and any(row.within("max") is not None for row in rows):
         parts = [drawing.table(rows, several=several, only=one) for one in (drawing.rates, _RATES)]
@@ -454,10 +451,7 @@ class _RowTable:
         spread: bool = False,
         only: Sequence[str] | None = None,
     ) -> Table:
-        """A line for each row, with `only` these columns (default: all).
-
-        `several`: with a column of drivers; `spread`: with the ± of repeats.
-        """
+        """A line for each row; `several`: with drivers, `spread`: with the ± of repeats."""
         every = (*self.rates, *_RATES, *_USES, *self.cuts(rows))
         titles = every if only is None else tuple(only)
         several_apis = len({row.api for row in rows}) > 1

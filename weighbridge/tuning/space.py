@@ -136,9 +136,8 @@ class Space:
         )
 
     def singles(self, say: Say) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-        """Each level of each parameter alone, and remarks on those that change nothing.
-
-        Reports progress if it takes long. Raises DocumentError with all faults.
+        """Each level alone, and remarks on those that change nothing. Raises DocumentError with all
+        faults.
         """
         values = sum(len(parameter.levels) for parameter in self.tuning.parameters)
         progress = _Progress("values", values, say)

@@ -31,10 +31,7 @@ LEFT_OUT: Final = "left out"
 
 
 class Tuner:
-    """Runs the trials of a tuning, or those that its run folder lacks.
-
-    `visits` are the judged steps so far; each step is added before its trial ends.
-    """
+    """Runs what a tuning's folder lacks. `visits`: judged steps, added before a trial ends."""
 
     def __init__(
         self,
