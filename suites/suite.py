@@ -239,12 +239,10 @@ def deleted_indexes(workload: Workload, seed: int) -> tuple[int, ...]:
     listed, count = workload.listed, workload.objects.per_container
     if listed is None or not listed.gone(count):
         return ()
-    drawn = sorted(range(count), key=lambda index: _draw(seed, index))
+    drawn = sorted(
+        range(count), key=lambda index: hashlib.sha256(f"deleted {seed} {index}".encode()).digest()
+    )
     return tuple(drawn[: listed.gone(count)])
-
-
-def _draw(seed: int, index: int) -> bytes:
-    return hashlib.sha256(f"deleted {seed} {index}".encode()).digest()
 
 
 def check_order(workloads: Sequence[Workload]) -> None:

@@ -177,7 +177,10 @@ def prepare(
     chosen = study.scales[scale]
     variants = _chosen(study, chosen, only)
     hosts = _hardware(study, scale, hardware or chosen.hardware)
-    ends = {one.name: study.common + _settings(chosen, one) for one in variants}
+    ends = {
+        one.name: study.common + "".join(one.set for one in chosen.of_variant(one.name))
+        for one in variants
+    }
     planned = _layouts(document, variants, ends, hosts)
     if ask and (known := hosts.of.sized(hosts)) is not hosts:
         hosts, planned = known, _layouts(document, variants, ends, known)
@@ -246,11 +249,6 @@ def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
             "topologies lists them.",
         )
     return hardware_named(name)
-
-
-def _settings(scale: StudyScale, variant: Variant) -> str:
-    """The end of a variant's reference: the study's parameters at this scale."""
-    return "".join(one.set for one in scale.of_variant(variant.name))
 
 
 def _layouts(

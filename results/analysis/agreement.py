@@ -91,7 +91,8 @@ def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
         (row, others[_place(row)]) for row in rows if row.driver == first and _place(row) in others
     ]
     return tuple(
-        _agreement(one, by_other, _subject(names[kind_of(one)], first)) for one, by_other in pairs
+        _agreement(one, by_other, names[kind_of(one)].replace(f" by {driver_label(first)}", ""))
+        for one, by_other in pairs
     )
 
 
@@ -219,10 +220,6 @@ def _off(value_ms: float | None, within: Interval | None) -> int | None:
 
 def _place(row: Row) -> tuple[object, ...]:
     return row.layout, row.api, row.layer, row.workload, row.operation, row.workers
-
-
-def _subject(name: str, driver: DriverName) -> str:
-    return name.replace(f" by {driver_label(driver)}", "")
 
 
 def _span(values: Sequence[int]) -> str:

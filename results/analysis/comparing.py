@@ -496,7 +496,10 @@ def judge(
         )
         for one in found
     ]
-    beyond = [_beyond(one) for one in bounded]
+    beyond = [
+        one.p if one.tested is None else one.tested.p_beyond(one.bound * one.drift)
+        for one in bounded
+    ]
     with_p = [number for number, p in enumerate(beyond) if p is not None]
     families = {
         overall: [number for number in with_p if (bounded[number].workers is None) == overall]
@@ -526,11 +529,6 @@ def judge(
 def with_sentences(effects: Sequence[Effect]) -> tuple[Effect, ...]:
     """Judged effects of two rows each, with sentences."""
     return tuple(one.model_copy(update={"text": sentence(one)}) for one in effects)
-
-
-def _beyond(one: Effect) -> float | None:
-    """The p-value of exceeding the threshold; for latencies in bins, of any difference."""
-    return one.p if one.tested is None else one.tested.p_beyond(one.bound * one.drift)
 
 
 def verdict(one: Effect) -> Verdict:

@@ -58,7 +58,8 @@ def print_durability(found: Sequence[LayoutDurability], console: Console) -> Non
     seen = [
         one
         for one in FINDINGS
-        if one == "lost" or any(s.found[one].objects for each in found for s in _both(each))
+        if one == "lost"
+        or any(s.found[one].objects for each in found for s in (each.store, each.control))
     ]
     counts = ("cuts", "served", "acknowledged", *(FINDING_WORDS[one] for one in seen), "serves s")
     table = new_table("layout", "verdict", *counts, right=counts)
@@ -81,10 +82,6 @@ def print_durability(found: Sequence[LayoutDurability], console: Console) -> Non
             if cut.why_not:
                 of = f"{one.layout}{', control' * cut.control}"
                 print_line(console, f"  {of}, cut {cut.number}: {cut.why_not}", "yellow")
-
-
-def _both(one: LayoutDurability) -> tuple[CutSeries, CutSeries]:
-    return one.store, one.control
 
 
 def _cells(series: CutSeries, seen: Sequence[CutFinding]) -> tuple[str, ...]:

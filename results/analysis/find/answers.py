@@ -176,7 +176,10 @@ def found_rates(
                     for repeat in range(plan.suite.repeats)
                 ]
                 mine = [row for row in rows if _measured_as(row, first)]
-                doubts = (*_of_rows(mine), *_of_pairs(layout.name, pairs))
+                doubts = (
+                    *(one for row in mine for one in row.doubts if one.what in _OF_DEPLOYMENTS),
+                    *(pair.doubt for pair in pairs if layout.name in pair.layouts),
+                )
                 answer = _answer(first, [(key, searches.of(key)) for key in keys], lost, doubts)
                 power = next(iter(marks_of([row.power for row in mine])), None)
                 answer = answer.model_copy(update={"power": power})
@@ -343,14 +346,6 @@ def _is_of(step: StepKey, key: StepKey) -> bool:
 def _measured_as(row: Row, key: StepKey) -> bool:
     names = ("layout", "api", "driver", "workload", "workers")
     return all(getattr(row, name) == getattr(key, name) for name in names)
-
-
-def _of_rows(rows: Sequence[Row]) -> Iterator[Doubt]:
-    return (one for row in rows for one in row.doubts if one.what in _OF_DEPLOYMENTS)
-
-
-def _of_pairs(layout: str, pairs: Sequence[PairDoubt]) -> Iterator[Doubt]:
-    return (pair.doubt for pair in pairs if layout in pair.layouts)
 
 
 def _doubt(doubt: Doubt) -> str:

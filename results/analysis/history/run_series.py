@@ -29,8 +29,8 @@ from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, doubt_brief, doubt_words, few, graves, touching
 from weighbridge.results.metric import MetricFigure
-from weighbridge.results.metrics import METRICS, MetricKey, compared
-from weighbridge.suites import Api, Bounds, DriverName, Operation
+from weighbridge.results.metrics import MetricKey, compared
+from weighbridge.suites import Api, DriverName, Operation
 
 Standing = Literal["sure", "provisional", "not comparable"]
 """`provisional`: a mild doubt touches the figure. `not comparable`: a grave one does, or it is not
@@ -261,14 +261,10 @@ def _series(
                     about=names[kind],
                     workers=workers,
                     metric=metric.key,
-                    least=_least(metric.key, last.plan.suite.bounds),
+                    least=metric.bound_of(last.plan.suite.bounds) - 1,
                     group=number,
                     points=tuple(points),
                 )
-
-
-def _least(metric: MetricKey, bounds: Bounds) -> float:
-    return METRICS[metric].bound_of(bounds) - 1
 
 
 def _point(run: ComparedRun, row: Row, metric: MetricKey, hosts: Sequence[Doubt]) -> HistoryPoint:

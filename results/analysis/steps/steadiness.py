@@ -325,7 +325,7 @@ def _drifting(values: Sequence[float], what: str) -> list[str]:
     faults = []
     if spread > max(RANGE_BOUND, RANGE_SIGMAS * _few(length) * scatter):
         faults.append(f"{what} of fifths of the window varies by {_percent(spread)} of its mean")
-    move = _slope(values) * (length - 1) / mean
+    move = linear_regression(range(len(values)), values).slope * (length - 1) / mean
     if abs(move) > max(MOVE_BOUND, _least_move(values)):
         faults.append(
             f"{what} {'rises' if move > 0 else 'falls'} by {_percent(abs(move))} over the window"
@@ -363,11 +363,6 @@ def _noise(values: Sequence[float]) -> float:
         2 * (len(values) - 1)
     )
     return math.sqrt(max(differences, 1 / 12))
-
-
-def _slope(values: Sequence[float]) -> float:
-    """The increase of the least-squares line per value."""
-    return linear_regression(range(len(values)), values).slope
 
 
 def _percent(share: float) -> str:

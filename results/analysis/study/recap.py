@@ -242,7 +242,7 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
         if not row.ranked:
             why = doubt_words(row.condemned) or "; ".join(row.notes) or "not measured"
             return RecapCell(**head, ratio=None, verdict="missing", why=f"{row.layout}: {why}")
-    a, b = (_throughputs(row) for row in (after, before))
+    a, b = ([point.ops_s for point in row.used] for row in (after, before))
     if not a or not b or min(*a, *b) <= 0:
         return RecapCell(
             **head,
@@ -256,10 +256,6 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
     if doubts:
         return RecapCell(**head, ratio=found, verdict="provisional", p=p, why=doubt_words(doubts))
     return RecapCell(**head, ratio=found, verdict=verdict, p=p)
-
-
-def _throughputs(row: Row) -> list[float]:
-    return [point.ops_s for point in row.used]
 
 
 def recap_csv(maps: Iterable[Recap]) -> str:
