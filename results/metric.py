@@ -13,8 +13,6 @@ from weighbridge.results.interval import Interval, highest, middle
 from weighbridge.results.record.measurement import Tally
 from weighbridge.suites import Bounds, Workload
 
-# What is known of one metric, and how repeats are merged.
-
 
 class MetricFigure(Record):
     """What is known of one metric of a repeat, or of a row, in the metric's unit."""
@@ -101,9 +99,6 @@ def mean_of_all(found: Sequence[MetricFigure]) -> MetricFigure:
         if count and len(parts) == len(found)
         else NOTHING
     )
-
-
-# What a fault did to one operation of a step.
 
 
 SPAN_S: Final = 5

@@ -41,9 +41,6 @@ __all__ = [
 ]
 
 
-# Metrics of workloads that may be beyond capacity: goodput, and what became of the rest.
-
-
 WITH_INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
 REFUSED: Final = ("http-503", "http-429", "http-498")
 """Classes of failures by which a server says that it has too much to do; radosgw answers 498 over
@@ -138,9 +135,6 @@ SHARES: Final = (
     ),
 )
 """What became of requests that are not good, each in % of those that were due."""
-
-
-# Metrics of workloads in whose steps something dies.
 
 
 _OF: Final = "Of workloads with `fault`."

@@ -345,9 +345,6 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
 
 
-# Tests of ranks, of one set and of two, and Cliff's delta.
-
-
 _COUNTED: Final = 30
 """Up to this many values a side the rank test is exact; beyond, the normal approximation is as
 good.

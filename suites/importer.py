@@ -17,9 +17,6 @@ from weighbridge.suites.importer_works import Remark, Remarks, Stage, Work, stag
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.workload import Uniform
 
-# An imported suite as the YAML that people edit, with the import's remarks above it.
-
-
 _UNITS = {
     "GB": 10**9, "MB": 10**6, "KB": 10**3, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10,
 }  # fmt: skip

@@ -10,9 +10,6 @@ from typing import Literal
 from weighbridge.common.document import did_you_mean
 from weighbridge.suites.cosbench_xml import Element, XmlPlace
 
-# Remarks of an import: what of a file is not in the suite made from it, and what that changes.
-
-
 Severity = Literal["note", "change", "fault"]
 """How a remark affects the import.
 

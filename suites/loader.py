@@ -15,8 +15,6 @@ from weighbridge.suites.operations import LARGEST_PUT_BYTES
 from weighbridge.suites.overrides import Overrides, as_options, override
 from weighbridge.suites.suite import Suite
 
-# YAML files that ship with a package, found by name; others are found by path.
-
 
 @dataclass(frozen=True)
 class ShippedFiles:

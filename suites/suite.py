@@ -40,9 +40,6 @@ from weighbridge.suites.workload import (
     excess,
 )
 
-# Ageing of a store before it is measured: filled to a share of its disks, then churned.
-
-
 MAX_FILL: Final = 0.85
 """Fuller OSDs make Ceph warn (mon_osd_nearfull_ratio) and soon refuse moved data (backfillfull)."""
 
@@ -137,9 +134,6 @@ class Age(Record):
         )
 
 
-# Power cuts under load: what a store has acknowledged, and has no more afterwards.
-
-
 LARGEST_BYTES: Final = 64 * 2**20
 
 
@@ -185,9 +179,6 @@ class Durability(Record):
         if not all(64 <= size <= LARGEST_BYTES for size in sizes):
             raise ValueError("objects need 64 B to 64 MiB: each says which version it is")
         return sizes
-
-
-# Workloads whose objects are only listed: one for each share of deletes, and what each finds.
 
 
 def variants(workload: Workload) -> tuple[Workload, ...]:

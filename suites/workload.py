@@ -33,8 +33,6 @@ from weighbridge.suites.operations import (
     sent_words,
 )
 
-# How long a worker keeps its connection.
-
 
 class ReconnectEvery(Record):
     """A connection is closed after so many requests, and a new one made for the next."""
@@ -53,9 +51,6 @@ def connection_words(connections: Connections) -> str:
     if isinstance(connections, ReconnectEvery):
         return f"a new one after every {connections.reconnect_every:,} requests of a worker"
     return "kept by each worker" if connections == "keep-alive" else "a new one for every request"
-
-
-# What is listed: objects of which nothing but listings is asked.
 
 
 LISTINGS: Final[frozenset[Operation]] = frozenset({"list", "list-all"})
@@ -228,9 +223,6 @@ def unfit_versions(
     return ""
 
 
-# Rates that may be beyond capacity.
-
-
 class Overload(Record):
     """Requests come at a rate that may be beyond capacity: those that fail, are late or could not
     be sent are part of the result and make no step invalid.
@@ -240,9 +232,6 @@ class Overload(Record):
     """Goodput counts requests that succeeded within this time from their intended start; None: all
     that succeeded.
     """
-
-
-# Which caches are dropped, and when.
 
 
 class Every(Record):

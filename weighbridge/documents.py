@@ -184,9 +184,6 @@ class ImagesDocument(JsonDocument):
     images: tuple[LabImage, ...]
 
 
-# The files that ship and can be named on a command line.
-
-
 class ListedSuite(Record):
     """A suite that ships."""
 
@@ -249,9 +246,6 @@ def shipped_hardware_files() -> HardwareDocument:
             for one in files
         )
     )
-
-
-# The runs below a folder: what each compared, how it ended, and its answer.
 
 
 MANIFEST = "manifest.json"

@@ -32,8 +32,6 @@ from weighbridge.suites.studies import (
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import Planned
 
-# What a study's hosts had, and hardware lacks: refused before anything starts, unless accepted.
-
 
 def refuse_unmet(
     study: Study,

@@ -48,8 +48,6 @@ from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
-# Keys of gateways that already run, which may end before a run does.
-
 
 def refuse_ending_keys(layouts: Iterable[Planned], needed_s: float) -> None:
     """Raise UsageError naming layouts whose keys end in this time, and cannot be renewed."""

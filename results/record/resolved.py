@@ -16,8 +16,6 @@ from weighbridge.common.structure import Redundancy, Structure
 from weighbridge.results.record.step import Pass, Slug
 from weighbridge.suites import Suite
 
-# A pool that existed before a run, in which `rados bench` measured layer `rados`.
-
 
 class BenchedPool(Record):
     """A pool when the run began; None: its user may not know. Unknown keys are ignored."""
@@ -73,9 +71,6 @@ def kept_words(kept: Redundancy) -> str:
     if kept.fragments is not None:
         return f"erasure coding {kept.fragments}"
     return f"{kept.replicas} replica{'s' * (kept.replicas != 1)}"
-
-
-# The bound of a search for the highest rate: a latency metric, and its largest value.
 
 
 class LatencyBound(Record):

@@ -418,9 +418,6 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-# The lock on a run folder: one process writes to it at a time, and who did is on record.
-
-
 FILE: Final = "holders.jsonl"
 """In the run folder: a line for each process that wrote to it; the last is that of the latest."""
 

@@ -201,9 +201,6 @@ def mean_rate(seconds: Sequence[HostSecond], name: str) -> float | None:
     return float(sum(values)) / sum(one.span_s for one in seconds)
 
 
-# Attestation records of a run: what each deployment's hosts could do.
-
-
 Kind = Literal["cpu", "disk", "network", "osd"]
 Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
 

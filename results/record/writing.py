@@ -11,8 +11,6 @@ from weighbridge.common import safe_files
 from weighbridge.common.errors import DISK_FULL, WeighbridgeError
 from weighbridge.common.safe_files import open_lock
 
-# Appending lines to a file that may be read and written by others, or cut by a kill.
-
 
 def append(path: Path, data: bytes) -> None:
     """Append lines in one write after the last complete one; synced to disk on return.

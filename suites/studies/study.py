@@ -13,9 +13,6 @@ from weighbridge.common.record import Record
 from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
 
-# A study's conclusions as data: each in our words, with what a replay must show to support it.
-
-
 Expectation = Literal["better", "not-better", "alike"]
 """Of one cell compared with another.
 
@@ -165,9 +162,6 @@ class Beside(Record):
     """Names of workloads among the scale's `tools`."""
     variants: tuple[Name, ...] = ()
     """The variants that it is measured with; none: all that have the layer."""
-
-
-# How columns of a study's published figures compare with what its replay measures.
 
 
 ColumnName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$")]

@@ -14,8 +14,6 @@ from weighbridge.suites.operations import Operation
 from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, Durability, Suite
 from weighbridge.suites.workload import CachePolicy, Name, Workload, every
 
-# The objective of a tuning: a metric at a worker count, or the most throughput within a p90.
-
 
 class Objective(Record):
     """One figure of one workload to improve: more throughput, or a shorter p90, p99, max ...
@@ -93,9 +91,6 @@ class Objective(Record):
         if self.workers is None and len(workload.workers) > 1:
             raise ValueError(f"{workload.name} is replayed at {counts} workers: name one of these")
         return self.workers if self.workers is not None else workload.workers[0]
-
-
-# A parameter of a tuning: one setting, its possible values, its effect and its scope.
 
 
 _SMALLEST_SIZE = 64 * 2**10

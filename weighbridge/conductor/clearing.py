@@ -140,9 +140,6 @@ def _together(left: Sequence[LeftBehind]) -> LeftBehind:
     return LeftBehind(message, "; ".join(one.words for one in left), advice=advice)
 
 
-# Pools of clusters that already run, for layer `rados`: looked at first, swept at the end.
-
-
 class PoolCheck:
     """Looks (`Look` of topologies.preflight) at the pool that layer `rados` of each layout uses;
     `found`: by layout.

@@ -39,8 +39,6 @@ from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
 
-# Measuring each OSD of a deployment alone: the layer `osd` of a suite.
-
 
 def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested]:
     """Each OSD's write rate at the suite's sizes, if asked. Raises CommandFailed, TargetError."""

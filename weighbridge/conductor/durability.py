@@ -318,9 +318,6 @@ def missing(
     )
 
 
-# What a folder of power cuts was made with: cuts made with anything else do not get into it.
-
-
 FILE: Final = "durability.json"
 
 

@@ -142,9 +142,6 @@ def wants_tools(suite: Suite, passes: Collection[Pass] = ()) -> bool:
     )
 
 
-# The suite of a search for the highest rate within a bound.
-
-
 _FOUND: Final = frozenset({"read", "write"})
 
 

@@ -65,9 +65,6 @@ def _design(names: Sequence[str], drawn: random.Random) -> list[tuple[str, ...]]
     return [row for one in squares for row in drawn.sample(one, size)]
 
 
-# What a suite asks of layouts that they are known not to do: refused before anything starts.
-
-
 def refuse_what_layouts_lack(suite: Suite, planned: Sequence[Planned]) -> None:
     """Raise UsageError for what a layout is known not to do, or a driver not on it."""
     _refuse_lone_drivers(suite, planned)

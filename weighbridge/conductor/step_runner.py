@@ -48,8 +48,6 @@ from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.hosts import SeenHost
 from weighbridge.topologies.loader import Planned
 
-# Dropping caches repeatedly while a step runs, if the suite asks for it.
-
 
 @contextmanager
 def dropping(
@@ -91,9 +89,6 @@ def dropping(
         thread.join()
     if failed:
         raise failed[0]
-
-
-# Reading what keeping objects costs: the disks around a preparation, and daemons' memory.
 
 
 _NUMBERED: Final = re.compile(r"[.-]\d+$")

@@ -42,8 +42,6 @@ from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Hardware, quota_of
 
-# What a host's counters grew by between two samples.
-
 
 def grown(first: Counters, last: Counters) -> dict[str, object]:
     """The use of a host between two samples; unknown if a counter is unknown in one, or fell."""
@@ -101,9 +99,6 @@ def _model(
     if None in more.values():
         return None
     return ModelDiskSecond.model_validate({**more, "cached_bytes": last.cached_bytes})
-
-
-# Reading a probe that runs on a host: one line of numbers per second on its stdout.
 
 
 SILENCE_S = 5.0

@@ -25,8 +25,6 @@ from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
 from weighbridge.suites import Suite, Workload, loader
 
-# What users of a locustfile do.
-
 
 class Replay(Record):
     """What users do: a workload over an API."""

@@ -159,9 +159,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-# The history of many runs on the terminal: what changed, and each cell's figures.
-
-
 Cell = tuple[str, Kind, str, int]
 """Suite, kind of requests, layout with release, and worker count."""
 

@@ -48,8 +48,6 @@ from weighbridge.results.record.durability import Finding as CutFinding
 from weighbridge.results.report.study_section import StudySection
 from weighbridge.screen.terminal import new_table, print_grid, print_line
 
-# What survived power cuts on a terminal: a table by layout, its controls, then sentences.
-
 
 def print_durability(found: Sequence[LayoutDurability], console: Console) -> None:
     """Print them: only findings that there are have a column; nothing where no layout was tried."""
@@ -93,9 +91,6 @@ def _cells(series: CutSeries, seen: Sequence[CutFinding]) -> tuple[str, ...]:
         *(f"{series.found[one].objects:,}" for one in seen),
         serves,
     )
-
-
-# A replayed study on a terminal: its tables, what changed, and its published results.
 
 
 _STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
@@ -152,9 +147,6 @@ def _style(cell: RecapCell) -> str:
     if cell.percent is not None and cell.verdict != "same":
         colour = "#56b4e9" if cell.percent > 0 else "#e69f00"
     return f"{_STYLES.get(cell.verdict, 'bold')} {colour}".strip()
-
-
-# The results of a tuning on a terminal: each setting, the winner, its confirmation, the files.
 
 
 _SETTING_STYLES: Final = {

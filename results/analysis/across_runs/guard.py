@@ -27,8 +27,6 @@ from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested, Manifest, PlannedLayout, ResolvedPlan
 from weighbridge.results.record.resolved import PlannedDisk
 
-# A run as it is compared with others: its table, and what decides what its figures mean.
-
 
 class ComparedRun(Record):
     """A run to compare. `rows` are those of the report, including A/A controls."""
@@ -79,9 +77,6 @@ def read_compared_run(folder: Path) -> ComparedRun:
         attested=data.attested,
         is_tuning=data.tuning is not None,
     )
-
-
-# How guard facts are read from a run; what they are for: `results.analysis.across_runs.guard`.
 
 
 _SIZE: Final = re.compile(r"[0-9.]+ ?[kKMGT]i?B")

@@ -341,9 +341,6 @@ def _workloads(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.workload for one in breaks))
 
 
-# Whether the latest run of a history is worse than those before it, as CI asks.
-
-
 def latest_verdict(history: History) -> RunsVerdict:
     """Worse if it is at a level that a change for the worse began, of any cell's throughput or p90.
 

@@ -116,9 +116,6 @@ def _outlying(
     )
 
 
-# Changes and outliers of one metric in several cells, in words.
-
-
 class Moved(Protocol):
     """A figure relative to others."""
 

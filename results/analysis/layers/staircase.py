@@ -40,25 +40,19 @@ from weighbridge.suites import Api, DriverName, Operation
 # Parallel File System", PDSW 2013): establish what each layer can do before judging the one above
 # it. In bytes of objects per second:
 #
-# - Disks: the sum over those that hold objects. A write goes to as many as there are replicas,
-# and
-#     twice to each that also has a journal; a read comes from one. For writes, and for reads in
-#   the
-#     order of the writes, the better of sequential and random requests counts, since the store
-#   places
-#     the data; for other reads random ones.
-# - OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals
-# are
-#     included.
-# - Network: at each end of each leg between clients, front, gateway and stores, the sum of what
-# its
-#     hosts sent, or received, at best, divided by how often an object crosses there; the smallest
-#   of
-#     these. If a host's NIC allows more than that of any host it was measured with, its own limit
-#     counts. Headers and all other traffic are left out.
+# - Disks: the sum over those that hold objects. A write goes to as many as there are replicas, and
+#   twice to each that also has a journal; a read comes from one. For writes, and for reads in the
+#   order of the writes, the better of sequential and random requests counts, since the store places
+#   the data; for other reads random ones.
+# - OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals are
+#   included.
+# - Network: at each end of each leg between clients, front, gateway and stores, the sum of what its
+#   hosts sent, or received, at best, divided by how often an object crosses there; the smallest of
+#   these. If a host's NIC allows more than that of any host it was measured with, its own limit
+#   counts. Headers and all other traffic are left out.
 #
-# Figures are for requests of the size of an object, or of the nearest measured size, which is
-# then stated; nothing is interpolated. Over deployments it is the median.
+# Figures are for requests of the size of an object, or of the nearest measured size, which is then
+# stated; nothing is interpolated. Over deployments it is the median.
 
 
 HardwareKind = Literal["disk", "osd", "network"]

@@ -30,8 +30,6 @@ from weighbridge.results.record import Attested, ResolvedPlan
 from weighbridge.results.record.resolved import BenchedPool
 from weighbridge.suites import Api, Operation
 
-# RADOS as it was measured in a pool that existed before a run, from one host of its cluster.
-
 
 def in_pool(step: LayerStep, row: Row, pool: BenchedPool) -> LayerStep:
     """The step with what is known of the pool.

@@ -19,14 +19,14 @@ the minimum, never shortened.
   the differences of neighbours (J. von Neumann, Annals of Mathematical Statistics 12, 1941), where
   a slow drift does not show. Counting is part of that scatter: at 30 op/s it is large.
 - Stalls: seconds in which almost nothing completed, whatever the length of the window, and periodic
-  dips, by the rules of `results.analysis.steps.stalls`. Neither shows in a line or in fifths.
+  dips, by the rules above `stalls`. Neither shows in a line or in fifths.
 - At a constant rate throughput says little: a gateway that falls behind shows in the mean latency
   of the seconds, which is judged by the second rule as well. In a closed loop one follows from the
   other.
 
 A step is called steady only if a drift of DETECTABLE_MOVE would have been detected; with short
 windows, large scatter or drivers without per-second figures it is unknown, which is reported as
-such. `results.analysis.steps.together` judges drift over repeats where there are enough of them.
+such. `steady_over_repeats` judges drift over repeats where there are enough of them.
 """
 
 from __future__ import annotations
@@ -373,36 +373,26 @@ def _percent(share: float) -> str:
 #
 # Each window has a *move*: the rise of the least-squares line from its start to its end, relative
 # to its mean. By chance a window of 3 s moves by 10 to 30 % either way. What every repeat does is
-# not chance: caches that still fill, a warm-up that is too short. What only some repeats do is
-# part of their spread, and so of every interval computed from them.
+# not chance: caches that still fill, a warm-up that is too short. What only some repeats do is part
+# of their spread, and so of every interval computed from them.
 #
-# - Steady: the 90 % interval of the mean move (Student's) lies within MOST. These are two one-
-# sided
-#     tests at 5 % each, for equivalence (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987):
-#   a
-#     drift of MOST or more is called steady at most 5 times in 100.
-# - Not steady: its 98 % interval lies beyond LEAST and the window's *grain*, on one side. Less
-# than 2
-#     in 100 of steps without drift do. The grain is what a window cannot resolve: workers in step
-#     complete a batch more or less in a second than in the next, and if each repeat starts alike
-#   they
-#     do so in each repeat alike.
+# - Steady: the 90 % interval of the mean move (Student's) lies within MOST. These are two one-sided
+#   tests at 5 % each, for equivalence (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): a
+#   drift of MOST or more is called steady at most 5 times in 100.
+# - Not steady: its 98 % interval lies beyond LEAST and the window's *grain*, on one side. Less than
+#   2 in 100 of steps without drift do. The grain is what a window cannot resolve: workers in step
+#   complete a batch more or less in a second than in the next, in each repeat alike if each starts
+#   alike.
 # - In windows of 10 s and more, not steady as well: fifths of the window, averaged over the
-# repeats,
-#     whose range is beyond RANGE_BOUND and beyond chance, by their scatter from repeat to repeat.
-#   It is
-#     the rule of single windows (`results.analysis.steps.steadiness`) for what has no line.
+#   repeats, whose range is beyond RANGE_BOUND and beyond chance, by their scatter from repeat to
+#   repeat. It is the rule of single windows for what has no line.
 # - Other steps help if one step is too noisy: the other worker counts and operations of the same
-#     layout, which had the same warm-up. If the interval of all their moves together lies within
-#   MOST,
-#     and so does its own mean, it is steady too. A drift of MOST in all of them is called steady
-#   at
-#     most 9 times in 100; for one alone it takes a drift twice as large to be as certain.
-# - Otherwise it is unknown, and the largest drift not ruled out is reported: `Steadiness.most`.
-# The
-#     mean of a window that drifts by that much is off by half of it at either end, so a ratio
-#   that
-#     clears its bound by both sides' halves does so for any such drift.
+#   layout, which had the same warm-up. If the interval of all their moves together lies within
+#   MOST, and so does its own mean, it is steady too. A drift of MOST in all of them is called
+#   steady at most 9 times in 100; for one alone it takes a drift twice as large to be as certain.
+# - Otherwise it is unknown, and the largest drift not ruled out is reported: `Steadiness.most`. The
+#   mean of a window that drifts by that much is off by half of it at either end, so a ratio that
+#   clears its bound by both sides' halves does so for any such drift.
 #
 # Error rates: benchmarks/steadiness_rules.py, table in docs/statistics.md. Whole seconds are fine
 # enough: for a window of 3 s with even noise, a finer series would make the error of the move 6 %

@@ -78,9 +78,6 @@ __all__ = [
 ]
 
 
-# Doubts about a row of the table: what was left out of it, and what was measured beside it.
-
-
 DRIFT_MOST: Final = 0.5
 """If a larger drift than this is not ruled out, a row is provisional whatever the ratio."""
 
@@ -166,7 +163,7 @@ def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
 # On a machine whose speed varies, single windows rise or fall although the step is in a steady
 # state. Leaving those out would keep the repeats of one level of the machine's speed. So where
 # enough repeats are known, a window's own drift makes none of them unsteady: what all of them do
-# decides (`results.analysis.steps.steady_repeats`), and the rest is part of their spread, which
+# decides (`steady_over_repeats`), and the rest is part of their spread, which
 # the intervals show. A stall, or a recurring dip, is judged in its own window.
 
 

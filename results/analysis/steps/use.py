@@ -143,9 +143,6 @@ def touching(throttled: Sequence[Throttled], percent: float, latency_ms: float) 
     return max(found, key=lambda one: one.stall_ms or 0.0, default=None)
 
 
-# CPU used by other programs on the machine that runs the hosts as containers.
-
-
 BESIDE: Final = 0.2
 """Share of a machine's CPUs used by others from which it is reported."""
 
@@ -203,9 +200,6 @@ def beside_words(repeats: Sequence[OtherPrograms | None]) -> str:
     if cpus < BESIDE * of_cpus:
         return ""
     return f"other programs used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"
-
-
-# Where requests queued: what daemons report of their queues and workers in a window.
 
 
 WAITING: Final = 1.0

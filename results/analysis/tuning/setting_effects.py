@@ -238,9 +238,6 @@ def _at(objective: Objective, workers: int) -> str:
     return f"{objective.workload} at {counted(workers, 'worker')}"
 
 
-# Words about tried settings: what a variant sets, and one of its effects in a sentence.
-
-
 _MORE: Final = ("more", "fewer", "as many")
 _LESS: Final = ("longer", "shorter", "as long")
 """Words for changes of metrics of which more is better, and less."""
@@ -564,9 +561,6 @@ def gains(run: TuningRun, found: Mapping[int, Sequence[Reading]]) -> list[float]
             if (log := one.log_ratio) is not None:
                 by_trial.setdefault(one.trial, []).append(signs[number] * log)
     return [sum(logs) / len(logs) for logs in by_trial.values() if len(logs) == len(signs)]
-
-
-# The drift of a tuning's baseline over the run, for each objective: line, scatter and range.
 
 
 HOUR_S: Final = 3600.0

@@ -37,8 +37,6 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, geometric
 from weighbridge.suites import Bounds
 from weighbridge.suites.tuning import Objective, Parameter, show_setting
 
-# The confirmation of a tuning: winner vs baseline on fresh deployments, so on new data.
-
 
 class Confirmation(Record):
     """The results of the run that confirms a winner; `effects` are in the objectives' order."""
@@ -428,9 +426,6 @@ def value_words(effect: Effect) -> str:
     unit = METRICS[effect.metric].unit
     subject, baseline = show_figure(effect.subject_value), show_figure(effect.baseline_value)
     return f"{subject} {unit} vs {baseline} {unit}"
-
-
-# A tuning in four figures: what helps most, whether it held, what has no effect, what to avoid.
 
 
 BLUE: Final = "#0072B2"
