@@ -102,9 +102,7 @@ class Derived(Record):
 
     @property
     def comparable(self) -> bool:
-        """Whether anything valid may be ranked; of several layouts that takes a cell of two of
-        them.
-        """
+        """Whether anything valid may be ranked; of several layouts a cell of two of them."""
         if any(one.row.ranked for one in self.outages.rows):
             return True
         if self.tuned is not None:
@@ -115,11 +113,8 @@ class Derived(Record):
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
-    """Rebuild `derived/` of a run folder, finished or not; `pictures`: also write the charts as
-    files.
-
-    Raises UsageError if it is not a run folder, InvalidMeasurement if part of it is unreadable,
-    StoreError if it cannot be written.
+    """Rebuild `derived/` of a run folder; `pictures`: also charts as files. Raises UsageError,
+    InvalidMeasurement, or StoreError if it cannot be written.
     """
     data = RunData(run_folder)
     derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)

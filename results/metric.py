@@ -56,10 +56,8 @@ Merge = Callable[[Sequence[MetricFigure]], MetricFigure]
 
 
 def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
-    """The geometric mean; 0 if a value is 0, NOTHING if one is unknown. For bins: that of the
-    median.
-
-    Without the unknown value it would describe a different set of repeats.
+    """0 if a value is 0; NOTHING if one is unknown, as the rest is another set; for bins that of
+    the median.
     """
     values = [one.value for one in found if one.value is not None]
     bins = [one.within for one in found if one.within is not None]
@@ -110,9 +108,7 @@ BACK: Final = 0.9
 
 
 class OutageFigures(Record):
-    """Figures of a fault, in seconds since it and per second. At most 1 s: no complete second was
-    below.
-    """
+    """Figures of a fault in seconds since it; at most 1 s: no complete second was below."""
 
     before_ops_s: NonNegativeFloat
     """The median of the complete seconds before the fault."""
@@ -259,9 +255,7 @@ class Metric(Record):
         return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
 
     def better_at(self, ratio: float) -> bool:
-        """Whether a figure `ratio` times another is better. Raises ValueError if it is not
-        compared.
-        """
+        """Whether `ratio` times another is better. Raises ValueError if it is not compared."""
         if self.better is None:
             raise ValueError(f"{self.key} is not compared")
         return (ratio > 1) == (self.better == "more")

@@ -144,11 +144,8 @@ class TTest(Record):
         return math.exp(min(_log_bound(bound) + apart, FARTHEST))
 
     def smallest_seen(self, level: float = LEVEL) -> float:
-        """The smallest ratio above 1 found 8 times in 10, two-sided at this level, if the error is
-        exact.
-
-        By the noncentral t, as `smallest_ratio`. Raises ValueError for a level outside 0 < level <=
-        1.
+        """The smallest ratio above 1 found 8 times in 10 at this level if the error is exact, by
+        the noncentral t. Raises ValueError unless 0 < level <= 1.
         """
         return math.exp(min(_beyond_chance(self.freedom, _level(level)) * self.error, FARTHEST))
 
@@ -323,10 +320,8 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def next_level(tests: int, claims: int = 0) -> float:
-    """The p-value that one more test must reach to be claimed, given claims and tests so far
-    (Benjamini and Hochberg).
-
-    Raises ValueError without tests, or for more claims than tests.
+    """The p-value that one more test must reach to be claimed (Benjamini and Hochberg). Raises
+    ValueError without tests, or for more claims.
     """
     if tests < 1 or not 0 <= claims <= tests:
         raise ValueError(f"{claims} claims of {tests} tests")
@@ -420,10 +415,8 @@ def rank_p_of(wins: int, of_a: int, of_b: int) -> float:
 
 @lru_cache(maxsize=64)
 def _wins(fewer: int, more: int) -> tuple[int, ...]:
-    """For each number of wins, how many orders of two sides have it.
-
-    The coefficients of the Gaussian binomial: for each i of the fewer, times 1 - q^(more + i),
-    divided by 1 - q^i.
+    """For each number of wins the orders of two sides that have it: coefficients of the Gaussian
+    binomial, for each i of the fewer times 1 - q^(more + i), divided by 1 - q^i.
     """
     size = fewer * more + 1
     ways = [1, *[0] * (size - 1)]

@@ -67,11 +67,8 @@ class _Size:
 
 
 def override(document: Document, suite: Suite, overrides: Overrides, places: Sequence[int]) -> None:
-    """Change a suite's document; `suite` is what it says now, and `places` are those of its
-    workloads in the document.
-
-    Raises DocumentError with what is no size and no operation; all else is found when the document
-    is validated.
+    """Change a suite's document; `suite` is what it says, `places` are its workloads' in it. Raises
+    DocumentError with what is no size or operation; validation finds the rest.
     """
     if overrides.sizes is not None or overrides.mix is not None:
         _replace_workloads(document, suite, overrides, places)

@@ -123,10 +123,8 @@ def fit(
     order_seed: int | None = None,
     find: LatencyBound | None = None,
 ) -> Budgeted:
-    """The plan with the most repeats that fit.
-
-    Windows are shortened if fewer repeats than a claim needs would fit, and that helps. Raises
-    UsageError if not even one repeat fits.
+    """The plan with the most repeats that fit, with shorter windows if a claim needs that. Raises
+    UsageError if not even one fits.
     """
 
     def planned_for(one: Suite, repeats: int) -> Plan:

@@ -289,9 +289,7 @@ def runs_below(folder: Path) -> RunsDocument:
 
 
 def run_folders(folder: Path) -> tuple[Path, ...]:
-    """Folders of runs in `folder`, or itself if it is one. Raises UsageError without any such
-    folder.
-    """
+    """Folders of runs in `folder`, or itself if it is one. Raises UsageError without any."""
     if (folder / MANIFEST).exists():
         return (folder,)
     try:

@@ -46,9 +46,7 @@ def draw_run(derived: Derived, say: Say) -> None:
 
 
 def draw(figures: Sequence[Figure], folder: Path, say: Say, *, again: str = "") -> tuple[Path, ...]:
-    """Write charts; returns their files. A failure is reported, with `again` as the command to
-    retry.
-    """
+    """Write charts; returns their files. A failure is reported with `again`, the command."""
     try:
         return write_charts(figures, folder)
     except (WeighbridgeError, OSError, MemoryError) as error:

@@ -90,9 +90,7 @@ class _Named:
 def endpoint_layouts(
     line: EndpointLine, hardware: Hardware, environment: Mapping[str, str]
 ) -> tuple[Planned, ...]:
-    """The layouts of a line; endpoints of one name are APIs of one. Raises DocumentError with all
-    faults.
-    """
+    """A line's layouts; endpoints of one name are one's APIs. Raises DocumentError."""
     ends = [_Named("--s3", "s3", text) for text in line.s3]
     ends += [_Named("--swift", "swift", text) for text in line.swift]
     faults = [fault for one in ends if (fault := _unnamed(one))]
@@ -228,10 +226,8 @@ def layout_named(name: str, hardware: Hardware) -> Planned:
 
 
 def layout_for(suite: Suite | None, name: str, hardware: Hardware) -> Planned:
-    """The layout of a reference as a suite needs it: for workloads with faults with its gateway's
-    `fault_settings`, except those that the reference sets. Its name stays.
-
-    Raises as `layout_named`.
+    """A reference's layout; for faults with its gateway's `fault_settings` where the reference sets
+    none, under its own name. Raises as `layout_named`.
     """
     plain = layout_named(name, hardware)
     if suite is None or all(one.fault is None for one in suite.workloads):
@@ -329,9 +325,7 @@ def select(
 def on_sized_hosts(
     layouts: Sequence[Planned], hardware: Hardware
 ) -> tuple[Hardware, tuple[Planned, ...]]:
-    """The hardware with its hosts' sizes, real ones asked, and layouts by these. Raises TargetError
-    or DocumentError.
-    """
+    """Hardware and layouts by sizes of hosts, real ones asked. Raises TargetError or DocumentError."""
     known = hardware.of.sized(hardware)
     if known is hardware:
         return hardware, tuple(layouts)

@@ -31,9 +31,7 @@ COLUMNS: Final = (
 
 
 class HostFigure(Record):
-    """One figure of one host; higher is better. Those alike in `job`, `group`, `like` are
-    comparable.
-    """
+    """One figure of one host; higher is better. Equals have the same `job`, `group`, `like`."""
 
     host: str
     kind: Kind
@@ -100,9 +98,7 @@ def baseline_csv(figures: Sequence[HostFigure]) -> str:
 
 
 def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
-    """Anomalies, a sentence each: missed promises, and equals that differ
-    (results.analysis.sameness).
-    """
+    """Anomalies, a sentence each: missed promises, and equals that differ (see `sameness`)."""
     return (*_short(figures), *_unlike(figures), *_lopsided(figures), *_crowded(figures))
 
 

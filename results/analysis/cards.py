@@ -39,9 +39,8 @@ class CardWords(Record):
 
 
 def foremost(pairs: Sequence[Finding]) -> Finding:
-    """Of several layouts compared with the first: the one furthest ahead, else the closest one.
-
-    Claims come before provisional and insignificant findings, and those before incomparable ones.
+    """The layout furthest ahead of the first, else the closest one: claims come before other
+    findings, and those before incomparable ones.
     """
     known = [pair for pair in pairs if pair.ratio is not None]
     claims = [pair for pair in known if pair.shown]

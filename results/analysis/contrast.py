@@ -185,9 +185,8 @@ def at_workers(
     in_blocks: bool = False,
     about: str = "",
 ) -> Effect:
-    """Two sides at one worker count; `between` are doubts about pairs of layouts.
-
-    `in_blocks`: compare repeats within their blocks. `about` names the requests.
+    """Two sides at one worker count; `between` are doubts about pairs, `about` names requests.
+    `in_blocks`: compare repeats within their blocks.
     """
     doubts = _doubts(metric, baseline, subject, between)
     head = effect_of(metric, baseline, subject, about).model_copy(

@@ -50,11 +50,8 @@ NEAR: Final = 0.05
 
 
 class Finding(Record):
-    """One sentence about two layouts. `ratio` is `faster` relative to `slower`; None: not
-    comparable.
-
-    `workers` is None for the finding over all worker counts. `brief` is the relation in a few
-    words.
+    """A sentence about two layouts. `ratio`: faster to slower, None: not comparable; `workers`
+    None: over all counts; `brief`: a few words.
     """
 
     workload: str
@@ -77,9 +74,7 @@ class Finding(Record):
 
     @property
     def shown(self) -> bool:
-        """Whether one may be called faster: significant after correction, and above the noise
-        floor.
-        """
+        """Whether one may be called faster: significant, and above the noise floor."""
         return self.verdict in ("better", "worse")
 
 
@@ -89,9 +84,8 @@ def find(
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> tuple[Finding, ...]:
-    """The findings of a table: each workload and operation over all worker counts, then each count.
-
-    Every layout is compared with the first; rows must be in the order of `summarize`.
+    """Each workload and operation compared with the first layout, over all worker counts and at
+    each. Rows are in the order of `summarize`.
     """
     return (
         findings_of(compare(rows, controls, bounds, between))
@@ -327,9 +321,7 @@ def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
 
 
 def overall(findings: Sequence[Finding], *, rivals: bool = False) -> dict[Kind, list[Finding]]:
-    """Findings over all worker counts by kind of requests; with `rivals` those without the
-    baseline.
-    """
+    """Findings over all worker counts by kind; with `rivals` those without the baseline."""
     kinds: dict[Kind, list[Finding]] = {}
     for finding in findings:
         if finding.workers is None and finding.rival == rivals:

@@ -58,9 +58,8 @@ class Spread(Record):
 
 
 class Traffic(Record):
-    """What the hosts that keep data sent over the network, in MB/s: the load's own part included.
-
-    None: unknown, or there is no such time.
+    """MB/s that hosts which keep data sent, the load's own part included; None: unknown, or no such
+    time.
     """
 
     before_mb_s: NonNegativeFloat | None = None

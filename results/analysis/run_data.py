@@ -256,9 +256,8 @@ class RunData:
 
 
 def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
-    """The rows; provisional if most of their repeats had a deployment that started in doubt.
-
-    A busy machine affects all rows; storage hosts that do not share the reads, those of reads.
+    """The rows; provisional if most repeats had a deployment in doubt: a busy machine affects all
+    rows, storage hosts that do not share reads those of reads.
     """
     found: dict[_DoubtedAt, RunEvent] = {}
     for event in events:

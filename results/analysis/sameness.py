@@ -70,10 +70,8 @@ class ComparedFigure(Record):
 
     @property
     def bound(self) -> float:
-        """The relative difference up to which figures count as equal.
-
-        A limit that no deployment came near did not limit: then the machine decided, as it does
-        without one, and what is lacking is warned of.
+        """The difference up to which figures are equal. A limit that no deployment came near did
+        not limit: the machine decided, and what is lacking is warned of.
         """
         near = BOUNDS[self.kind]
         limited = any(one.promised is not None and _lack(one) <= near for one in self.found)
@@ -113,10 +111,8 @@ class Sameness(Record):
 def sameness(
     attested: Sequence[Attested], layouts: Sequence[str], controls: Collection[str] = ()
 ) -> Sameness:
-    """What the report shows, also for a run without attestation.
-
-    `controls` are the A/A controls among `layouts`: they use their layout's hosts and are not
-    attested.
+    """What the report shows. `controls`: A/A controls among `layouts`, which use their layout's
+    hosts and are not attested.
     """
     own = [layout for layout in layouts if layout not in controls]
     bounds = {"CPU" if kind == "cpu" else kind: _percent(bound) for kind, bound in BOUNDS.items()}
@@ -217,10 +213,8 @@ def _by_layout(
 
 
 def _one_short(compared: Iterable[ComparedFigure]) -> dict[tuple[str, str], Doubt]:
-    """For pairs of layouts of which only the first has hosts that miss a promise beyond the bound:
-    the doubt, by the worst figure.
-
-    Two that miss it are as equal as their figures are, whatever was promised.
+    """The doubt, by the worst figure, about pairs of which only the first misses a promise: two
+    that miss it are as equal as their figures are.
     """
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     for one in compared:

@@ -48,9 +48,7 @@ def trust(
     *,
     unequal: bool = False,
 ) -> tuple[TrustSign, ...]:
-    """The signs of a run, in the order in which a reader should ask. `unequal`: layouts do not use
-    as many of the hosts.
-    """
+    """The signs of a run, in the order to ask. `unequal`: layouts do not use as many hosts."""
     measured = [row for row in rows if row.points]
     if not measured:
         return ()

@@ -20,9 +20,7 @@ def any_bins(panels: Sequence[WorkerPanel]) -> bool:
 
 
 def bin_ends(panel: WorkerPanel) -> list[float]:
-    """The ends of all bars for the scale to hold; of the first bin, which begins at 0, half its
-    end.
-    """
+    """The ends of all bars for the scale to hold; of the first bin half its end."""
     found = [
         within
         for mark in panel.marks

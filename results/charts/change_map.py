@@ -221,10 +221,8 @@ def _cell(effect: Effect) -> Spot:
 
 
 def cell_text(effect: Effect) -> str:
-    """`+34 %`, `~` if not significant, `(+34 %)` if provisional, a cross if not comparable.
-
-    For latencies in bins, the least change that the bins allow: `≥ +20 %`, or `~` where they allow
-    none.
+    """`+34 %`, `~` if not significant, `(+34 %)` if provisional, a cross if not comparable. In bins
+    the least change that they allow: `≥ +20 %`, or `~`.
     """
     if effect.ratio is None:
         return "×"
@@ -238,10 +236,8 @@ def cell_text(effect: Effect) -> str:
 
 
 def in_bins(effect: Effect) -> bool:
-    """Whether latencies are known only as bins.
-
-    Then there is a ratio at one worker count, from what the bins allow, and no values. Over all
-    worker counts there are no values in any case, and bins have no ratio.
+    """Whether latencies are known only as bins: then there is a ratio at one count, by the bins,
+    and no values; over all counts neither.
     """
     unvalued = effect.baseline_value is None and effect.subject_value is None
     return (

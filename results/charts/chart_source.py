@@ -80,9 +80,7 @@ class ChartSource(Record):
 
 
 def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
-    """What charts of a run folder are drawn from. Raises UsageError or InvalidMeasurement as
-    reading it does.
-    """
+    """What charts of a run folder are drawn from. Raises as reading a run does."""
     plan = data.plan
     if data.tuned is not None:
         baseline = data.tuned.table.baseline.name

@@ -61,11 +61,8 @@ OWN: Final = {
     "power-cuts": ChartKind(draw=durability_chart),
 }
 CHARTS: Final = Registry("weighbridge.charts", "chart", own=OWN, kind=ChartKind)
-"""Every chart by name.
-
-Another package adds one by an entry point of the group `weighbridge.charts` that names a
-`ChartKind`.
-"""
+"""Every chart by name; others come by entry points of the group `weighbridge.charts`, each a
+`ChartKind`."""
 
 
 _WITHOUT_WRITES: Final = ("resources", "durability")
@@ -128,9 +125,7 @@ def _names(left_out: list[str]) -> tuple[str, ...]:
 
 
 def _checked(made: object, others: list[Figure], source: ChartSource) -> list[Figure]:
-    """The figures that another package's chart returned. Raises ValueError where they are not
-    figures.
-    """
+    """The figures of another package's chart. Raises ValueError where they are none."""
     if not isinstance(made, tuple) or not all(isinstance(one, Figure) for one in made):
         raise ValueError(f"it returned {type(made).__name__}, not a tuple of figures")
     taken = {figure.name for figure in others} & {figure.name for figure in made}

@@ -115,9 +115,7 @@ class LayoutLatencies(Record):
         return bool(self.ranked) and self.count * (100 - percent) / 100 >= SAMPLES_BEYOND - 1e-6
 
     def middle_us(self, percent: float) -> float:
-        """The geometric mean of the repeats' percentiles. Raises InvalidMeasurement without
-        latencies.
-        """
+        """The geometric mean of the repeats' percentiles. Raises InvalidMeasurement without any."""
         if not self.ranked:
             raise InvalidMeasurement(f"{self.layout}: no latencies are known")
         return geometric_mean([max(1, one.percentile_us(percent)) for one in self.ranked])
@@ -175,10 +173,8 @@ def read_latencies(
     *,
     workers: int | None = None,
 ) -> tuple[KindLatencies, ...]:
-    """The latencies of every kind of requests in a table, without A/A controls.
-
-    At `workers`, or where that is None or not planned, at the largest worker count at which most
-    layouts have ranked figures.
+    """The latencies of every kind of requests but A/A controls', at `workers`, else at the largest
+    count at which most layouts have ranked figures.
     """
     own = [row for row in rows if row.layout not in plan.twins]
     names, keys = subjects(own), _keys(own)
@@ -274,9 +270,7 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
 
 
 def _buckets(encoded: str, tally: Tally) -> tuple[tuple[int, int], ...]:
-    """A histogram's buckets. Raises InvalidMeasurement if unreadable, or if its count is not that
-    of successes.
-    """
+    """A histogram's buckets. Raises InvalidMeasurement if unreadable, or of another count."""
     buckets = Histogram.decode(encoded).buckets()
     samples = sum(count for _, count in buckets)
     if samples != tally.count:

@@ -98,10 +98,8 @@ invalid, or a part of a host.
 
 
 class Spot(Record):
-    """One point, interval, cell or text.
-
-    All spots of a mark have the same of `x`, `y`, `x2`, `y2` set. Without `x` a mark spans the
-    panel from left to right, without `y` from top to bottom.
+    """One point, interval, cell or text; all of a mark have the same of `x`, `y`, `x2`, `y2` set.
+    Without `x` or `y` it spans the panel.
     """
 
     x: float | str | None = None
@@ -138,10 +136,8 @@ MarkKind = Literal[
     "text", "strong text", "beside",
 ]
 # fmt: on
-"""What can be drawn; `results.charts.composer` says how.
-
-`level` is a rule with text; `beside` are texts placed where there is room.
-"""
+"""What can be drawn (`results.charts.composer`): `level` is a rule with text, `beside` texts in
+free places."""
 
 
 class Mark(Record):

@@ -10,9 +10,8 @@ from weighbridge.common.record import Record
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places as near to the wanted ones as possible, in the same order, at least `gap` apart.
-
-    Neighbours that are too close are moved about their common mean (pool adjacent violators).
+    """Places near the wanted ones, in order, at least `gap` apart; those too close are moved about
+    their common mean (pool adjacent violators).
     """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     pools: list[tuple[float, int]] = []  # mean of (wanted - rank * gap), size
@@ -84,9 +83,8 @@ def beside(
     size_px: int,
     far_px: float,
 ) -> list[LabelSpot | None]:
-    """A place for the text of each point, above, left, right or below; None where there is no room.
-
-    `taken` is what no text may cover besides the points themselves. Earlier points choose first.
+    """A place for the text of each point, where there is room, earlier points first; `taken` is
+    what no text may cover.
     """
     filled = [*taken, *(LabelSpot(x=x, y=y, width=far_px, height=far_px) for x, y, _ in points)]
     places: list[LabelSpot | None] = []

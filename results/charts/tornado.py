@@ -98,9 +98,8 @@ def setting_changes(
 
 
 def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, str] | None:
-    """By layout, its change from the baseline: `radosgw.threads 512 → 64`, or its name if not one.
-
-    None where a layout differs in more than settings, and where there is only the baseline.
+    """By layout its change: `radosgw.threads 512 → 64`. None where layouts differ in more than
+    settings, or there is one.
     """
     first = next((layout for layout in layouts if layout.name == baseline), None)
     others = [layout for layout in layouts if layout.name != baseline]

@@ -47,10 +47,8 @@ def hgrm_files(data: RunData) -> Produced:
 
 
 def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | None = None) -> str:
-    """A histogram as text.
-
-    `max_us` and `sum_us` are exact where known, else taken from the histogram, within 0.1 %. Raises
-    InvalidMeasurement when nothing was counted.
+    """A histogram as text; `max_us` and `sum_us` are exact where known. Raises InvalidMeasurement
+    when nothing was counted.
     """
     buckets = histogram.buckets()
     if not buckets:

@@ -51,9 +51,7 @@ class KeptRuns(Record):
 
 @contextmanager
 def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
-    """The database, made if missing, open to this process alone. Raises UsageError if it is in use,
-    or something else.
-    """
+    """The database, made if missing, for this process alone. Raises UsageError if it cannot be."""
     import duckdb  # noqa: PLC0415 - heavy, and an extra
 
     # DuckDB writes ahead to the second one, and would follow a link.
@@ -96,9 +94,8 @@ def _tables(connection: DuckDBPyConnection) -> list[tuple[str, ...]]:
 
 
 def keep_runs(connection: DuckDBPyConnection, folders: Iterable[Path], version: str) -> KeptRuns:
-    """Judge the runs of these folders that are new or have changed, keep them, and return all.
-
-    `version` is this program's. Folders that are no runs, or tunings, are left out.
+    """Judge the new and changed runs of folders, keep them, and return all; `version` is this
+    program's.
     """
     left_out: list[str] = []
     seen: dict[str, Path] = {}

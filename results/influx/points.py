@@ -112,11 +112,8 @@ class RunPoints:
         )
 
     def step(self, step: StepResult) -> Iterator[str]:
-        """All points of a step, with its hosts' use where that was recorded; none without a
-        measurement.
-
-        Raises InvalidMeasurement where a time or the telemetry cannot be read, UsageError where the
-        plan cannot.
+        """A step's points, with its hosts' use; none without a measurement. Raises
+        InvalidMeasurement, and UsageError about the plan.
         """
         measurement = step.measurement
         if measurement is None:
@@ -263,9 +260,7 @@ def _host(
 
 
 def _busy(disk: DiskSecond, span_s: float) -> float:
-    """The busy share of a disk, as in `results.analysis.steps.use`: with short requests the kernel
-    counts too many ticks.
-    """
+    """A disk's busy share: with short requests the kernel counts too many ticks."""
     return min(disk.busy_s, disk.waited_s, span_s) / span_s
 
 

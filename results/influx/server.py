@@ -69,11 +69,9 @@ class InfluxServer(Record):
 
     @classmethod
     def parse(cls, url: str, environment: Mapping[str, str] | None = None) -> Self:
-        """A server from `http[s]://HOST:PORT[/PATH][?bucket=B&org=O]`, with its token from the
-        environment.
-
-        Raises UsageError about an invalid URL or one with a secret, a missing token, and a token's
-        file that others may read.
+        """A server from `http[s]://HOST:PORT[/PATH][?bucket=B&org=O]`; its token is in the
+        environment. Raises UsageError about a bad URL, one with a secret, or a token that is
+        missing or readable to others.
         """
         advice = "Set the token as $WEIGHBRIDGE_INFLUX_TOKEN: others can read a command line."
         try:

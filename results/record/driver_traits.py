@@ -61,9 +61,7 @@ DRIVERS: Final[Registry[HasTraits]] = Registry("weighbridge.drivers", "driver")
 
 @cache
 def traits_of(name: str) -> DriverTraits:
-    """The traits of a driver, by its name or one in its measurements; of one not installed the
-    name.
-    """
+    """A driver's traits, by its name or one in its measurements; if not installed its name."""
     if name in DRIVERS:
         return DRIVERS[name].traits
     known = (one.traits for one in DRIVERS.values())

@@ -289,10 +289,8 @@ def choose(text: str, suite: Suite) -> Chosen:
 
 
 def fold(script: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, ...]:
-    """The stacks in output of `perf script -F comm,pid,tid,time,ip,sym,dso`, most samples first.
-
-    `programs` are by process id; other processes are left out. A stack begins with kind, program
-    and thread.
+    """The stacks of `perf script -F comm,pid,tid,time,ip,sym,dso`, most samples first; `programs`
+    are by process id. A stack begins with kind, program and thread.
     """
     counted: Counter[tuple[str, ...]] = Counter()
     for block in script.split("\n\n"):

@@ -34,10 +34,8 @@ Line = TypeVar("Line")
 def read_lines(
     path: Path, read: Callable[[bytes], Line], *, advice: str = "", folder: Path | None = None
 ) -> Iterator[Line]:
-    """The records of a file, one a line; none if there is no file. A torn last line is dropped.
-
-    Raises InvalidMeasurement with file:line, and this advice, on any other unreadable line;
-    UsageError if the file is unreadable.
+    """The records of a file, one a line; a torn last one is dropped. Raises InvalidMeasurement with
+    file:line and advice on another; UsageError if unreadable.
     """
     with _lines_of(path, folder) as file:
         lines = iter(lambda: file.readline(LONGEST_LINE_BYTES), b"")

@@ -97,9 +97,7 @@ def _highest_us(encoded: str | None, bound_us: int) -> int:
 
 
 def log_header(started_at: str) -> str:
-    """The header of a log from `started_at`, UTC, ISO 8601. Raises InvalidMeasurement if it is no
-    time.
-    """
+    """The header of a log from `started_at` (UTC). Raises InvalidMeasurement if it is no time."""
     try:
         start = datetime.fromisoformat(started_at).timestamp()
     except ValueError as error:
@@ -120,9 +118,7 @@ def log_line(tag: str, start_s: float, length_s: float, max_us: int, encoded: st
 
 
 def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
-    """(tag, start in s, length in s, histogram) of each complete line. Raises InvalidMeasurement
-    about others.
-    """
+    """(tag, start in s, length in s, histogram) of each line. Raises InvalidMeasurement."""
     *lines, _ = text.split("\n")
     found = []
     for number, line in enumerate(lines, start=1):
@@ -167,10 +163,8 @@ class RunStore:
         weighbridge_version: str = "",
         sheets: Sequence[Sheet] = (),
     ) -> RunStore:
-        """Create a folder below `runs`, which is created too if missing.
-
-        `plan` is written as JSON, as `results.record.resolved` reads it. Raises StoreError, or
-        UsageError if the folder cannot be created.
+        """Create a folder below `runs`, with `plan` as `results.record.resolved` reads it. Raises
+        StoreError or UsageError.
         """
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(4)}"
@@ -252,11 +246,8 @@ class RunStore:
     # ---- measurements
 
     def append(self, step: StepResult) -> None:
-        """Write a step's histograms and series, then its line in `steps.jsonl`, which makes it
-        count.
-
-        It is on disk when this returns. Raises StoreError; the step then does not count, and what
-        was there before still does.
+        """Write a step's histograms and series, then its line, which makes it count and is on disk.
+        Raises StoreError: what was there before still counts.
         """
         if step.measurement is not None:
             # Written atomically: a step measured again after a kill leaves no half or double files.
@@ -295,11 +286,8 @@ class RunStore:
         append_line(self.folder / "events.jsonl", event.model_dump_json(exclude_none=True))
 
     def steps(self) -> tuple[StepResult, ...]:
-        """All results in the order they were appended, every result of a step measured again
-        included.
-
-        A torn last line is dropped. Raises InvalidMeasurement with file:line on any other
-        unreadable line.
+        """All results as appended, those of a repeated step included. A torn last line is dropped.
+        Raises InvalidMeasurement with file:line on others.
         """
         return tuple(self.each_step())
 
@@ -483,9 +471,8 @@ def is_locked(folder: Path) -> bool:
 
 
 def _check_files(folder: Path) -> None:
-    """Remove drafts of killed writers; refuse links, through which programs would write elsewhere.
-
-    Drafts below `derived/` stay: reports are made without this lock and may be at work.
+    """Remove killed writers' drafts; refuse links. Drafts in `derived/` stay: reports take no lock
+    and may be at work.
     """
     odd = None
     try:

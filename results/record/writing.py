@@ -13,9 +13,8 @@ from weighbridge.common.safe_files import open_lock
 
 
 def append(path: Path, data: bytes) -> None:
-    """Append lines in one write after the last complete one; synced to disk on return.
-
-    Raises OSError; the file then has the lines that it had before.
+    """Append lines in one synced write after the last complete one. Raises OSError, and leaves what
+    was there.
     """
     with _locked(path) as descriptor:
         length = _length_of_lines(descriptor)
@@ -87,10 +86,8 @@ def make_folder(path: Path) -> Path:
 
 
 def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = None) -> None:
-    """Write a file atomically, replacing also a link of that name.
-
-    `folder`: the run folder, for a file deeper in it; folders between are created, and none may be
-    a link. Raises StoreError.
+    """Write atomically, replacing also a link of that name. `folder`: the run folder of a deeper
+    file; folders between are created, none may be a link. Raises StoreError.
     """
     folder = folder or path.parent
     data = content.encode() if isinstance(content, str) else content

@@ -19,9 +19,7 @@ find = _TUNINGS.find
 
 
 def load(path: Path) -> tuple[Document, Tuning]:
-    """A tuning, and its document for positions. Raises DocumentError with all faults, or
-    UsageError.
-    """
+    """A tuning, and its document. Raises DocumentError with all faults, or UsageError."""
     document = Document.read(path)
     return document, document.into(Tuning)
 

@@ -65,10 +65,8 @@ def clear(
     say: Callable[[str], None],
     sweep: Sweep = nothing_else,
 ) -> None:
-    """Delete `buckets`, and what `sweep` does; `say` gets what was deleted.
-
-    A signal, even one after another that ended the run, leaves it SOON_S more: it is raised then,
-    with a note of what may be left. Raises LeftBehind.
+    """Delete `buckets`, and what `sweep` does; `say` gets what was deleted. After a signal SOON_S
+    are left; it is raised with a note of what may remain. Raises LeftBehind.
     """
 
     def of_buckets(within_s: float | None) -> tuple[str, ...]:
@@ -105,11 +103,8 @@ def clearing(
     say: Callable[[str], None],
     sweep: Sweep = nothing_else,
 ) -> Iterator[None]:
-    """Delete `buckets`, and what `sweep` does, when the block ends, on every path; `say` gets what
-    was deleted or is left.
-
-    Raises LeftBehind if something is left, unless the block itself failed; see `clear` for
-    signals.
+    """`clear` when the block ends, on every path; `say` gets what was deleted or is left. Raises
+    LeftBehind unless the block itself failed.
     """
     try:
         yield
@@ -141,9 +136,7 @@ def _together(left: Sequence[LeftBehind]) -> LeftBehind:
 
 
 class PoolCheck:
-    """Looks (`Look` of topologies.preflight) at the pool that layer `rados` of each layout uses;
-    `found`: by layout.
-    """
+    """Looks (a `Look`) at the pool of each layer `rados`; `found` are by layout."""
 
     def __init__(self, plan: Plan, say: Say, log: Path) -> None:
         self.found: dict[str, BenchedPool] = {}

@@ -494,9 +494,7 @@ class Conductor:
         self._store.attest(figures)
 
     def _aged(self, deployment: Deployment, visit: Visit) -> bool:
-        """Whether the store can be measured: aged, if asked, else its steps are recorded as not
-        measured.
-        """
+        """Whether the store is aged, if asked; else its steps are recorded as not measured."""
         if self._suite.age is None:
             return True
         self._display.say(f"aging {visit.layout}")

@@ -92,10 +92,8 @@ def refuse_unfit(wanted: Durability | None, planned: Sequence[Planned], hardware
 
 
 class DurabilityPass:
-    """The cuts of one layout, or those of its control, on a deployment of its own.
-
-    Lines of cuts are added to `folder` as each is done, and what the load did to its
-    `logs/survival-LAYOUT-LOAD.jsonl`.
+    """The cuts of one layout or its control, on its own deployment: lines go to `folder`, and what
+    the load did to `logs/survival-LAYOUT-LOAD.jsonl`.
     """
 
     def __init__(
@@ -131,10 +129,8 @@ class DurabilityPass:
         self._load_s = min(CONTROL_LOAD_S, wanted.load) if control else wanted.load
 
     def run(self) -> tuple[PowerCut, ...]:
-        """All cuts.
-
-        Raises TargetError when the layout does not start or fails under load, DriverError when the
-        load or the inspection does; StoreError. What was recorded stays.
+        """All cuts. Raises TargetError when the layout does not start or fails, DriverError when
+        load or inspection does; StoreError. What was recorded stays.
         """
         logs = self._folder / "logs" / f"durability-{self._name}"
         with deploy(
@@ -330,9 +326,7 @@ class DurabilityOrder(Record):
     layouts: dict[str, Layout]
 
     def record(self, folder: Path) -> None:
-        """Write it to a folder, with layouts there. Raises UsageError about other settings,
-        StoreError.
-        """
+        """Write it beside other layouts'. Raises UsageError about other settings, StoreError."""
         path = folder / FILE
         all_of_it = self
         if path.exists():

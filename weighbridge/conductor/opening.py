@@ -30,11 +30,8 @@ def prefix_of(prefix: str, one: Pass) -> str:
 def settings_of(
     drivers: Iterable[str], given: Mapping[str, object], *, lab: bool
 ) -> dict[str, object]:
-    """The settings of drivers by name, from the command's options. Raises UsageError, also for an
-    option of another driver.
-
-    `lab`: they will run on lab hosts, which have their own versions of some of this machine's
-    folders.
+    """Drivers' settings by name, from the command's options. Raises UsageError, also for another
+    driver's. `lab`: its hosts have their own versions of some folders.
     """
     drivers = tuple(dict.fromkeys(drivers))
     for name, kind in KINDS.items():
@@ -64,10 +61,8 @@ def opened(
     settings: DriverSettings = NO_SETTINGS,
     alone: bool = False,
 ) -> Iterator[OpenedDriver]:
-    """The driver of a pass, ended on every path.
-
-    `prefix` is the run's, `log` is for the driver's messages. `alone`: only on the first client.
-    Raises DriverError if it cannot be set up, or did not end well.
+    """A pass's driver, ended on every path. `prefix` is the run's; `alone`: on the first client
+    only. Raises DriverError if it cannot be set up, or ends badly.
     """
     target, ring = (
         _target(deployment, one) if one.api in ("swift", "s3", "object-server") else (None, None)

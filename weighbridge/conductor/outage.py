@@ -137,10 +137,8 @@ def maker_of(
 
 
 class OutageMaker:
-    """Makes the fault of one step; a context manager around the driver's step.
-
-    What died is there again when the context is left, unless starting it failed, or a signal ends
-    the run.
+    """Makes a step's fault around the driver's step. What died is there again on leaving, unless
+    starting it failed, or a signal ends the run.
     """
 
     def __init__(

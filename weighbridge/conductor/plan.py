@@ -224,10 +224,8 @@ class Plan(Record):
         return together(self.passes[layout])
 
     def turns(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
-        """The steps of passes that take turns, in order: workload by workload, count by count.
-
-        With two drivers, the one that goes first changes from count to count and from repeat to
-        repeat.
+        """Steps of passes in turn: workload by workload, count by count. The first of two drivers
+        changes from count to count and repeat to repeat.
         """
         found = []
         for number, workload in enumerate(ways[0].workloads):
@@ -267,9 +265,7 @@ class Plan(Record):
         )
 
     def cuts_missing(self, folder: Path) -> tuple[tuple[str, bool], ...]:
-        """Which passes of power cuts a run folder lacks: a layout's name, and whether it is the
-        control's. Raises InvalidMeasurement.
-        """
+        """Missing passes of cuts: layout, and whether its control's. Raises InvalidMeasurement."""
         wanted = self.suite.durability
         names = [one.name for one in self.layouts if one.name not in self.twins]
         return () if wanted is None else durability.missing(folder, names, wanted)

@@ -57,10 +57,8 @@ def dropping(
     clock: Callable[[], float] = time.monotonic,
     rest: Callable[[threading.Event, float], object] = threading.Event.wait,
 ) -> Iterator[None]:
-    """Call `drop` while the block runs, at once and then at the interval of `cache`, if it has one.
-
-    `rest` waits for so many seconds of `clock`, or until the event is set. Raises what `drop`
-    raised, unless something else failed.
+    """Call `drop` while the block runs, at once and at the interval of `cache`; `rest` waits
+    seconds of `clock`, or for the event. Raises what `drop` did, unless something else failed.
     """
     if not isinstance(cache, Every):
         yield

@@ -141,9 +141,7 @@ class ProbeInbox:
 
 
 class ProbeReader:
-    """A running probe; its lines go to `inbox`. Raises WeighbridgeError or OSError if it cannot
-    start.
-    """
+    """A running probe, whose lines go to `inbox`. Raises WeighbridgeError or OSError."""
 
     def __init__(self, probe: Probe, inbox: ProbeInbox, note: Note, *, stderr: Path) -> None:
         self.probe = probe
@@ -290,9 +288,7 @@ def limits_of(
 
 
 class Watch:
-    """Watches a deployment's hosts (`limits`) and `probes` over all its steps; events go to the
-    store.
-    """
+    """Watches a deployment's hosts (`limits`) and `probes`; events go to the store."""
 
     def __init__(
         self,

@@ -62,10 +62,8 @@ def dead_there(
     there: LeftoverReport,
     hardware: Hardware,
 ) -> list[str]:
-    """The same for a deployment on real hosts, by their answers; names hosts that did not answer.
-
-    `record`: what this machine knows of it. If it knows nothing, any host that did not answer may
-    be part of it.
+    """The same on real hosts, by their answers, with hosts that did not answer; without a `record`
+    any of those may be part of it.
     """
     started = [one for one in there.daemons if one.deployment == found.claimed.deployment]
     dead = [one for one in started if not one.alive]

@@ -198,10 +198,8 @@ class _Answering(BaseHTTPRequestHandler):
         os.kill(os.getpid(), signal.SIGINT)
 
     def _path(self) -> str | None:
-        """What is asked for below the token; None for whoever does not know it.
-
-        A page of another site may reach this port under a name of its own: such a request has that
-        name as its Host.
+        """What is asked for below the token; None without it, or of another Host: another site's
+        page may reach this port under a name of its own.
         """
         if self.headers.get("Host") != f"{_ADDRESS}:{self.server.server_port}":
             return None

@@ -88,11 +88,8 @@ class Space:
         )
 
     def scopes(self) -> dict[str, Scope]:
-        """What must be restarted when a setting changes. Raises DocumentError if the file says less
-        than is enough.
-
-        `nothing` is accepted if a restart of daemons would be enough: the daemons decide at run
-        time.
+        """What must be restarted when a setting changes. Raises DocumentError if the file says
+        less; `nothing` may stand for daemons, which decide at run time.
         """
         found: dict[str, Scope] = {}
         faults = []
@@ -136,9 +133,7 @@ class Space:
         )
 
     def singles(self, say: Say) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-        """Each level alone, and remarks on those that change nothing. Raises DocumentError with all
-        faults.
-        """
+        """Each level alone, and remarks on others. Raises DocumentError with all faults."""
         values = sum(len(parameter.levels) for parameter in self.tuning.parameters)
         progress = _Progress("values", values, say)
         found: list[Candidate] = []

@@ -35,9 +35,7 @@ class Switched:
 
 
 class TrialDeployment:
-    """Runs a candidate at a time and tears all down; `number`: of the first deployment, over the
-    run.
-    """
+    """Runs a candidate at a time and tears all down; `number`: of the first deployment."""
 
     def __init__(
         self,

@@ -71,10 +71,8 @@ class Tuner:
         return setting_table(self._run, self._trials, self._visits)
 
     def run(self) -> str:
-        """Run all trials, or as many as fit into the budget; returns why not all, or empty.
-
-        Raises UsageError if the trials in the folder are not those of this tuning; the error that
-        the baseline fails with; StoreError.
+        """Run trials that fit the budget; returns why not all. Raises UsageError if the folder has
+        another tuning's, the baseline's error; StoreError.
         """
         turns = self._turns()
         turn = next(turns, None)

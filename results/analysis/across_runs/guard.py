@@ -315,10 +315,8 @@ class Guarded(Record):
 def guard(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
 ) -> Guarded:
-    """Check the guard facts of two runs, for pairs of layouts of A and B.
-
-    `despite` names guard facts that may differ, or `all`. Raises UsageError if others differ, or
-    for unknown names.
+    """Check guard facts for pairs of layouts. `despite` names facts that may differ, or `all`.
+    Raises UsageError if others differ, or for unknown names.
     """
     refuse_unknown(despite)
     theirs = {one.name for one in b.plan.suite.workloads}

@@ -96,9 +96,8 @@ def check_history(
     pairs: Sequence[tuple[str, str]],
     despite: Sequence[str] = (),
 ) -> None:
-    """Check that earlier runs are of the same thing as A: guard facts, layouts' settings and hosts.
-
-    Raises UsageError if one differs, lacks a compared layout of A, or is given twice.
+    """Check that earlier runs are of the same thing as A. Raises UsageError if a guard fact,
+    setting or host differs, a layout is lacking, or one is given twice.
     """
     seen = {a.manifest.run_id: "A", b.manifest.run_id: "B"}
     layouts = dict.fromkeys(one for one, _ in pairs)
@@ -327,10 +326,8 @@ RUNS: Final = 3
 
 
 def across_runs(tested: TTest, runs: Sequence[float]) -> TTest:
-    """The comparison of B with A, widened by the scatter from run to run.
-
-    `runs` are logarithms of the same figure of at least RUNS runs of the same thing, A included.
-    Raises ValueError for fewer.
+    """The comparison widened by the scatter from run to run: `runs` are logarithms of one figure of
+    at least RUNS runs like A, with it. Raises ValueError for fewer.
     """
     if len(runs) < RUNS:
         raise ValueError(f"{len(runs)} runs give no scatter from run to run: {RUNS} are needed")

@@ -76,10 +76,7 @@ def runs_verdict(
     fail_on_regression: bool,
     gone: Sequence[MissingCell] = (),
 ) -> RunsVerdict:
-    """The verdict on a comparison of B with A, and with so many earlier runs of the same thing.
-
-    `gone` are cells of A of which B has no result.
-    """
+    """The verdict on B and A, with so many earlier runs; `gone`: cells of which B has no result."""
     if all(effect.ratio is None for effect in comparison.effects):
         return RunsVerdict(exit_code=EXIT_INVALID, answer="Nothing could be compared.")
     if not fail_on_regression:

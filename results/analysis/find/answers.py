@@ -154,10 +154,8 @@ def found_rates(
     rows: Sequence[Row] = (),
     pairs: Sequence[PairDoubt] = (),
 ) -> Found:
-    """The answers of a run's searches.
-
-    `lost` are steps that were not measured, with the reason; `rows` the table of ordinary steps,
-    and `pairs` doubts about layouts' hosts.
+    """The answers of a run's searches. `lost`: steps not measured, with the reason; `rows`:
+    ordinary steps; `pairs`: doubts about layouts' hosts.
     """
     answers: list[tuple[tuple[str, Api, DriverName], Workload, FoundRate]] = []
     for layout in plan.layouts:

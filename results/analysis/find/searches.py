@@ -67,10 +67,8 @@ class RateTrial(Record):
 
 
 class RateSearch(Record):
-    """One search: its start and its steps so far, in order.
-
-    `start_per_s` is the throughput of the closed loop, `least_per_s` the lowest rate that a step
-    can judge.
+    """One search. `start_per_s` is the closed loop's throughput, `least_per_s` the lowest rate that
+    a step can judge.
     """
 
     start_per_s: PositiveFloat
@@ -364,9 +362,7 @@ class Searches:
         return search
 
     def next_of(self, key: StepKey) -> RateStep | None:
-        """The step that the search of an ordinary step needs next; None if it is over, or cannot
-        begin.
-        """
+        """What an ordinary step's search needs next; None: it is over, or cannot begin."""
         search = self.of(key)
         rate = None if search is None else search.next_per_s
         if search is None or rate is None:
@@ -383,10 +379,7 @@ class Searches:
 
 
 def read_searches(store: RunStore, plan: FindingPlan) -> Searches | None:
-    """The searches of a run folder; None if it has none.
-
-    Raises InvalidMeasurement and UsageError as `read_visits` does.
-    """
+    """The searches of a run folder, if any. Raises InvalidMeasurement and UsageError."""
     if plan.find is None:
         return None
     searches = Searches(plan.find, plan.suite)

@@ -77,9 +77,7 @@ class RunChange(SeriesCell):
     """Of Student's t-test of the two sides; not corrected for the number of series."""
     direction: Literal["better", "worse"]
     doubts: tuple[Doubt, ...] = ()
-    """Doubts about its figures, if those without are not a change by themselves; with any it is
-    provisional.
-    """
+    """About its figures, if those without are no change by themselves; any makes it provisional."""
 
     @property
     def ratio(self) -> float:
@@ -259,9 +257,7 @@ def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoin
 def _doubts(
     sides: Sequence[Sequence[HistoryPoint]], least: float, *, rises: bool
 ) -> tuple[Doubt, ...]:
-    """The doubts about figures of a change that those without doubts do not make; one of each
-    kind.
-    """
+    """The doubts of a change that figures without doubts do not make; one of each kind."""
     doubts = {doubt.what: doubt for side in sides for one in side for doubt in one.doubts}
     if not doubts:
         return ()

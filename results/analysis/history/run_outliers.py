@@ -75,9 +75,7 @@ def outlying(
     changes: Sequence[ChangePoint] = (),
     rule: OutlierRule = OUTLIER_RULE,
 ) -> tuple[OutlyingFigure, ...]:
-    """The outliers of a series of figures above 0, in order.
-
-    `changes` are those of the series: neighbours are of the same level. `least`: a figure that
+    """The outliers of figures above 0; neighbours are of one level between `changes`. `least`: what
     differs from the median by no more than this share is none.
     """
     logs = [math.log(one) for one in values]

@@ -161,9 +161,8 @@ class _Group:
 def series_of(
     runs: Sequence[ComparedRun], despite: Sequence[str] = ()
 ) -> tuple[tuple[RunSeries, ...], tuple[SeriesBreak, ...]]:
-    """All series of these runs, and where runs of the same layout are no longer comparable.
-
-    `runs` are in order of time; `despite` names guard facts in which they may differ, or `all`.
+    """All series of these runs, by time, and their breaks. `despite` names guard facts in which
+    runs may differ, or `all`.
     """
     groups: dict[tuple[str, str, str], list[_Group]] = {}
     breaks = []

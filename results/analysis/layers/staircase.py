@@ -442,10 +442,7 @@ class Staircase(Record):
 
     @property
     def words(self) -> str:
-        """The staircase in one line:
-
-        `disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`.
-        """
+        """`disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`."""
         parts = []
         for number, step in enumerate(self.known):
             share = (

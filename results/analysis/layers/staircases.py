@@ -32,10 +32,8 @@ from weighbridge.suites import Api, Operation
 
 
 def in_pool(step: LayerStep, row: Row, pool: BenchedPool) -> LayerStep:
-    """The step with what is known of the pool.
-
-    No layer is a share of it unless gateways keep objects in the same way on the same devices. How
-    many hosts they are on is not known: one that does more is no error.
+    """The step in a pool. No layer is a share of it unless gateways keep objects alike on the same
+    devices. How many hosts those are is not known: one that does more is no error.
     """
     if step.throughput_ops_s is None:
         return step
@@ -62,10 +60,8 @@ BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
 def staircases(
     plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested]
 ) -> tuple[Staircase, ...]:
-    """A staircase for each layout and kind of requests with bodies; none if the suite asks for no
-    layer.
-
-    `rows` and `layers` come from `rows_of`.
+    """A staircase for each layout and kind of requests with bodies, of `rows` and `layers` by
+    `rows_of`.
     """
     if not plan.suite.layers:
         return ()

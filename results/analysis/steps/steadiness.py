@@ -347,10 +347,8 @@ def _least_move(values: Sequence[float]) -> float:
 
 
 def _few(length: int) -> float:
-    """The factor on bounds in standard errors because few differences estimate the noise.
-
-    Differences of neighbours are worth about two thirds of independent values; 1 + 2 / freedom is
-    close to Student's quantiles.
+    """The factor on standard errors, as few differences estimate the noise: they are worth two
+    thirds of independent values, so 1 + 2 / freedom is near Student's quantiles.
     """
     return 1 + 2 / (2 / 3 * (length - 1))
 

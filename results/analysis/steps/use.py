@@ -207,9 +207,7 @@ WAITING: Final = 1.0
 
 
 class Queue(Record):
-    """A daemon's mean queue and workers over a window (`common.counters.DaemonCounters`); None: not
-    reported.
-    """
+    """A daemon's mean queue and workers (`common.counters.DaemonCounters`); None: unknown."""
 
     probe: str
     waiting: NonNegativeFloat | None = None

@@ -226,10 +226,8 @@ def _too_slow(measurement: Measurement, rate_per_s: float, ended: int) -> list[s
 
 
 def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, float] | None:
-    """The relative deviation of the workers' accounted time from the available time, and its blur.
-
-    If the driver truncates latencies, what is left after the truncation that explains most of it.
-    None if something needed is unknown.
+    """How far the workers' accounted time is off the available time beyond what truncated latencies
+    explain, and its blur; None if something needed is unknown.
     """
     asked_s = measurement.window_s * measurement.workers
     blur = traits_of(measurement.driver).uncounted_requests * measurement.workers / done

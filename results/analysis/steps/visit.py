@@ -103,9 +103,7 @@ def bounded(
 def highest_ms(
     max_us: int | None, in_flight_max_us: int | None
 ) -> tuple[float, float | None] | None:
-    """The maximum in ms as (low, high): of what ended, or with high None the oldest age; None
-    without.
-    """
+    """The maximum in ms as (low, high): of what ended, or with high None the oldest age."""
     if in_flight_max_us is not None and (max_us is None or in_flight_max_us > max_us):
         return in_flight_max_us / 1000, None
     return None if max_us is None else (max_us / 1000, max_us / 1000)
@@ -561,11 +559,8 @@ class _Reader:
         return sum(count for top_us, count in self._latency.buckets() if top_us <= within_s * 1e6)
 
     def latency(self, percent: float) -> MetricFigure | None:
-        """A percentile in ms, with its order-statistic interval if few samples are beyond it; 100:
-        maximum.
-
-        None if no sample is expected beyond it. Never above the exact maximum, unlike a bucket's
-        top.
+        """A percentile in ms (100: maximum), with its interval if few samples are beyond it; None
+        if none is expected there. Never above the exact maximum.
         """
         longest = highest_ms(self.tally.max_us, None if self.fault else self.tally.in_flight_max_us)
         if (

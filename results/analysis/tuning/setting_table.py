@@ -273,9 +273,7 @@ Tier = Literal["gateway", "storage"]
 def costs(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep], tier: Tier
 ) -> dict[int, float]:
-    """The logarithm of each trial's CPU relative to the baseline, by number, if known for all
-    steps.
-    """
+    """The logarithm of each trial's CPU over the baseline's, by number, if known."""
     wanted = steps(run)
     logs: dict[int, list[float]] = {}
     for workload, workers in wanted:

@@ -99,9 +99,7 @@ def confirmation(
     bounds: Bounds,
     durability: Sequence[LayoutDurability] = (),
 ) -> Confirmation | None:
-    """The verdict on a tuning's objectives by a run of baseline and winner; None without two
-    layouts. `durability` is what was found of those whose power was cut.
-    """
+    """The verdict of a run of baseline and winner, `durability` included; None without both."""
     if not comparison.subjects:
         return None
     sides = comparison.baseline, comparison.subjects[0]

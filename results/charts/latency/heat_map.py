@@ -145,9 +145,8 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
 
 
 def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ...]:
-    """Runs of seconds in which nothing succeeded though STALLED requests were due on average.
-
-    Where few requests are made per second, many seconds have none: that is no stall.
+    """Runs of seconds without success though STALLED requests were due: where few are made, many
+    seconds have none.
     """
     busy = {
         second.second: second.count
