@@ -325,7 +325,7 @@ def select(
 def on_sized_hosts(
     layouts: Sequence[Planned], hardware: Hardware
 ) -> tuple[Hardware, tuple[Planned, ...]]:
-    """Hardware and layouts by sizes of hosts, real ones asked. Raises TargetError or DocumentError."""
+    """Hardware and layouts by hosts' sizes, real ones asked. Raises TargetError, DocumentError."""
     known = hardware.of.sized(hardware)
     if known is hardware:
         return hardware, tuple(layouts)
