@@ -41,6 +41,11 @@ def show_p(value: float | None) -> str:
     return "< 0.0001" if value < 0.0001 else show_figure(value, 2)
 
 
+def show_share(share: float) -> str:
+    """`97 %`."""
+    return f"{share * 100:.0f} %"
+
+
 def counted(number: int, noun: str) -> str:
     """`1 worker`, `4 workers`."""
     return f"{number} {noun}{'s' * (number != 1)}"

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND, show
-from weighbridge.results.figures import UNKNOWN, all_of
+from weighbridge.results.figures import UNKNOWN, all_of, show_share
 from weighbridge.results.record import Kind, Unit
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
@@ -104,7 +104,7 @@ def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
 
 def _short(figures: Sequence[HostFigure]) -> list[str]:
     return [
-        f"{_about(one)} gave {one.shown}, {_percent(1 - one.share)} less than the "
+        f"{_about(one)} gave {one.shown}, {show_share(1 - one.share)} less than the "
         f"{one.promise_shown} promised"
         for one in figures
         # What all hosts do at once has its own sentence.
@@ -129,7 +129,7 @@ def _unlike(figures: Sequence[HostFigure]) -> list[str]:
         for one in same:
             if abs(1 - one.value / median) > one.bound:
                 word = "less" if one.value < median else "more"
-                apart = f"{_percent(abs(1 - one.value / median))} {word}"
+                apart = f"{show_share(abs(1 - one.value / median))} {word}"
                 found.append(
                     f"{_about(one)} gave {one.shown}, {apart} than the median of the {len(same)} "
                     f"({show(median, one.unit)})"
@@ -143,7 +143,7 @@ def _lopsided(figures: Sequence[HostFigure]) -> list[str]:
     for (sender, receiver), one in ways.items():
         back = ways.get((receiver, sender))
         if back is not None and 1 - one.value / back.value > one.bound:
-            less = _percent(1 - one.value / back.value)
+            less = show_share(1 - one.value / back.value)
             found.append(
                 f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} in "
                 "the other direction"
@@ -161,7 +161,7 @@ def _crowded(figures: Sequence[HostFigure]) -> list[str]:
     if 1 - total / promised <= BOUNDS["network"]:
         return []
     passed = f"{show(total, 'bit/s')} of the {show(promised, 'bit/s')} of their NICs"
-    share = _percent(total / promised)
+    share = show_share(total / promised)
     return [f"when {all_of(len(sent), 'hosts')} send at once, they reach {passed} ({share})"]
 
 
@@ -169,7 +169,3 @@ def _about(one: HostFigure) -> str:
     if one.group == "network":
         return f"the network from {one.sender} to {one.receiver}"
     return f"{one.what} on {one.host}"
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.0f} %"

@@ -13,10 +13,10 @@ from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.outages import OutageRow, Outages
 from weighbridge.results.analysis.sameness import beyond_bound, compare, host_doubts
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import highest, percent
+from weighbridge.results.analysis.steps.use import highest
 from weighbridge.results.analysis.steps.validity import DRIVER_CPU_SHARE
 from weighbridge.results.doubt import BUSY_MILD, graves
-from weighbridge.results.figures import counted, show_ratio
+from weighbridge.results.figures import counted, show_ratio, show_share
 from weighbridge.results.record import Attested
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
@@ -131,7 +131,7 @@ def _machine(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
         detail = "what other programs used was not recorded"
     else:
         state, words = "good", "quiet"
-        detail = f"others used less than {percent(BUSY_MILD)} of its CPUs in the median repeat"
+        detail = f"others used less than {show_share(BUSY_MILD)} of its CPUs in the median repeat"
     return TrustSign(title="Machine", state=state, words=words, detail=detail, section="limits")
 
 
@@ -186,13 +186,13 @@ def _driver(rows: Sequence[Row]) -> TrustSign:
         state, words = "unknown", f"not known in {blind} of {len(rows)}"
     else:
         state, words = "good", "had room"
-    network = f" and {percent(max(nics))} of its network" if nics else ""
-    used = f"at most {percent(most)} of its CPU{network} in the median repeat"
+    network = f" and {show_share(max(nics))} of its network" if nics else ""
+    used = f"at most {show_share(most)} of its CPU{network} in the median repeat"
     return TrustSign(
         title="Load generator",
         state=state,
         words=words,
-        detail=f"{used}, bound {percent(DRIVER_CPU_SHARE)}" if shares else "CPU not recorded",
+        detail=f"{used}, bound {show_share(DRIVER_CPU_SHARE)}" if shares else "CPU not recorded",
         section="limits",
     )
 

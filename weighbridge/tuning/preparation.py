@@ -25,7 +25,7 @@ from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned, checked_again
 from weighbridge.topologies.preflight import preflight_all
-from weighbridge.tuning.space import Candidate, Space
+from weighbridge.tuning.space import Candidate, Space, once
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def prepare(
             _candidates(document, tuning, hardware, baseline, suite, say)
         except DocumentError as error:
             faults += error.faults
-        raise DocumentError(_once(faults))
+        raise DocumentError(once(faults))
     if ask:
         hardware, (baseline,) = selection.on_sized_hosts([baseline], hardware)
     return checked(document, tuning, hardware, baseline, say=say)
@@ -214,7 +214,7 @@ def _candidates(
         words = "the layout already has every value that is to be tried: there is nothing to try"
         faults.append(document.fault_at(("parameters",), words, key=True))
     if faults:
-        raise DocumentError(_once(faults))
+        raise DocumentError(once(faults))
     return space, singles, candidates, scopes, remarks
 
 
@@ -254,10 +254,6 @@ def _unknown_metrics(document: Document, tuning: Tuning) -> list[Fault]:
             message = f"no metric {one.of!r} to compare by{did_you_mean(one.of, known)}"
             faults.append(document.fault_at(("objectives", number, "of"), message))
     return faults
-
-
-def _once(faults: list[Fault]) -> list[Fault]:
-    return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
 
 
 def prepare_again(

@@ -162,7 +162,7 @@ class Space:
                 wrong = [self._document.fault_at(("parameters", number, "key"), wrong[0].message)]
             faults += wrong
         if faults:
-            raise DocumentError(_once(faults))
+            raise DocumentError(once(faults))
         return tuple(found), tuple(words)
 
     def combinations(self, trial_s: float, say: Say) -> tuple[Candidate, ...]:
@@ -197,7 +197,7 @@ class Space:
             if not one.variant.is_baseline:
                 found.setdefault(one.variant.name, one)
         if faults:
-            raise DocumentError(_once(faults))
+            raise DocumentError(once(faults))
         return tuple(found.values())
 
     def _merged(self, choices: Sequence[Choice]) -> tuple[Settings, dict[str, Fault]]:
@@ -295,5 +295,6 @@ def _larger(value: Setting, other: Setting) -> bool:
     return len(numbers) == 2 and numbers[0] > numbers[1]
 
 
-def _once(faults: Iterable[Fault]) -> list[Fault]:
+def once(faults: Iterable[Fault]) -> list[Fault]:
+    """The faults, each once, by their places."""
     return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, percent, saturated
-from weighbridge.results.figures import listed
+from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, saturated
+from weighbridge.results.figures import listed, show_share
 from weighbridge.results.record import Tier
 
 _LIMITS: Final[Mapping[tuple[What, Tier], str]] = {
@@ -48,7 +48,7 @@ def limit_words(resources: Sequence[Resource]) -> str | None:
         return None
     full = saturated(resources)
     if not full:
-        return f"none above {percent(UTILIZED)}: {_highest(resources)}"
+        return f"none above {show_share(UTILIZED)}: {_highest(resources)}"
     others = f", also {', '.join(one.name for one in full[1:])}" if len(full) > 1 else ""
     return f"{full[0].words}{others}"
 
@@ -75,4 +75,4 @@ def _highest(resources: Sequence[Resource]) -> str:
 
 
 def _short(one: Resource) -> str:
-    return f"{one.host} {one.what} {percent(one.share)}"
+    return f"{one.host} {one.what} {show_share(one.share)}"

@@ -40,6 +40,7 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from weighbridge.common.record import Record
+from weighbridge.results.figures import show_share
 from weighbridge.results.record import Measurement
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, TTest, one_sample, t_quantile
 from weighbridge.suites import PARTS
@@ -249,7 +250,7 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
         return Steadiness(steady=False, notes=notes, drifts=drifts, warmup_s=warmup_s)
     if not detectable:
         hidden = (
-            f"throughput scatters so much that a drift of {_percent(DETECTABLE_MOVE)} would not "
+            f"throughput scatters so much that a drift of {show_share(DETECTABLE_MOVE)} would not "
             "have been detected"
         )
         return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: {hidden}", *remarks))
@@ -307,7 +308,7 @@ def _warming(counts: Sequence[float], warmup_s: float) -> tuple[list[str], float
     if abs(off) <= max(WARM_BOUND, chance):
         return [], None
     change = (
-        f"throughput after the first {cut} s is {_percent(abs(off))} "
+        f"throughput after the first {cut} s is {show_share(abs(off))} "
         f"{'higher' if off > 0 else 'lower'} than over the complete window"
     )
     needed_s = math.ceil(warmup_s + cut)
@@ -324,11 +325,11 @@ def _drifting(values: Sequence[float], what: str) -> list[str]:
     )
     faults = []
     if spread > max(RANGE_BOUND, RANGE_SIGMAS * _few(length) * scatter):
-        faults.append(f"{what} of fifths of the window varies by {_percent(spread)} of its mean")
+        faults.append(f"{what} of fifths of the window varies by {show_share(spread)} of its mean")
     move = linear_regression(range(len(values)), values).slope * (length - 1) / mean
     if abs(move) > max(MOVE_BOUND, _least_move(values)):
         faults.append(
-            f"{what} {'rises' if move > 0 else 'falls'} by {_percent(abs(move))} over the window"
+            f"{what} {'rises' if move > 0 else 'falls'} by {show_share(abs(move))} over the window"
         )
     return faults
 
@@ -361,10 +362,6 @@ def _noise(values: Sequence[float]) -> float:
         2 * (len(values) - 1)
     )
     return math.sqrt(max(differences, 1 / 12))
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
 
 
 # Steadiness over repeats: what one window cannot decide alone, repeats can together.
@@ -491,14 +488,14 @@ def steady_over_repeats(
     ):
         way = "rises" if within.difference > 0 else "falls"
         fault = (
-            f"over {len(known)} repeats it {way} by {_in_percent(within.difference)} from the "
+            f"over {len(known)} repeats it {way} by {show_share(abs(within.difference))} from the "
             "start of the window to its end"
         )
         return Steadiness(steady=False, notes=(f"{NOT_STEADY}: {fault}",), most=most)
     spread = _common_spread([shape for shape in shapes if shape])
     if spread > RANGE_BOUND + grain:
         fault = (
-            f"over {len(known)} repeats fifths of the window vary by {_in_percent(spread)} of its "
+            f"over {len(known)} repeats fifths of the window vary by {show_share(spread)} of its "
             "mean in the same way"
         )
         return Steadiness(steady=False, notes=(f"{NOT_STEADY}: {fault}",), most=most)
@@ -508,12 +505,12 @@ def steady_over_repeats(
     if most <= MOST:
         return Steadiness(steady=True, most=most)
     hidden = (
-        f"over {len(known)} repeats a drift of {_in_percent(most)} from the start of the window "
+        f"over {len(known)} repeats a drift of {show_share(most)} from the start of the window "
         "to its end is not ruled out"
     )
     return Steadiness(
         steady=None,
-        notes=(f"{UNKNOWN_STEADINESS}: {hidden} (steady: less than {_in_percent(MOST)})",),
+        notes=(f"{UNKNOWN_STEADINESS}: {hidden} (steady: less than {show_share(MOST)})",),
         most=most,
     )
 
@@ -553,7 +550,3 @@ def _move(values: Sequence[float], lengths_s: Sequence[float]) -> float:
         for place, length, value in zip(places, lengths_s, values, strict=True)
     )
     return along / across * span / mean
-
-
-def _in_percent(share: float) -> str:
-    return f"{abs(share) * 100:.0f} %"

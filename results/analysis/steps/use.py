@@ -33,7 +33,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CounterFigure, DaemonCounters
-from weighbridge.results.figures import show_figure
+from weighbridge.results.figures import show_figure, show_share
 from weighbridge.results.record import (
     DiskLimit,
     DiskSecond,
@@ -407,9 +407,9 @@ class Resource(Record):
             periods = (
                 "its periods" if self.period_ms is None else f"periods of {self.period_ms:g} ms"
             )
-            held = f", throttled in {percent(self.throttled)} of {periods}"
+            held = f", throttled in {show_share(self.throttled)} of {periods}"
         own = ": the driver’s own limit" if self.tier == "client" else ""
-        return f"{self.name} ({percent(self.share)} of {self.limit}{held}){own}"
+        return f"{self.name} ({show_share(self.share)} of {self.limit}{held}){own}"
 
 
 class StepUse(Record):
@@ -536,11 +536,6 @@ def others(uses: Sequence[StepUse | None]) -> tuple[float | None, ...]:
     shares = tuple(None if use is None else use.others for use in uses)
     lab = any(use is not None and (use.lab or use.others is not None) for use in uses)
     return shares if lab else ()
-
-
-def percent(share: float) -> str:
-    """`97 %`."""
-    return f"{share * 100:.0f} %"
 
 
 def _tier_cpu_s(
