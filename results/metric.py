@@ -32,7 +32,6 @@ class MetricFigure(Record):
     @model_validator(mode="before")
     @classmethod
     def _number(cls, given: Any) -> Any:
-        """Accept a plain number as a value."""
         return {"value": given} if isinstance(given, int | float) else given
 
     @model_validator(mode="after")

@@ -190,7 +190,6 @@ def _time(
     read: Callable[[OperationReader], MetricFigure | float | None],
     resolution: float = 0.0,
 ) -> Metric:
-    """A time that is compared."""
     return Metric(
         key=key,
         name=name,

@@ -471,7 +471,6 @@ class ShapeBuilder:
     def _size_of(
         self, first: WorkOperation, base: ObjectRange, writes: dict[WorkOperation, Size]
     ) -> Size | None:
-        """The size of a workload's objects, as written earlier or by the work itself."""
         if first.kind == "write":
             size: Size | None = writes[first]
         else:

@@ -287,7 +287,6 @@ class _StageReader:
             )
 
     def _note_unknown(self, element: Element) -> None:
-        """Note attributes, child elements and text that COSBench ignores."""
         known = ATTRIBUTES[element.tag]
         for name, _ in element.attributes:
             if name not in known:

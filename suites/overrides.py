@@ -159,7 +159,6 @@ def _replace_workloads(
 
 
 def _sizes(suite: Suite, text: str | None, faults: list[Fault]) -> list[_Size]:
-    """The sizes of an option, else those of the suite."""
     found: list[_Size] = []
     if text is None:
         for one in suite.workloads:
@@ -178,7 +177,6 @@ def _sizes(suite: Suite, text: str | None, faults: list[Fault]) -> list[_Size]:
 
 
 def _operations(suite: Suite, text: str | None, faults: list[Fault]) -> list[str]:
-    """The operations of an option, else those of the suite."""
     if text is None:
         return list(dict.fromkeys(name for one in suite.workloads for name in one.operations))
     for column, word in items(text):
@@ -200,7 +198,6 @@ def _most_similar(workloads: Sequence[Workload], operation: str, mean_bytes: flo
 
 
 def _count(workload: Workload, mean_bytes: float) -> int:
-    """How many objects of another size each container has."""
     objects = workload.objects
     kept_bytes = max(objects.count * objects.mean_bytes, KEPT_BYTES)
     fitting = int(kept_bytes / max(mean_bytes, 1.0) / objects.containers)

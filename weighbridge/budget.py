@@ -245,7 +245,6 @@ def comparisons_of(plan: Plan) -> int:
 
 
 def _shortened(suite: Suite, share: float) -> Suite:
-    """The suite with windows of this share of their length, in whole seconds."""
     workloads = []
     for one in suite.workloads:
         least_s = min(one.runtime, SHORTEST_WINDOW_S)

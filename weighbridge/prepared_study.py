@@ -92,7 +92,6 @@ def _kind(disk: Disk) -> tuple[object, ...]:
 
 
 def _named(role: HostRole, hardware: Hardware, planned: Sequence[Planned]) -> list[str]:
-    """The hosts of a role in any of the layouts."""
     if role == "clients":
         return list(hardware.clients)
     if role == "all":

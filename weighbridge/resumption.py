@@ -109,7 +109,6 @@ def load_run(folder: Path) -> ResumableRun:
 
 
 def _searching(store: RunStore, plan: Plan) -> frozenset[StepKey]:
-    """The steps after which a search is not over."""
     searches = read_searches(store, plan)
     if searches is None:
         return frozenset()

@@ -282,7 +282,6 @@ def _nothing_to_do(left: ResumableRun, budget_s: float | None) -> str:
 
 
 def _checked(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> Plan:
-    """The plan with what checking all layouts found of their pools."""
     tools = wants_tools(plan.suite, [*chain(*plan.passes.values())]) or bool(
         asked_of_hosts(plan.suite, sameness=plan.attest)
     )

@@ -113,14 +113,12 @@ def endpoint_layouts(
 
 
 def _unnamed(one: _Named) -> Fault | None:
-    """Why an option is not NAME=URL."""
     if "=" not in one.text or not one.name or "/" in one.name:
         return one.fault("expected NAME=URL, such as a=https://store.example:8443")
     return None if one.url else one.fault("the URL is missing", of_url=True)
 
 
 def _doubles(ends: Sequence[_Named]) -> list[Fault]:
-    """Names that two endpoints of one API have."""
     keys = [(one.api, one.name) for one in ends]
     return [
         one.fault(
@@ -157,7 +155,6 @@ def _layout(
     hardware: Hardware,
     environment: Mapping[str, str],
 ) -> Planned:
-    """The layout of one name. Raises DocumentError."""
     document = Document.read(shipped_layouts()[ENDPOINTS_TEMPLATE])
     first = next(iter(parts.values()))
     about = " and ".join(f"{_WORDS[api]} at {one.url}" for api, one in parts.items())
@@ -254,7 +251,6 @@ def _below(path: tuple[str, ...], given: tuple[str, ...]) -> bool:
 
 
 def _layout_file(name: str) -> tuple[Path, Reference]:
-    """The file of a reference. Raises UsageError or DocumentError."""
     # A file's own name may have a colon or an @ in it.
     reference = Reference(name, name) if is_file(Path(name)) else parse(name)
     return loader.find(reference.name, loader.shipped_layouts(), "layout"), reference

@@ -146,7 +146,6 @@ def _mapping(
 
 
 def _fitting(known: list[type[BaseModel]], value: Mapping[str, Any]) -> type[BaseModel] | None:
-    """The first of the records that has all these keys."""
     return next((one for one in known if set(value) <= set(one.model_fields)), None)
 
 

@@ -422,12 +422,10 @@ def _versus(
 
 
 def _lower_bounds(metric: str, one: Row, other: Row) -> tuple[str, str]:
-    """`≥ ` for a figure that is a lower bound, else empty."""
     return "≥ " * one.figure(metric).at_least, "≥ " * other.figure(metric).at_least
 
 
 def _bounds(measure: Ratio) -> str:
-    """The 95 % interval in brackets."""
     if measure.low is None or measure.high is None:
         return ""
     low, high = (show_ratio(end).removesuffix("×") for end in (measure.low, measure.high))

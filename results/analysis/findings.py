@@ -306,7 +306,6 @@ def _graves(findings: Sequence[Finding]) -> str:
 
 
 def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
-    """How many times the baseline each comparable layout is."""
     known = [(pair, pair.ratio) for pair in pairs if pair.ratio is not None]
     scores = {
         pair.baseline: Ratio(value=1.0, low=1.0, high=1.0, repeats=ratio.repeats)

@@ -248,7 +248,6 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
 
 
 def _warmup_s(effects: Sequence[Effect]) -> float | None:
-    """The warm-up that would have sufficed for every step that was still warming up."""
     points = [point for one in effects for row in one.sides or () for point in row.points]
     return max((one.warmup_s for one in points if one.warmup_s is not None), default=None)
 

@@ -368,7 +368,6 @@ def _spot(mark: WorkerPoint, y: float | None, tip: str = "", *, y2: float | None
 
 
 def _runs(data: WorkerPanel) -> list[list[WorkerPoint]]:
-    """Valid neighbours, whose points are joined."""
     runs: dict[tuple[str, int], list[WorkerPoint]] = {}
     for mark in data.marks:
         if mark.stretch is not None:

@@ -190,7 +190,6 @@ def _columns(effects: Sequence[Effect]) -> list[str]:
 
 
 def _rows(effects: Sequence[Effect]) -> list[tuple[str, str]]:
-    """Kinds of requests and subjects, in the order of the comparison."""
     kinds = list(dict.fromkeys(kind_of(effect) for effect in effects))
     pairs = dict.fromkeys((kind_of(effect), effect.about, effect.subject) for effect in effects)
     return [(about, subject) for kind in kinds for one, about, subject in pairs if one == kind]

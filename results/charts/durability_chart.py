@@ -111,7 +111,6 @@ def _spots(
     zero: bool = False,
     tone: Tone | None = None,
 ) -> Iterator[Spot]:
-    """The cuts with any, or with `zero` those without."""
     for cut, number in found:
         if (number == 0) == zero:
             words = f"{number:,} {what}" if number else "none lost"

@@ -147,7 +147,6 @@ def _serve(
 
 
 def _last_line(log: IO[bytes]) -> str:
-    """The last line of the processes' stderr, if any."""
     log.seek(0)
     lines = log.read().decode("utf-8", "replace").strip().splitlines()
     return f": {lines[-1]}" if lines else ""

@@ -126,7 +126,6 @@ def _panel(
     what: What,
     tiers: Sequence[Tier],
 ) -> Panel:
-    """The most used resource of one kind for each layout; lines break where nothing is known."""
     spots: dict[bool, list[Spot]] = {False: [], True: []}
     runs: list[tuple[str, list[tuple[int, float]]]] = []
     for layout in dict.fromkeys(row.layout for row in rows):

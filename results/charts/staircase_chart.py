@@ -108,7 +108,6 @@ def _reference(stair: Staircase) -> LayerStep | None:
 
 
 def _panel(stairs: Sequence[Staircase]) -> Panel:
-    """The staircases of all layouts for one kind of requests: a row for each layer."""
     spots: dict[str, list[Spot]] = {
         name: []
         for name in ("loss", "riser", "point", "hollow", "head", "name", "figure", "beside", "gap")

@@ -278,7 +278,6 @@ _ROW_COLUMNS: Final = (*KIND_COLUMNS, "object_size_bytes", "workers")
 
 
 def _place_of(row: Row) -> tuple[object, ...]:
-    """The cells of a row, by `_ROW_COLUMNS`."""
     return tuple(getattr(row, name) for name in _ROW_COLUMNS)
 
 

@@ -98,7 +98,6 @@ def _middle_us(top_us: int) -> int:
 
 
 def _encoded(step: StepResult) -> Iterator[tuple[str, str, int | None, int | None]]:
-    """(name, histogram, exact maximum, exact sum) of a step's counts."""
     for tally in step.measurement.tallies if step.measurement is not None else ():
         if tally.latency is not None:
             yield tally.operation, tally.latency, tally.max_us, tally.sum_us

@@ -156,7 +156,6 @@ def _keep(connection: DuckDBPyConnection, folder: Path, run: str, version: str) 
 def _gone(
     connection: DuckDBPyConnection, seen: Collection[str], left_out: list[str]
 ) -> Iterator[ComparedRun]:
-    """The runs that are kept, and whose folders were not read."""
     for (run,) in connection.execute("SELECT run FROM kept ORDER BY run").fetchall():
         if run in seen:
             continue

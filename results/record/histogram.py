@@ -121,7 +121,6 @@ class Histogram:
 
     @cached_property
     def _ranks(self) -> list[int]:
-        """How many samples lie at or below each of them."""
         return list(accumulate(self._filled[1]))
 
     def percentile_us(self, percent: float) -> int:

@@ -177,7 +177,6 @@ def _summary(times_ms: Sequence[float]) -> Times | None:
 
 
 def _rank(ordered: Sequence[Number], share: float) -> Number:
-    """The value at rank ceil(n * share)."""
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 

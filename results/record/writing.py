@@ -52,7 +52,6 @@ def _locked(path: Path) -> Iterator[int]:
 
 
 def _length_of_lines(descriptor: int) -> int:
-    """Length of the file up to and including its last newline."""
     end = os.fstat(descriptor).st_size
     while end:
         start = max(0, end - 65536)

@@ -80,7 +80,6 @@ def layout_colour(number: int) -> str:
 
 
 def _specs_of(figures: Iterable[Figure], look: Look) -> dict[str, dict[str, Any]]:
-    """The Vega-Lite spec of every panel, by the name of its plot in the page."""
     return {
         f"{figure.name}-{panel.key}": compose_panel(figure, panel, look)
         for figure in figures

@@ -58,7 +58,6 @@ def _path(places: Sequence[Place], *, joined: bool) -> Iterator[Place]:
 
 
 def _whiskers(point: ChartPoint, place: Callable[[ChartPoint], Place]) -> Iterator[Place]:
-    """Places along the whiskers of a point."""
     for low, high, field in ((point.low, point.high, "y"), (point.x_low, point.x_high, "x")):
         if low is not None and high is not None:
             ends = [place(point.model_copy(update={field: end})) for end in (low, high)]

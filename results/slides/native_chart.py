@@ -97,7 +97,6 @@ def _lines(chart: SeriesChart, slide: Any, look: Look, box: Sequence[Any]) -> An
 
 
 def _paths(chart: SeriesChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
-    """Points of two figures, joined in order, with their labels."""
     # LibreOffice 7.4 does not draw a series that is shorter than a later one.
     longest_first = sorted(chart.series, key=lambda one: -len(one.points))
     chart = chart.model_copy(update={"series": tuple(longest_first)})
@@ -176,7 +175,6 @@ def _clean(chart: Any, look: Look) -> Any:
 
 
 def _value_axis(axis: Any, scale: AxisScale, look: Look) -> None:
-    """An axis of figures: its ends, its ticks, and a grid."""
     axis.minimum_scale, axis.maximum_scale = scale.low, scale.high
     smallest = scale.low
     if scale.kind == "log":

@@ -136,13 +136,11 @@ class _SlideFiller:
         self._at_pt += height + (GAP_PT / 2 if one.lead and not one.opening else GAP_PT)
 
     def _text(self, text: str, top_pt: float, size: int, *, colour: str) -> float:
-        """Add a paragraph of full width; returns its height."""
         height = height_pt(text, ROOM_PT, size)
         _box(self._slide, (LEFT_PT, top_pt, ROOM_PT, height), [(text, size, colour, False)])
         return height
 
     def _legend(self, chart: SeriesChart) -> float:
-        """The layouts with their markers above the chart; returns its height."""
         first = {one.layout: one for one in reversed(chart.series)}
         entries = [
             _LegendEntry(first[style.layout], style)
@@ -171,7 +169,6 @@ class _SlideFiller:
         return height + GAP_PT / 2
 
     def _lines_pt(self, lines: tuple[str, ...]) -> float:
-        """The height of sentences at a medium size."""
         return sum(height_pt(line, ROOM_PT, 18) + GAP_PT / 2 for line in lines)
 
     def _bullets(self, lines: tuple[str, ...]) -> None:
@@ -275,7 +272,6 @@ class _LegendEntry:
 
 
 def _legend_rows(entries: Iterable[_LegendEntry], size: int) -> list[list[_LegendEntry]]:
-    """Entries in as few rows as hold them at this size."""
     rows: list[list[_LegendEntry]] = []
     for one in entries:
         row = [*rows[-1], one] if rows else [one]

@@ -156,7 +156,6 @@ def _sameness(evidence: Evidence) -> str:
 
 
 def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """What all layouts have in common."""
     plan, suite = evidence.plan, evidence.plan.suite
     limits = "; ".join(_hosts(plan.hardware.hosts))
     yield "hosts", limits or plan.hardware.about or plan.hardware.name
@@ -308,7 +307,6 @@ def shade(look: Look) -> str:
 
 
 def _shared(value: str, layouts: int) -> Iterator[TableCell]:
-    """One cell for all layouts."""
     yield TableCell(text=value, across=layouts)
     yield from (TableCell(text="", covered=True) for _ in range(1, layouts))
 

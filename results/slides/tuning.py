@@ -62,7 +62,6 @@ def _left(known: Sequence[Effect]) -> str:
 
 
 def _title(one: Effect, changed: Mapping[str, str], about: str) -> str:
-    """What changes throughput most, if any change is significant."""
     if one.verdict not in ("better", "worse"):
         return (
             f"No setting changes the throughput of {about} significantly"
@@ -115,7 +114,6 @@ def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
 
 
 def _flat(layout: PlannedLayout) -> Iterator[tuple[str, str]]:
-    """A layout's placement of services and settings, by dotted names."""
     yield from _leaves("place", layout.place)
     yield from _leaves("", layout.settings)
 

@@ -19,7 +19,6 @@ WRITTEN: Final = ("effects.csv", "differences.csv", "comparison.json")
 
 
 def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """An option that names a file for a summary."""
     return click.option(
         name, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=f"Write {what}"
     )

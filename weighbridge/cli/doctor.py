@@ -109,7 +109,6 @@ def _print_document(
     seen: Iterable[tuple[str, Iterable[HostRequirement], bool]],
     advice: tuple[str, ...] = (),
 ) -> None:
-    """Print what was seen as JSON: hosts, what they need, and whether that is optional."""
     from weighbridge.documents import DoctorDocument, RequirementSeen
     from weighbridge.results_output import print_document
 

@@ -107,7 +107,6 @@ def command(
 
 
 def _send(run: Path, url: str) -> str:
-    """Send a run to an InfluxDB; returns how much was sent, as a sentence."""
     from weighbridge.results.influx.export import send_run
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.store import RunStore

@@ -222,7 +222,6 @@ def _finish(outcome: TuningOutcome, doing: Doing, *, as_json: bool) -> int:
 
 
 def _folder(name: str, changes: Changes, out: Path) -> Path:
-    """The run that --resume is to continue."""
     from dataclasses import replace
 
     from weighbridge.tuning import session

@@ -127,7 +127,6 @@ def clearing(
 
 
 def _together(left: Sequence[LeftBehind]) -> LeftBehind:
-    """Several errors as one."""
     if len(left) == 1:
         return left[0]
     advice = "\n".join(one.advice for one in left)

@@ -209,7 +209,6 @@ class DurabilityPass:
         mark: _Mark,
         expected: tuple[Expected, ...],
     ) -> PowerCut:
-        """Start again as after a cut at a mark, and read everything."""
         # Every second cut keeps nothing that was not flushed: what a store loses most by.
         keep = 0.0 if mark.number % 2 or self._control else self._wanted.keep
         seed = self._random.randrange(2**32)

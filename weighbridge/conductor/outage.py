@@ -74,7 +74,6 @@ def faults_left_out(
 
 
 def _unfit(fault: Fault, one: Planned, hardware: Hardware) -> str:
-    """Why a fault cannot be made on a layout; empty if it can."""
     if one.gateway.already_runs or hardware.of.for_running_gateways:
         return "it already runs, and this suite does not kill its daemons"
     if fault.way != "kill" and not hardware.of.cuts_power:

@@ -92,7 +92,6 @@ class PassRunner:
         return tuple(f"{UNLIKE}: no objects of {name}" for name in dict.fromkeys(lacking))
 
     def _next_of(self, turn: StepTurn) -> RateStep | None:
-        """The step that the search after a step needs next."""
         return None if self.searches is None else self.searches.next_of(turn.key)
 
     def _failed(self, at: StepTurn, ways: Sequence[Pass], error: DriverError | TargetError) -> bool:

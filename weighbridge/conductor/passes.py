@@ -89,7 +89,6 @@ def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
 
 
 def _loaded(driver: DriverName) -> tuple[str, ...]:
-    """APIs that a driver can load, those of layers included."""
     kind = KINDS.get_or_refuse(driver)
     return (*kind.apis, *kind.layers)
 

@@ -296,7 +296,6 @@ class Plan(Record):
         return self.attest and visit.layout not in self.twins and visit == first
 
     def _counts(self, visit: Visit, workload: Workload) -> Sequence[int]:
-        """The worker counts of a workload in the order of a visit's block."""
         order = self.suite.order
         if order == "shuffle":
             drawn = random.Random(f"{self.order_seed} {visit.repeat} {workload.name}")  # noqa: S311 - as in `balance`

@@ -236,7 +236,6 @@ class StepRunner:
         )
 
     def describe(self, deployment: Deployment) -> None:
-        """Record a deployment's facts, and the configuration files on its hosts."""
         name, rendered = deployment.layout.name, deployment.running_gateway.rendered
         configs = [
             ConfigFile(layout=name, host=one.host, path=one.path, text=one.text) for one in rendered
@@ -449,7 +448,6 @@ class StepRunner:
         return self._profiler.step(deployment, tiers, key)
 
     def _in_this_step(self, died: TargetError) -> str:
-        """What died in a step, in words."""
         if isinstance(died, ServiceFailed):
             return f"in this step {self._in_words(died)}"
         return f"the gateway had failed when this step ended: {self._in_words(died)}"

@@ -249,7 +249,6 @@ def _of_turns(
 def _steps(
     visit: Visit, turns: Sequence[StepTurn], searched: Collection[StepKey], *, leaves: bool
 ) -> list[WorkUnit]:
-    """Steps of a workload, then the searches of their rates."""
     steps = [_step(visit, turn, leaves=leaves) for turn in turns]
     pairs = [(one, turn) for one, turn in zip(steps, turns, strict=True) if turn.key in searched]
     searches = [

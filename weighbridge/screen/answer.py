@@ -90,7 +90,6 @@ ANSWERS: Final[Mapping[str, Callable[[QueryResult], str]]] = MappingProxyType(
 
 
 def _shown(value: object) -> str:
-    """A value in one line of text, without control characters."""
     if value is None:
         return UNKNOWN
     if isinstance(value, (float, Decimal)):
@@ -106,7 +105,6 @@ def _shown(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, float):

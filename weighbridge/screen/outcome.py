@@ -470,7 +470,6 @@ class _RowTable:
         return table
 
     def _cells(self, row: Row, *, spread: bool) -> dict[str, str]:
-        """A row's cells by title."""
         limit = (
             "none" if row.resources and not saturated(row.resources) else limit_brief(row.resources)
         )

@@ -106,7 +106,6 @@ class OptunaSearch:
         return entry.gain_high is not None and entry.gain_high < best
 
     def _finalists(self) -> Sequence[TrialCount]:
-        """The best of those that seem better than the baseline."""
         better = {
             name: gain
             for name, gain in self._gains.items()

@@ -116,7 +116,6 @@ class Tuner:
     # ---- trials from before
 
     def _recorded(self, turn: TrialTurn) -> Trial | None:
-        """The recorded trial of a turn; None if it is still to be made."""
         while self._before:
             trial = self._before.popleft()
             self._trials.append(trial)

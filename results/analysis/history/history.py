@@ -139,7 +139,6 @@ class LayoutChange(Record):
 
     @property
     def _told(self) -> tuple[RunChange, ...]:
-        """Those that are not provisional, if there are any."""
         return tuple(one for one in self.changes if not one.doubts) or self.changes
 
 

@@ -187,7 +187,6 @@ def _disks(
 
 
 def _disk_of(one: Attested) -> str:
-    """`wb0` of `disk wb0 random read`."""
     return one.what.split()[1]
 
 

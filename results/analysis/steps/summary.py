@@ -472,7 +472,6 @@ def _row(
 
 
 def _missing(found: Sequence[JudgedStep], repeats: int) -> Iterator[str]:
-    """First notes of a row: repeats that were not measured or were left out."""
     if not found:
         yield "not measured"
         return

@@ -480,7 +480,6 @@ def visit(
 
 
 def _figures(reader: _Reader) -> dict[str, MetricFigure]:
-    """Everything known of each metric."""
     found: dict[str, MetricFigure] = {}
     for metric in METRICS.values():
         if reader.broken and not (metric.of_outage or metric.key in OF_ANY):

@@ -244,7 +244,6 @@ def _keys(
 
 
 def _figure(rows: Sequence[Row], figure: str) -> Value:
-    """A figure of the only row."""
     if not rows:
         return None
     if len(rows) > 1:

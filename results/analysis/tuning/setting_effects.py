@@ -548,7 +548,6 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _most(reasons: Sequence[str]) -> str:
-    """The most frequent reason."""
     return Counter(reasons).most_common(1)[0][0] if reasons else ""
 
 

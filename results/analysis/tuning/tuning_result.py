@@ -126,7 +126,6 @@ def confirmation(
 
 
 def _at(objective: Objective, winner: str, comparison: Comparison) -> Effect | None:
-    """The comparison's cell of an objective."""
     return next(
         (
             one
@@ -182,7 +181,6 @@ def _within(
 
 
 def _largest(rows: list[Row], bound_ms: float) -> list[float]:
-    """Per visit, the largest throughput whose p90 is within the bound, if there is one."""
     found: dict[int, float] = {}
     for row in rows:
         for point in row.points:

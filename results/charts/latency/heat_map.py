@@ -220,7 +220,6 @@ def _figure(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> Fi
 
 
 def _finding(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
-    """The longest stall, else the slowest request."""
     stalls = [(stall[1] - stall[0], one, stall) for one in maps if (stall := one.stall) is not None]
     if stalls:
         length_s, one, (start, _) = max(stalls, key=lambda found: found[0])
