@@ -15,7 +15,6 @@ from typing import Final
 _CLOSE: Final = 4e-16
 """Relative error at which a series or a search ends."""
 _TERMS: Final = 1_000_000
-"""More terms than any series here takes."""
 _TINY: Final = 1e-300
 _FAR: Final = 30.0
 """The noncentrality from which the terms of the series become too small to begin with."""

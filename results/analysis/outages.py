@@ -35,7 +35,6 @@ from weighbridge.results.record import ResolvedPlan, StepKey, StepResult, Teleme
 from weighbridge.results.record.outage import Outage
 
 STORING: Final = ("storage", "shared")
-"""Tiers of hosts that keep data."""
 
 
 class Spread(Record):

@@ -115,7 +115,6 @@ _SHIPPED: Final = (
     "swift-haproxy",
     "swift-s3api",
 )
-"""Shipped layouts, which have the same colour in every run."""
 
 _COLOURS: Final = {
     "light": (

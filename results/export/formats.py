@@ -39,7 +39,6 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
     }
 )
 OF_TUNINGS: Final = ("ledger", "trials")
-"""Tables that only a tuning has."""
 _PAPERS: Final = ("summary", "effects", "ledger")
 
 

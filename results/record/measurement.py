@@ -17,7 +17,6 @@ from weighbridge.common.record import Record
 from weighbridge.suites import PARTS, Api, DriverName, Operation
 
 SCHEMA_VERSION: Final = 1
-"""1: the first."""
 
 ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 """`http-503`, `connect`, `reset`, `timeout`, `short-body`, `wrong-content`, `wrong-length` (of a

@@ -9,7 +9,6 @@ from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, RadosBenchOptions, Workload
 
 STEP_VERSION: Final = 1
-"""1: the first."""
 
 UNLIKE: Final = "unlike its layout"
 """What a note of an A/A control's step begins with if what came before it was not the same."""

@@ -20,7 +20,6 @@ from weighbridge.results.record.measurement import Cpus
 from weighbridge.results.record.step import StepKey
 
 TELEMETRY_VERSION: Final = 1
-"""1: the first."""
 
 Tier = Literal["client", "gateway", "storage", "shared", "machine"]
 """What a host does: makes load, answers clients, keeps data, or the last two on one host.

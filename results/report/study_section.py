@@ -16,7 +16,6 @@ from weighbridge.results.analysis.study.study import StudyOutcome
 from weighbridge.results.record import write_atomically
 
 STUDY_2014: Final = "Pushpesh, OpenStack-Swift-VS-Ceph-RGW-READ-Performance, 4 November 2014"
-"""Author, title and date of the study."""
 
 
 class StudySection(Record):

@@ -18,7 +18,6 @@ LAYER_MARKS: Final[Mapping[str, str]] = {"gateway": "g", "object-server": "o"}
 """Ends a bucket's prefix for layers that must not find each other's objects."""
 
 DriverSettings = Mapping[str, object]
-"""Drivers' own settings, by the drivers' names."""
 NO_SETTINGS: Final[DriverSettings] = MappingProxyType({})
 
 

@@ -29,7 +29,6 @@ WorkKind = Literal["start", "age", "prepare", "step", "search", "clean", "stop",
 STARTING_S: Final = 7.0
 """Starting, verifying and limiting a lab layout: 6 s for Ceph and its fronts, 8 s for Swift."""
 ATTESTING_S: Final = 17.0
-"""Measuring the lab's hosts."""
 STOPPING_S: Final = 3.0
 DRIVER_S: Final = 1.5
 """Starting a driver, with what a pass does around it."""

@@ -275,7 +275,6 @@ _METRICS: Final = tuple(one for one in METRICS.values() if one.terminal)
 _RATES: Final = tuple(one.terminal for one in _METRICS if one.group in ("latency", "count"))
 _USES: Final = (*(one.terminal for one in _METRICS if one.group == "cost"), "saturated")
 _WORDS: Final = ("saturated", CUTS_THAT_LOST)
-"""Columns of words."""
 
 
 def print_outcome(derived: Derived, console: Console) -> None:

@@ -21,7 +21,6 @@ WIDTH_ELSEWHERE = 120
 
 
 _BETWEEN: Final = 2
-"""Spaces between two columns."""
 _AROUND: Final = 3
 """Spaces that a column takes at most beside its text."""
 _BEGIN: Final = re.compile(r" *(?:• |[a-z]  )?")

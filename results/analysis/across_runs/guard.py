@@ -194,7 +194,6 @@ OF_RUNS: Final[Mapping[str, Callable[[ComparedRun, Sequence[str]], Facts]]] = Ma
         "seed": _suite("seed"),
     }
 )
-"""Guard facts of a run, and how to read each."""
 
 
 # ---- guard facts of a layout
@@ -213,7 +212,6 @@ OF_LAYOUTS: Final[Mapping[str, Callable[[ComparedRun, str], str | None]]] = Mapp
 )
 
 GUARD_FACTS: Final = (*OF_RUNS, *OF_LAYOUTS)
-"""Names of all guard facts."""
 
 
 def all_facts(

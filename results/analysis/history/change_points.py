@@ -18,7 +18,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from weighbridge.common.record import Record
 
 OTAVA: Final = "otava"
-"""The module, which comes with an extra."""
 
 
 class ChangeRule(Record):

@@ -54,11 +54,9 @@ class OutlierRule(Record):
 OUTLIER_RULE: Final = OutlierRule()
 
 
-class OutlyingFigure(Record):
-    """A figure of a series that is far outside those of its neighbours."""
+class Outlying(Record):
+    """How far a figure is outside those of its neighbours."""
 
-    at: NonNegativeInt
-    """Its number in the series, from 0."""
     middle: PositiveFloat
     """The median of its neighbours."""
     low: NonNegativeFloat
@@ -67,6 +65,13 @@ class OutlyingFigure(Record):
     neighbours: PositiveInt
     z: float | None
     """Its modified z-score; None: its neighbours are all alike."""
+
+
+class OutlyingFigure(Outlying):
+    """A figure of a series that is far outside those of its neighbours."""
+
+    at: NonNegativeInt
+    """Its number in the series, from 0."""
 
 
 def outlying(
@@ -135,21 +140,13 @@ def in_cells(metric: MetricKey, moved: Sequence[Moved]) -> str:
     return f"{METRICS[metric].name} {middle} in {counted(len(moved), 'cell')}{ends}, {ways}"
 
 
-class RunOutlier(SeriesCell):
+class RunOutlier(Outlying, SeriesCell):
     """A figure of one run that is far outside those of its neighbours."""
 
     run: str
     begun: datetime
     value: PositiveFloat
     """In the metric's unit, as all of these."""
-    middle: PositiveFloat
-    """The median of its neighbours."""
-    low: NonNegativeFloat
-    high: PositiveFloat
-    """Their interval: a figure in it is no outlier."""
-    neighbours: PositiveInt
-    z: float | None
-    """Its modified z-score among them; None: they are all alike."""
     in_a_row: PositiveInt
     """How many runs one after the other are outliers in the same direction, with this one."""
     direction: Literal["better", "worse"]
@@ -179,11 +176,7 @@ def run_outliers(series: RunSeries, changes: Sequence[ChangePoint]) -> tuple[Run
             run=points[one.at].run,
             begun=points[one.at].begun,
             value=values[one.at],
-            middle=one.middle,
-            low=one.low,
-            high=one.high,
-            neighbours=one.neighbours,
-            z=one.z,
+            **one.model_dump(exclude={"at"}),
             in_a_row=rows[one.at],
             direction="better" if metric.better_at(values[one.at] / one.middle) else "worse",
             doubts=points[one.at].doubts,

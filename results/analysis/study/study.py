@@ -32,7 +32,6 @@ from weighbridge.suites.studies import (
 )
 
 FILE: Final = "study.json"
-"""The file of a run folder that says which study it replays."""
 
 NOT_VALID: Final = "not valid"
 NOT_RANKED: Final = "not ranked"
