@@ -226,7 +226,7 @@ def remaining(workload: Workload) -> Workload:
 
 
 def deleted_indexes(workload: Workload, seed: int) -> tuple[int, ...]:
-    """Indexes that are deleted from each container: those of a smaller share come first."""
+    """Indexes deleted from each container, drawn at random: those of a smaller share first."""
     listed, count = workload.listed, workload.objects.per_container
     if listed is None or not listed.gone(count):
         return ()

@@ -230,7 +230,7 @@ def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
 
 
 def comparisons_of(plan: Plan) -> int:
-    """How many cells a plan compares at most, of layouts with the first, for each metric."""
+    """Cells that a plan compares at most: each layout but the first and its control, per metric."""
     others = len(plan.layouts) - len(plan.twins) - 1
     ways = plan.passes[plan.layouts[0].name]
     cells = sum(

@@ -19,7 +19,7 @@ PATIENCE: Final = "WEIGHBRIDGE_PATIENCE"
 
 
 def place() -> StateFolders:
-    """$WEIGHBRIDGE_HOME and _STATE, or the system's or user's. Raises MissingPrerequisite."""
+    """$WEIGHBRIDGE_HOME and _STATE, else root's or the user's own. Raises MissingPrerequisite."""
     return StateFolders(home=_readable("WEIGHBRIDGE_HOME"), state=_readable("WEIGHBRIDGE_STATE"))
 
 

@@ -90,7 +90,7 @@ class _Named:
 def endpoint_layouts(
     line: EndpointLine, hardware: Hardware, environment: Mapping[str, str]
 ) -> tuple[Planned, ...]:
-    """A line's layouts; endpoints of one name are one's APIs. Raises DocumentError."""
+    """A line's layouts; endpoints of one name are one layout's. Raises DocumentError."""
     ends = [_Named("--s3", "s3", text) for text in line.s3]
     ends += [_Named("--swift", "swift", text) for text in line.swift]
     faults = [fault for one in ends if (fault := _unnamed(one))]
