@@ -35,7 +35,6 @@ __all__ = [
     "Figures",
     "Metric",
     "MetricKey",
-    "OperationReader",
     "by_column",
     "compared",
 ]

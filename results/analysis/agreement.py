@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weighbridge.common.record import Record
+from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.findings import (
     NEAR,
     Finding,
-    comparable,
-    kind_of,
     leads_by_driver,
-    reason,
-    subjects,
 )
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.interval import Interval
 from weighbridge.results.record.driver_traits import driver_label, traits_of

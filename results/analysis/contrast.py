@@ -18,7 +18,9 @@ from typing import Final
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Point, Row
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
+from weighbridge.results.analysis.steps.summary import NOT_VALID, Row
+from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
 from weighbridge.results.figures import counted
 from weighbridge.results.interval import Interval

@@ -14,34 +14,15 @@ from typing import Final
 from pydantic import PositiveInt
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparing import NO_CONTROLS, compare, distinguished, percent
+from weighbridge.results.analysis.comparing import NO_CONTROLS, compare, percent
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
-from weighbridge.results.analysis.contrast import comparable, reason
-from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
+from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.power_mark import PowerMark, with_losses
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
 from weighbridge.results.figures import alike_as_one, all_of, show_ratio
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import DEFAULT_DRIVER, Api, Bounds, DriverName, Operation
-
-__all__ = [
-    "NEAR",
-    "Finding",
-    "Kind",
-    "Lead",
-    "comparable",
-    "distinguished",
-    "find",
-    "findings_of",
-    "headline",
-    "kind_of",
-    "lead",
-    "leads_by_driver",
-    "overall",
-    "reason",
-    "subjects",
-]
 
 BRIEF_LETTERS: Final = 60
 """Longer reasons make a headline of four lines."""

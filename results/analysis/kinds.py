@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.analysis.steps.summary import WITH_BODIES, Row
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.metrics import WITH_BODIES
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.suites import TRAITS, Api, DriverName, Operation
 

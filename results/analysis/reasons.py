@@ -16,7 +16,8 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
+from weighbridge.results.analysis.steps.summary import NOT_VALID, Row
 from weighbridge.results.analysis.steps.validity import ASIDES
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import listed, ranged, without_numbers

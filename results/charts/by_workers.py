@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import Final
 
+from weighbridge.results.analysis.comparing import distinguished
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.findings import (
     Finding,
-    distinguished,
     headline,
-    kind_of,
-    subjects,
 )
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row

@@ -6,7 +6,7 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import kind_of, subjects
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, saturated
 from weighbridge.results.charts.chart_source import ChartSource

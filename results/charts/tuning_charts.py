@@ -10,8 +10,8 @@ from itertools import groupby, pairwise
 from typing import Any, Final
 
 from weighbridge.common.csv_text import csv_lines
+from weighbridge.results.analysis.tuning.setting_effects import Reading
 from weighbridge.results.analysis.tuning.setting_lines import short_names
-from weighbridge.results.analysis.tuning.setting_table import Reading
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Trace

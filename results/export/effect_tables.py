@@ -6,7 +6,8 @@ from typing import Final, Protocol
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.setting_table import Reading, SettingEntry
+from weighbridge.results.analysis.tuning.setting_effects import Reading
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import doubt_text
 from weighbridge.results.export.data_table import (

@@ -17,10 +17,10 @@ from weighbridge.results.analysis.findings import (
     Finding,
     headline,
     overall,
-    subjects,
 )
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.keeping import Costs
+from weighbridge.results.analysis.kinds import subjects
 from weighbridge.results.analysis.listing import CompleteListing
 from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind

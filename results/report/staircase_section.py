@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import subjects
+from weighbridge.results.analysis.kinds import subjects
 from weighbridge.results.analysis.layers.staircase import (
     INSIDE,
     LayerStep,

@@ -12,7 +12,8 @@ from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, Row
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_theme import Look, Style, styles
 from weighbridge.results.doubt import doubt_words

@@ -28,7 +28,7 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Level, Structure
-from weighbridge.results.analysis.findings import Kind
+from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from weighbridge.common.structure import Level, StoreLayer, Structure
 from weighbridge.results import doubt as doubts
-from weighbridge.results.analysis.findings import kind_of, subjects
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.layers.staircase import (
     HARDWARE,
     NAMES,
@@ -23,7 +23,8 @@ from weighbridge.results.analysis.layers.staircase import (
     ceiling,
 )
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
+from weighbridge.results.analysis.steps.summary import NOT_VALID, Row
 from weighbridge.results.analysis.steps.use import UTILIZED, What
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested, ResolvedPlan

@@ -51,7 +51,7 @@ from weighbridge.results.analysis.steps.visit import (
 from weighbridge.results.doubt import Doubt, Grade, beside, graves
 from weighbridge.results.figures import ranged, without_numbers
 from weighbridge.results.metric import MetricFigure
-from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric, compared
+from weighbridge.results.metrics import METRICS, Figures, Metric, compared
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
 from weighbridge.suites import (
@@ -64,19 +64,6 @@ from weighbridge.suites import (
     Workload,
     parts_of,
 )
-
-__all__ = [
-    "NOT_STEADY",
-    "NOT_VALID",
-    "WITH_BODIES",
-    "Point",
-    "Row",
-    "rows_of",
-    "summarize",
-    "summarize_layers",
-    "visits",
-]
-
 
 DRIFT_MOST: Final = 0.5
 """If a larger drift than this is not ruled out, a row is provisional whatever the ratio."""

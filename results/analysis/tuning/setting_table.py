@@ -38,8 +38,6 @@ from weighbridge.results.record import EntryVerdict, LayoutVariant, StepKey, Tri
 from weighbridge.results.statistics import Ratio, one_sample
 from weighbridge.suites.tuning import Objective
 
-__all__ = ["Drift", "Reading", "SettingEntry", "SettingTable", "setting_table"]
-
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
