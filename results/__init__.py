@@ -12,9 +12,7 @@ __all__ = ["derive"]
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
-    """Rebuild `derived/` of a run folder (`results.derivation.derive`); imports heavy libraries
-    late.
-    """
+    """Rebuild `derived/` of a run folder (`results.derivation.derive`)."""
     from weighbridge.results.derivation import derive as rebuild  # noqa: PLC0415
 
     return rebuild(run_folder, pictures=pictures)

@@ -55,7 +55,6 @@ class Derived(Record):
     report: Path | None = None
     """None without the extra `report`, which draws its charts."""
     gallery: Gallery
-    """The run's pictures."""
     charts: tuple[Path, ...] = ()
     """The picture files, if written."""
     rows: tuple[Row, ...]
@@ -66,11 +65,8 @@ class Derived(Record):
     agreement: tuple[str, ...] = ()
     """How far two drivers agree, in sentences; empty if there is only one."""
     replayed: StudySection | None = None
-    """The result of the study that the run replays."""
     found: Found | None = None
-    """The highest rates within a bound, where they were searched."""
     outages: Outages = Outages()
-    """What died while load ran, and what became of it."""
     overload: tuple[str, ...] = ()
     """What each layout serves beyond its capacity, in sentences."""
     durability: tuple[LayoutDurability, ...] = ()
@@ -80,7 +76,6 @@ class Derived(Record):
     hosts: tuple[str, ...] = ()
     """Whether all layouts had equal hosts, and the largest difference, in sentences."""
     tuned: TuningResult | None = None
-    """The result of a tuning; None for other runs."""
     reasons: tuple[Reason, ...] = ()
     """Why cells are not ranked or not significant, each reason once."""
     remedy: Remedy | None = None
@@ -107,11 +102,7 @@ class Derived(Record):
 
     @property
     def comparable(self) -> bool:
-        """Whether anything valid was measured that may be ranked.
-
-        With several layouts that takes one cell of two of them, even if provisional. Grave doubts
-        about every cell leave nothing.
-        """
+        """Whether anything valid may be ranked; of several layouts a cell of two of them."""
         if any(one.row.ranked for one in self.outages.rows):
             return True
         if self.tuned is not None:
@@ -122,11 +113,8 @@ class Derived(Record):
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
-    """Rebuild `derived/` of a run folder, finished or not; `pictures`: also write the charts as
-    files.
-
-    Raises UsageError if it is not a run folder, InvalidMeasurement if part of it is unreadable,
-    StoreError if it cannot be written.
+    """Rebuild `derived/` of a run folder; `pictures`: also charts as files. Raises UsageError,
+    InvalidMeasurement, or StoreError if it cannot be written.
     """
     data = RunData(run_folder)
     derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)
@@ -139,7 +127,6 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
 
 
 def _derive(data: RunData) -> Derived:
-    """Derive a run that is not a tuning: its tables and report."""
     store, plan, rows, comparison = data.store, data.plan, data.rows, data.comparison
     stairs = None if data.stairs is None else staircase_section(data.stairs, data.layers)
     findings, why = findings_of(comparison), reasons(rows, comparison)
@@ -211,7 +198,6 @@ def _derive(data: RunData) -> Derived:
 
 
 def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
-    """Derive a tuning: its tables, charts, page, and its choice ready to paste."""
     store = data.store
     summary, page = _write_tables(data), _page_of(store)
     for table in (ledger_table([data]), trials_table([data])):
@@ -247,9 +233,7 @@ def _page_of(store: RunStore) -> Path | None:
 
 
 def _write_tables(data: RunData) -> Path:
-    """Write `summary.csv`, whose path it returns, `effects.csv`, and `durability.csv` if power was
-    cut.
-    """
+    """Write the CSV tables `summary`, whose path it returns, `effects`, and `durability`."""
     summary = data.store.make_derived() / "summary.csv"
     write_atomically(
         summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins))

@@ -90,9 +90,7 @@ def doubt_brief(doubts: Sequence[Doubt]) -> str:
 
 
 def doubt_text(one: Doubt) -> str:
-    """One doubt in exported data: `grave: hosts differ: CPU of gateway-1 ...`, or with its metrics
-    `mild (p90, max): ...`.
-    """
+    """`grave: hosts differ: CPU of gateway-1 ...`, or with its metrics `mild (p90, max): ...`."""
     touched = f" ({', '.join(one.metrics)})" if one.metrics else ""
     return f"{one.grade}{touched}: {one.what}: {one.words}"
 
@@ -110,11 +108,8 @@ def busy(share: float | None) -> Doubt | None:
 
 
 def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
-    """The doubts about a set of repeats, from the share of the machine's CPUs that others used in
-    each.
-
-    None: unknown. The median of the known ones decides on a grave doubt; a single repeat at
-    BUSY_GRAVE is enough for a mild one.
+    """Doubts from the share of CPUs that others used in each repeat (None: unknown): the median
+    decides on a grave one; a repeat at BUSY_GRAVE is enough for a mild one.
     """
     known = [share for share in shares if share is not None]
     doubt = busy(median(known)) if known else None

@@ -1,5 +1,3 @@
-"""Figures and lists as text: significant digits, thousands separators, a dash for unknown."""
-
 from __future__ import annotations
 
 import math
@@ -43,6 +41,11 @@ def show_p(value: float | None) -> str:
     return "< 0.0001" if value < 0.0001 else show_figure(value, 2)
 
 
+def show_share(share: float) -> str:
+    """`97 %`."""
+    return f"{share * 100:.0f} %"
+
+
 def counted(number: int, noun: str) -> str:
     """`1 worker`, `4 workers`."""
     return f"{number} {noun}{'s' * (number != 1)}"
@@ -77,9 +80,7 @@ def alike_as_one(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def ranged(texts: Sequence[str]) -> str:
-    """One text for texts that differ in their numbers alone: with the range of each number, or the
-    largest of those that are limits (`up to 42 %`).
-    """
+    """One text for texts that differ in numbers alone, with each range, or the largest limit."""
     found = [
         sorted(set(numbers), key=_value)
         for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)

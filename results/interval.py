@@ -39,7 +39,6 @@ class Interval(Record):
         return math.inf if self.high_ms is None else self.high_ms
 
     def holds(self, value_ms: float) -> bool:
-        """Whether a latency lies in it."""
         return self.low_ms < value_ms <= self.top_ms
 
     def touches(self, other: Interval) -> bool:
@@ -47,9 +46,7 @@ class Interval(Record):
         return self.low_ms <= other.top_ms and other.low_ms <= self.top_ms
 
     def bins_off(self, value_ms: float) -> int | None:
-        """How many bin widths a latency lies below (negative) or above it; 0 inside, None without a
-        width.
-        """
+        """How many bin widths a latency lies below (negative) or above; None without a width."""
         if self.holds(value_ms):
             return 0
         if self.high_ms is None:

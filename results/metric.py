@@ -13,8 +13,6 @@ from weighbridge.results.interval import Interval, highest, middle
 from weighbridge.results.record.measurement import Tally
 from weighbridge.suites import Bounds, Workload
 
-# What is known of one metric, and how repeats are merged.
-
 
 class MetricFigure(Record):
     """What is known of one metric of a repeat, or of a row, in the metric's unit."""
@@ -24,20 +22,16 @@ class MetricFigure(Record):
     """The bin that it lies in, if the driver counts in bins; there is then no value."""
     low: NonNegativeFloat | None = None
     high: NonNegativeFloat | None = None
-    """The 95 % interval: over repeats, or by order statistics for one repeat with few samples. Both
-    None: unknown; only `high` None: the upper end is unknown.
+    """The 95 % interval over repeats, or by order statistics. None: unknown; `high` alone: no end.
     """
     at_least: bool = False
-    """Whether it is a lower bound: requests in flight at the end, or given up, took at least as
-    long.
-    """
+    """Whether it is a lower bound: requests not seen to end took at least as long."""
     parts: tuple[NonNegativeFloat, NonNegativeInt] | None = None
     """For a mean: the total and its count, so that the mean over repeats can be computed."""
 
     @model_validator(mode="before")
     @classmethod
     def _number(cls, given: Any) -> Any:
-        """Accept a plain number as a value."""
         return {"value": given} if isinstance(given, int | float) else given
 
     @model_validator(mode="after")
@@ -61,10 +55,8 @@ Merge = Callable[[Sequence[MetricFigure]], MetricFigure]
 
 
 def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
-    """The geometric mean; 0 if a value is 0, NOTHING if one is unknown. For bins: that of the
-    median.
-
-    Without the unknown value it would describe a different set of repeats.
+    """0 if a value is 0; NOTHING if one is unknown, as the rest is another set; for bins that of
+    the median.
     """
     values = [one.value for one in found if one.value is not None]
     bins = [one.within for one in found if one.within is not None]
@@ -106,9 +98,6 @@ def mean_of_all(found: Sequence[MetricFigure]) -> MetricFigure:
     )
 
 
-# What a fault did to one operation of a step.
-
-
 SPAN_S: Final = 5
 """Rates are means of so many seconds."""
 SERVES: Final = 0.5
@@ -118,10 +107,7 @@ BACK: Final = 0.9
 
 
 class OutageFigures(Record):
-    """Figures of a fault. Times are seconds since the fault, rates per second.
-
-    A time of at most 1 s means that not one complete second was below.
-    """
+    """Figures of a fault in seconds since it; at most 1 s: no complete second was below."""
 
     before_ops_s: NonNegativeFloat
     """The median of the complete seconds before the fault."""
@@ -159,13 +145,9 @@ class OperationReader(Protocol):
     done: int
     """Operations of the step that succeeded, of any kind."""
     offered: float | None
-    """Requests of this operation that were due in the window; None unless its workload may be
-    beyond capacity (`overload`).
-    """
+    """Requests of this operation that were due in the window; None without `overload`."""
     good: int | None
-    """Successes within the time that the workload's `overload` allows, all without one; None as
-    for `offered`, and if unknown.
-    """
+    """Successes within the time of the workload's `overload`; None as for `offered`."""
     sent_share: float | None
     """The share of the step's due requests that were sent, from 0 to 1; None as for `offered`."""
     stall_us: int | None
@@ -177,17 +159,13 @@ class OperationReader(Protocol):
     storage_cpu_s: float | None
     """CPU seconds of all hosts of the tier in the window; None if unknown."""
     from_disk: float | None
-    """Bytes read from the stores' disks for each byte that the step's reads answered; None if
-    unknown, and of steps that did something else as well.
-    """
+    """Bytes read from disks for each byte that reads answered; None if not only reads did."""
 
     def latency(self, percent: float) -> MetricFigure | None:
         """A latency percentile in ms; 100: the maximum. None if unknown or with too few samples."""
 
     def first_byte(self, percent: float) -> MetricFigure | None:
-        """A percentile of the time to first byte in ms; None as for `latency`, and of operations
-        other than reads and listings.
-        """
+        """A percentile of the time to first byte in ms; None also of what returns no body."""
 
 
 class Metric(Record):
@@ -226,7 +204,6 @@ class Metric(Record):
     """In its unit: a figure may be too large by less than this. Such a metric has its own `bound`.
     """
     is_integer: bool = False
-    """Whether it is an integer."""
     digits: int = 3
     """Significant digits in tables for people."""
     page: bool = True
@@ -277,19 +254,13 @@ class Metric(Record):
         return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
 
     def better_at(self, ratio: float) -> bool:
-        """Whether a figure `ratio` times another is the better one.
-
-        Raises ValueError if the metric is not compared.
-        """
+        """Whether `ratio` times another is better. Raises ValueError if it is not compared."""
         if self.better is None:
             raise ValueError(f"{self.key} is not compared")
         return (ratio > 1) == (self.better == "more")
 
     def gain(self, ratio: float) -> float:
-        """How many times better a figure is that is `ratio` times another.
-
-        Raises ValueError if the metric is not compared.
-        """
+        """How many times better `ratio` times another is. Raises ValueError if not compared."""
         return ratio if self.better_at(2.0) else 1 / ratio
 
     def _column(self, *parts: str) -> str:

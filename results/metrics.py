@@ -35,13 +35,9 @@ __all__ = [
     "Figures",
     "Metric",
     "MetricKey",
-    "OperationReader",
     "by_column",
     "compared",
 ]
-
-
-# Metrics of workloads that may be beyond capacity: goodput, and what became of the rest.
 
 
 WITH_INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
@@ -57,7 +53,6 @@ window are counted in it: to count both would make more than were due.
 
 
 def _of_offered(one: OperationReader, count: float | None) -> float | None:
-    """A number of requests in % of those that were due."""
     return None if count is None or not one.offered else 100 * count / one.offered
 
 
@@ -68,7 +63,6 @@ def _failures(one: OperationReader, classes: tuple[str, ...]) -> int:
 def _share_metric(
     key: str, name: str, about: str, read: Callable[[OperationReader], float | None]
 ) -> Metric:
-    """The metric of a share of the requests that were due."""
     return Metric(
         key=key,
         name=name,
@@ -142,9 +136,6 @@ SHARES: Final = (
 """What became of requests that are not good, each in % of those that were due."""
 
 
-# Metrics of workloads in whose steps something dies.
-
-
 _OF: Final = "Of workloads with `fault`."
 WHOLE_SECOND: Final = 1.0
 """They are read from complete seconds: the first after the fault begins up to this much later."""
@@ -198,7 +189,6 @@ def _time(
     read: Callable[[OperationReader], MetricFigure | float | None],
     resolution: float = 0.0,
 ) -> Metric:
-    """A time that is compared."""
     return Metric(
         key=key,
         name=name,
@@ -323,7 +313,6 @@ def _bandwidth(one: OperationReader) -> float | None:
 
 
 def _percentile(percent: float, **more: Any) -> Metric:
-    """The metric of a latency percentile."""
     name = f"p{percent:g}"
     return Metric(
         key=name,
@@ -342,7 +331,6 @@ def _percentile(percent: float, **more: Any) -> Metric:
 
 
 def _first_byte(percent: float, key: str, title: str, **more: Any) -> Metric:
-    """The metric of a percentile of the time to first byte."""
     return Metric(
         key=key,
         name=f"p{percent:g} of time to first byte",
@@ -514,14 +502,11 @@ MetricKey = Annotated[str, AfterValidator(METRICS.known)]
 
 
 class Figures(Record):
-    """Figures by metric: of a repeat's point, or of a row over its repeats. Unknown ones are
-    absent.
-    """
+    """Figures by metric, of a repeat's point or of a row; unknown ones are absent."""
 
     figures: Mapping[MetricKey, MetricFigure] = Field(default_factory=dict)
 
     def figure(self, metric: MetricKey) -> MetricFigure:
-        """Everything known of a metric."""
         return self.figures.get(metric, NOTHING)
 
     def value(self, metric: MetricKey) -> float | None:
@@ -529,7 +514,6 @@ class Figures(Record):
         return self.figure(metric).value
 
     def count(self, metric: MetricKey) -> int | None:
-        """The value of an integer metric."""
         found = self.figure(metric).value
         return None if found is None else int(found)
 
@@ -539,14 +523,11 @@ class Figures(Record):
 
     @property
     def lower_bounds(self) -> tuple[str, ...]:
-        """Keys of the metrics whose figure is a lower bound."""
         return tuple(key for key, one in self.figures.items() if one.at_least)
 
 
 def by_column(one: Figures, *, intervals: bool = True) -> dict[str, float | None]:
-    """All figures by column: values, bin edges of binned metrics, and with `intervals` the 95 %
-    intervals of compared ones.
-    """
+    """All figures by column, with bin edges, and with `intervals` the 95 % intervals."""
     found: dict[str, float | None] = {}
     for metric in METRICS.values():
         figure = one.figure(metric.key)

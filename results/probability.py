@@ -15,7 +15,6 @@ from typing import Final
 _CLOSE: Final = 4e-16
 """Relative error at which a series or a search ends."""
 _TERMS: Final = 1_000_000
-"""More terms than any series here takes."""
 _TINY: Final = 1e-300
 _FAR: Final = 30.0
 """The noncentrality from which the terms of the series become too small to begin with."""
@@ -93,10 +92,7 @@ def noncentral_student(freedom: float, shift: float, t: float) -> float:
 
 
 def binomial_quantile(samples: int, p: float, share: float) -> int:
-    """The least k that a binomial number is at most with a probability of at least `share`.
-
-    For 0 < p < 1 and 0 < share < 1.
-    """
+    """The least k that a binomial number is at most with probability `share`, in (0, 1) as p."""
     spread = math.sqrt(samples * p * (1 - p))
     guess = round(samples * p + _NORMAL.inv_cdf(share) * spread)
     k = min(max(guess, 0), samples)
@@ -190,9 +186,7 @@ def _beta_below(a: float, b: float, x: float, rest: float) -> float:
 
 
 def _gamma(a: float, x: float) -> float:
-    """The share of a gamma distribution of shape a up to x: Abramowitz and Stegun, 6.5.29 and
-    6.5.31.
-    """
+    """A gamma distribution's share up to x (Abramowitz and Stegun, 6.5.29 and 6.5.31)."""
     if x <= 0:
         return 0.0
     front = math.exp(a * math.log(x) - x - math.lgamma(a))

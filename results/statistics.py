@@ -100,10 +100,7 @@ class TTest(Record):
 
     @property
     def p(self) -> float:
-        """The two-sided probability of a difference at least this large by chance.
-
-        0 or 1 without spread.
-        """
+        """The two-sided probability of such a difference by chance; 0 or 1 without spread."""
         return self.p_beyond()
 
     def p_beyond(self, bound: float = 1.0) -> float:
@@ -147,19 +144,15 @@ class TTest(Record):
         return math.exp(min(_log_bound(bound) + apart, FARTHEST))
 
     def smallest_seen(self, level: float = LEVEL) -> float:
-        """The smallest ratio above 1 found 8 times in 10, two-sided at this level, if the error is
-        exact.
-
-        By the noncentral t, as `smallest_ratio`. Raises ValueError for a level outside 0 < level <=
-        1.
+        """The smallest ratio above 1 found 8 times in 10 at this level if the error is exact, by
+        the noncentral t. Raises ValueError unless 0 < level <= 1.
         """
         return math.exp(min(_beyond_chance(self.freedom, _level(level)) * self.error, FARTHEST))
 
 
 def one_sample(logs: Sequence[float]) -> TTest:
-    """Student's test (Biometrika 6, 1908) of the logarithms of at least 2 independent ratios.
-
-    Each is of a trial to its neighbours. Raises ValueError for fewer than 2.
+    """Student's test (Biometrika 6, 1908) of the logarithms of independent ratios, of a trial to
+    its neighbours. Raises ValueError for fewer than 2.
     """
     if len(logs) < 2:
         raise ValueError("one value has no spread")
@@ -301,10 +294,7 @@ def _planned(repeats: int, level: float) -> float:
 
 
 def _least(missed: Callable[[float], float]) -> float:
-    """The smallest value at which the probability of missing a difference is at most 1 - POWER.
-
-    `missed` decreases.
-    """
+    """Where the decreasing probability `missed` is at most 1 - POWER."""
     high = 4.0
     while missed(high) > 1 - POWER:
         high *= 2
@@ -330,10 +320,8 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def next_level(tests: int, claims: int = 0) -> float:
-    """The p-value that one more test must reach to be claimed, given claims and tests so far
-    (Benjamini and Hochberg).
-
-    Raises ValueError without tests, or for more claims than tests.
+    """The p-value that one more test must reach to be claimed (Benjamini and Hochberg). Raises
+    ValueError without tests, or for more claims.
     """
     if tests < 1 or not 0 <= claims <= tests:
         raise ValueError(f"{claims} claims of {tests} tests")
@@ -352,9 +340,6 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
 
 
-# Tests of ranks, of one set and of two, and Cliff's delta.
-
-
 _COUNTED: Final = 30
 """Up to this many values a side the rank test is exact; beyond, the normal approximation is as
 good.
@@ -364,10 +349,8 @@ _SIGNS_COUNTED: Final = 50
 
 
 def signed_rank_p(logs: Sequence[float]) -> float:
-    """Wilcoxon's two-sided signed rank test (Biometrics Bulletin 1, 1945) of whether these are
-    around 0; zeros are left out.
-
-    Exact for up to 50 values, else by the normal approximation. Raises ValueError for an empty set.
+    """Wilcoxon's two-sided signed rank test (Biometrics Bulletin 1, 1945) without zeros, exact up
+    to 50 values. Raises ValueError for an empty set.
     """
     if not logs:
         raise ValueError("at least one value is needed")
@@ -397,10 +380,7 @@ def _sums(ranks: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _two_sided(ways: Sequence[int], seen: int) -> float:
-    """The probability of a number as far out as the one seen: `ways` to get 0, 1, 2 ...
-
-    They are symmetrical.
-    """
+    """The probability of a number as far out: symmetrical `ways` to get 0, 1, 2 ..."""
     tail = sum(ways[: min(seen, len(ways) - 1 - seen) + 1])
     return min(1.0, 2 * tail / sum(ways))
 
@@ -427,9 +407,7 @@ def rank_p(a: Sequence[float], b: Sequence[float]) -> float:
 
 @lru_cache(maxsize=4096)
 def rank_p_of(wins: int, of_a: int, of_b: int) -> float:
-    """`rank_p`, exact, from the number of pairs in which a value of the first side is higher; no
-    ties.
-    """
+    """`rank_p`, exact without ties, from the number of pairs with a higher first side."""
     if not 0 <= wins <= of_a * of_b:
         raise ValueError(f"{wins} pairs of {of_a * of_b}")
     return _two_sided(_wins(*sorted((of_a, of_b))), wins)
@@ -437,10 +415,8 @@ def rank_p_of(wins: int, of_a: int, of_b: int) -> float:
 
 @lru_cache(maxsize=64)
 def _wins(fewer: int, more: int) -> tuple[int, ...]:
-    """For each number of wins, how many orders of two sides have it.
-
-    The coefficients of the Gaussian binomial: for each i of the fewer, times 1 - q^(more + i),
-    divided by 1 - q^i.
+    """For each number of wins the orders of two sides that have it: coefficients of the Gaussian
+    binomial, for each i of the fewer times 1 - q^(more + i), divided by 1 - q^i.
     """
     size = fewer * more + 1
     ways = [1, *[0] * (size - 1)]
@@ -453,9 +429,8 @@ def _wins(fewer: int, more: int) -> tuple[int, ...]:
 
 
 def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
-    """Cliff's delta (N. Cliff 1993): the share of pairs with `a` higher minus that with `a` lower.
-
-    Raises ValueError for an empty side.
+    """Cliff's delta (1993): the share of pairs with `a` higher less that with it lower. Raises
+    ValueError if one side is empty.
     """
     if not a or not b:
         raise ValueError("at least one value of each side is needed")

@@ -8,11 +8,9 @@ from weighbridge.suites.factors import (
     SIGNING,
     UNSIGNED,
     Factor,
-    WorkloadSigning,
     encryption_needs,
     signing_label,
     signing_needs,
-    signing_words,
 )
 from weighbridge.suites.fault import Fault, FaultWay
 from weighbridge.suites.operations import (
@@ -43,7 +41,6 @@ from weighbridge.suites.workload import (
     VERSIONS,
     CachePolicy,
     Every,
-    Listed,
     Objects,
     Overload,
     SizeBar,
@@ -79,7 +76,6 @@ __all__ = [
     "FaultWay",
     "Further",
     "Layer",
-    "Listed",
     "Objects",
     "Operation",
     "Overload",
@@ -89,7 +85,6 @@ __all__ = [
     "Suite",
     "Uniform",
     "Workload",
-    "WorkloadSigning",
     "Zipf",
     "continues",
     "deleted_indexes",
@@ -99,6 +94,5 @@ __all__ = [
     "remaining",
     "signing_label",
     "signing_needs",
-    "signing_words",
     "whole",
 ]

@@ -68,7 +68,6 @@ class Element:
     """Text between the tags, without blanks."""
 
     def get(self, name: str) -> str | None:
-        """The value of an attribute."""
         return next((value for key, value in self.attributes if key == name), None)
 
     def at(self, name: str) -> XmlPlace:
@@ -83,15 +82,11 @@ class Element:
         )
 
     def all(self, tag: str) -> Iterator[Element]:
-        """The children with a tag."""
         return (child for child in self.children if child.tag == tag)
 
 
 def read(path: Path) -> Element:
-    """The root element of a file.
-
-    Raises DocumentError, or UsageError when the file cannot be read.
-    """
+    """A file's root element. Raises DocumentError, or UsageError if it cannot be read."""
     try:
         if not path.is_file():
             raise UsageError(f"{path}: {'not a file' if path.exists() else 'no such file'}")

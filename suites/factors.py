@@ -12,9 +12,6 @@ from pydantic import Field
 from weighbridge.common.endpoint import Encrypted, Encryption, SignedWay, Signing
 from weighbridge.suites.operations import Operation
 
-# How the S3 requests of a workload are signed: one way, or several to compare.
-
-
 SDK_DEFAULT: Final = "sdk-default"
 
 WorkloadSigning = Signing | Literal["sdk-default"]
@@ -45,9 +42,6 @@ def signing_needs(signing: WorkloadSigning, *, tls: bool) -> tuple[SignedWay, ..
         return signing.needs
     # botocore sends trailers over https alone; over http the checksum is a header.
     return ("trailers",) if tls else ()
-
-
-# How the S3 objects of a workload are encrypted: one way, or several to compare.
 
 
 PLAIN: Final[Encryption] = "none"
@@ -133,10 +127,7 @@ FACTORS: Final = (SIGNING, ENCRYPTION)
 
 
 def each_way(workload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A workload, by its keys, for each combination of the ways that it lists.
-
-    Raises ValueError if a name gets too long.
-    """
+    """A workload for each combination of its ways. Raises ValueError if a name gets too long."""
     made = [{**workload}]
     for factor in FACTORS:
         if isinstance(workload[factor.key], tuple):

@@ -1,5 +1,3 @@
-"""A fault in a step: what dies or falls silent, when, and when it comes back."""
-
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal, get_args
@@ -77,12 +75,10 @@ class Fault(Record):
 
     @property
     def way(self) -> FaultWay:
-        """How it happens."""
         return next(way for way, what in self._ways.items() if what is not None)
 
     @property
     def what(self) -> str:
-        """What it happens to."""
         return next(what for what in self._ways.values() if what is not None)
 
     @property

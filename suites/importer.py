@@ -17,9 +17,6 @@ from weighbridge.suites.importer_works import Remark, Remarks, Stage, Work, stag
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.workload import Uniform
 
-# An imported suite as the YAML that people edit, with the import's remarks above it.
-
-
 _UNITS = {
     "GB": 10**9, "MB": 10**6, "KB": 10**3, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10,
 }  # fmt: skip
@@ -133,11 +130,8 @@ class _Steps:
 def from_cosbench(
     path: Path, *, partial: bool = False, size: int | None = None, runtime_s: int | None = None
 ) -> Import:
-    """The suite of a COSBench workload file.
-
-    What would make it measure something else is an error unless `partial`; `size` in bytes and
-    `runtime_s` apply where the file has none. Raises DocumentError with the places of everything
-    that prevents it, or UsageError.
+    """The suite of a COSBench file. `partial` allows what changes the measurement; `size` in bytes
+    and `runtime_s` apply where the file has none. Raises DocumentError or UsageError.
     """
     remarks = Remarks()
     root = cosbench_xml.read(path)
@@ -221,7 +215,6 @@ def _note_preparation(work: Work, remarks: Remarks) -> None:
 
 
 def _api(works: Sequence[Work], remarks: Remarks) -> str:
-    """The API of all normal works."""
     apis: list[str] = []
     for work in works:
         if work.kind != "normal":

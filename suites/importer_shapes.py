@@ -47,7 +47,6 @@ class Span:
 
     @property
     def count(self) -> int:
-        """How many numbers there are."""
         return self.last - self.first + 1
 
     def covers(self, other: Span) -> bool:
@@ -75,10 +74,7 @@ def selector_span(text: str) -> Span:
 
 
 def selector_sizes(text: str) -> tuple[Size, str]:
-    """The sizes of a selector with a unit, and a note on how they are drawn here (or "").
-
-    Raises ValueError with the reason.
-    """
+    """The sizes of a selector, and how they are drawn here (or ""). Raises ValueError."""
     match = _SIZES.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a selector of sizes such as c(64)KB")
@@ -177,7 +173,6 @@ class ObjectRange:
 
     @property
     def count(self) -> int:
-        """How many objects there are."""
         return self.containers.count * self.objects.count
 
 
@@ -193,10 +188,7 @@ class WrittenRange:
 
 @dataclass(frozen=True)
 class WorkloadShape:
-    """A workload without its name and worker counts.
-
-    Works of the same shape are steps of one workload.
-    """
+    """A workload without name and worker counts: works of the same shape are its steps."""
 
     size: Size
     containers: int
@@ -209,10 +201,7 @@ class WorkloadShape:
 
 
 class ShapeBuilder:
-    """Builds the shapes of works, given in file order, with remarks on what it cannot express.
-
-    `size` and `runtime_s` apply where the file has none.
-    """
+    """The shapes of works in file order; `size` and `runtime_s` apply where the file has none."""
 
     def __init__(
         self, remarks: Remarks, *, size: int | None = None, runtime_s: int | None = None
@@ -482,7 +471,6 @@ class ShapeBuilder:
     def _size_of(
         self, first: WorkOperation, base: ObjectRange, writes: dict[WorkOperation, Size]
     ) -> Size | None:
-        """The size of a workload's objects, as written earlier or by the work itself."""
         if first.kind == "write":
             size: Size | None = writes[first]
         else:

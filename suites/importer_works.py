@@ -10,9 +10,6 @@ from typing import Literal
 from weighbridge.common.document import did_you_mean
 from weighbridge.suites.cosbench_xml import Element, XmlPlace
 
-# Remarks of an import: what of a file is not in the suite made from it, and what that changes.
-
-
 Severity = Literal["note", "change", "fault"]
 """How a remark affects the import.
 
@@ -290,7 +287,6 @@ class _StageReader:
             )
 
     def _note_unknown(self, element: Element) -> None:
-        """Note attributes, child elements and text that COSBench ignores."""
         known = ATTRIBUTES[element.tag]
         for name, _ in element.attributes:
             if name not in known:
@@ -327,10 +323,7 @@ class _StageReader:
         return {**inherited, **{key: ConfigValue(value, place) for key, value in pairs}}
 
     def _pairs(self, element: Element) -> list[tuple[str, str]]:
-        """The pairs of a config, split at `;` and at the first `=`.
-
-        Anything else may be part of a secret and is not shown.
-        """
+        """A config's pairs, split at `;` and the first `=`. All else may be secret."""
         pairs = []
         for part in (element.get("config") or "").split(";"):
             key, equals, value = part.partition("=")

@@ -1,5 +1,3 @@
-"""Finding and reading suites, by path or by the name of one that ships."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -17,30 +15,21 @@ from weighbridge.suites.operations import LARGEST_PUT_BYTES
 from weighbridge.suites.overrides import Overrides, as_options, override
 from weighbridge.suites.suite import Suite
 
-# YAML files that ship with a package, found by name; others are found by path.
-
 
 @dataclass(frozen=True)
 class ShippedFiles:
-    """The YAML files of a package.
-
-    `what` is the word for one of them, `advice` what to do if there is none of a name.
-    """
+    """A package's YAML files; `what` is the word for one, `advice` what to do without."""
 
     package: str
     what: str
     advice: str
 
     def by_name(self) -> dict[str, Path]:
-        """All of them, by name."""
         folder = Path(str(resources.files(self.package)))
         return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 
     def find(self, name: str) -> Path:
-        """The file of a path (`suites/quick.yaml`), or of the name of a shipped one (`quick`).
-
-        Raises UsageError if there is none.
-        """
+        """The file of a path, or of a shipped name. Raises UsageError if there is none."""
         path = Path(name)
         if is_file(path):
             return path
@@ -64,19 +53,12 @@ find = _SUITES.find
 
 
 def load(path: Path) -> Suite:
-    """Read a suite.
-
-    Raises DocumentError with all faults, or UsageError if it cannot be read.
-    """
+    """Read a suite. Raises DocumentError with all faults, or UsageError."""
     return _checked(Document.read(path))
 
 
 def load_changed(path: Path, overrides: Overrides) -> tuple[Suite, str]:
-    """Read a suite with what a command line sets in place of what it says; returns also its text,
-    which is the file's if nothing is set.
-
-    Raises DocumentError with all faults, or UsageError if it cannot be read.
-    """
+    """A suite changed by a command line, with its text. Raises as `load`."""
     document = Document.read(path)
     suite = _checked(document)
     if not overrides.given:
@@ -90,10 +72,7 @@ def load_changed(path: Path, overrides: Overrides) -> tuple[Suite, str]:
 
 
 def parse(file: str, text: str) -> Suite:
-    """A suite from its text; `file` is only its name in messages.
-
-    Raises DocumentError with all faults.
-    """
+    """A suite from its text, `file` in messages. Raises DocumentError with all faults."""
     return _checked(Document(file, text))
 
 
@@ -121,9 +100,7 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
 
 
 def _positions(document: Document) -> list[int]:
-    """The position of each workload in the document: lists of factors, or of shares that are
-    deleted, make several of one.
-    """
+    """Where each workload is in the document; lists of factors make several of one."""
     keys = [factor.key for factor in FACTORS]
     return [
         number

@@ -46,7 +46,6 @@ class Overrides:
 
     @property
     def given(self) -> bool:
-        """Whether anything is set."""
         return any(getattr(self, one.name) is not None for one in fields(self))
 
 
@@ -68,11 +67,8 @@ class _Size:
 
 
 def override(document: Document, suite: Suite, overrides: Overrides, places: Sequence[int]) -> None:
-    """Change a suite's document; `suite` is what it says now, and `places` are those of its
-    workloads in the document.
-
-    Raises DocumentError with what is no size and no operation; all else is found when the document
-    is validated.
+    """Change a suite's document; `suite` is what it says, `places` are its workloads' in it. Raises
+    DocumentError with what is no size or operation; validation finds the rest.
     """
     if overrides.sizes is not None or overrides.mix is not None:
         _replace_workloads(document, suite, overrides, places)
@@ -163,7 +159,6 @@ def _replace_workloads(
 
 
 def _sizes(suite: Suite, text: str | None, faults: list[Fault]) -> list[_Size]:
-    """The sizes of an option, else those of the suite."""
     found: list[_Size] = []
     if text is None:
         for one in suite.workloads:
@@ -182,7 +177,6 @@ def _sizes(suite: Suite, text: str | None, faults: list[Fault]) -> list[_Size]:
 
 
 def _operations(suite: Suite, text: str | None, faults: list[Fault]) -> list[str]:
-    """The operations of an option, else those of the suite."""
     if text is None:
         return list(dict.fromkeys(name for one in suite.workloads for name in one.operations))
     for column, word in items(text):
@@ -204,7 +198,6 @@ def _most_similar(workloads: Sequence[Workload], operation: str, mean_bytes: flo
 
 
 def _count(workload: Workload, mean_bytes: float) -> int:
-    """How many objects of another size each container has."""
     objects = workload.objects
     kept_bytes = max(objects.count * objects.mean_bytes, KEPT_BYTES)
     fitting = int(kept_bytes / max(mean_bytes, 1.0) / objects.containers)

@@ -1,5 +1,3 @@
-"""A suite: named workloads and how they are replayed."""
-
 from __future__ import annotations
 
 import hashlib
@@ -41,9 +39,6 @@ from weighbridge.suites.workload import (
     every,
     excess,
 )
-
-# Ageing of a store before it is measured: filled to a share of its disks, then churned.
-
 
 MAX_FILL: Final = 0.85
 """Fuller OSDs make Ceph warn (mon_osd_nearfull_ratio) and soon refuse moved data (backfillfull)."""
@@ -103,10 +98,7 @@ class Age(Record):
         return 1 + self.churn * self.share
 
     def count(self, room_bytes: float | None) -> int:
-        """How many objects exist at one time, in a store with room for so many bytes of objects.
-
-        Raises ValueError if the room is needed and unknown.
-        """
+        """How many objects exist at one time. Raises ValueError if needed room is unknown."""
         if isinstance(self.fill, int):
             wanted_bytes: float = self.fill
         elif room_bytes is None:
@@ -140,9 +132,6 @@ class Age(Record):
             workers=(1,),
             runtime=1.0,
         )
-
-
-# Power cuts under load: what a store has acknowledged, and has no more afterwards.
 
 
 LARGEST_BYTES: Final = 64 * 2**20
@@ -192,13 +181,8 @@ class Durability(Record):
         return sizes
 
 
-# Workloads whose objects are only listed: one for each share of deletes, and what each finds.
-
-
 def variants(workload: Workload) -> tuple[Workload, ...]:
-    """A workload for each share of deletes that it lists, the first with its name; itself if it
-    lists none. Raises ValueError if a name gets too long.
-    """
+    """A workload for each share of deletes. Raises ValueError if a name gets too long."""
     listed = workload.listed
     if listed is None or not isinstance(listed.deleted, tuple):
         return (workload,)
@@ -242,24 +226,18 @@ def remaining(workload: Workload) -> Workload:
 
 
 def deleted_indexes(workload: Workload, seed: int) -> tuple[int, ...]:
-    """Indexes of the objects that are deleted from each of its containers, in random order: those
-    of a smaller share are the first of a larger one.
-    """
+    """Indexes deleted from each container, drawn at random: those of a smaller share first."""
     listed, count = workload.listed, workload.objects.per_container
     if listed is None or not listed.gone(count):
         return ()
-    drawn = sorted(range(count), key=lambda index: _draw(seed, index))
+    drawn = sorted(
+        range(count), key=lambda index: hashlib.sha256(f"deleted {seed} {index}".encode()).digest()
+    )
     return tuple(drawn[: listed.gone(count)])
 
 
-def _draw(seed: int, index: int) -> bytes:
-    return hashlib.sha256(f"deleted {seed} {index}".encode()).digest()
-
-
 def check_order(workloads: Sequence[Workload]) -> None:
-    """Raise ValueError unless each that deletes objects of another follows it, and those that
-    deleted fewer of them.
-    """
+    """Raise ValueError unless those that use another's objects follow it, fewer deletes first."""
     last: dict[str, Workload] = {}
     for one in workloads:
         if one.listed is None:
@@ -388,7 +366,6 @@ class Suite(Record):
 
     @property
     def drivers(self) -> tuple[DriverName, ...]:
-        """The drivers for its gateways, in order."""
         return _named(self.driver)
 
     @property
@@ -452,10 +429,7 @@ class Suite(Record):
         driver: str | None = None,
         layers: Sequence[str] | None = None,
     ) -> Suite:
-        """The suite with changes from a command line; None keeps what is there.
-
-        Raises UsageError.
-        """
+        """The suite with a command line's changes; None keeps. Raises UsageError."""
         wanted = {"repeats": repeats, "driver": driver, "layers": layers}
         given = {name: value for name, value in wanted.items() if value is not None}
         unknown = [name for name in layers or () if name not in LAYERS]

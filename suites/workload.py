@@ -33,8 +33,6 @@ from weighbridge.suites.operations import (
     sent_words,
 )
 
-# How long a worker keeps its connection.
-
 
 class ReconnectEvery(Record):
     """A connection is closed after so many requests, and a new one made for the next."""
@@ -53,9 +51,6 @@ def connection_words(connections: Connections) -> str:
     if isinstance(connections, ReconnectEvery):
         return f"a new one after every {connections.reconnect_every:,} requests of a worker"
     return "kept by each worker" if connections == "keep-alive" else "a new one for every request"
-
-
-# What is listed: objects of which nothing but listings is asked.
 
 
 LISTINGS: Final[frozenset[Operation]] = frozenset({"list", "list-all"})
@@ -99,7 +94,6 @@ class Listed(Record):
         per_container: int,
         listing: ListingOptions | None,
     ) -> None:
-        """Raise ValueError if a workload cannot have it."""
         if others := sorted(set(operations) - LISTINGS):
             raise ValueError(
                 f"listed: {', '.join(others)} would miss objects: only {' and '.join(LISTINGS)} "
@@ -136,10 +130,7 @@ have other parts.
 def unfit_parts(
     asked: AbstractSet[Operation], sizes: tuple[int, int], multipart: MultipartOptions | None
 ) -> str:
-    """Why objects of these smallest and largest sizes cannot be in such parts; empty if they can.
-
-    `asked`: the workload's operations.
-    """
+    """Why objects of these sizes cannot be in such parts; `asked`: the operations."""
     if multipart is None:
         return ""
     if -(-sizes[1] // multipart.part) > MOST_PARTS:
@@ -232,9 +223,6 @@ def unfit_versions(
     return ""
 
 
-# Rates that may be beyond capacity.
-
-
 class Overload(Record):
     """Requests come at a rate that may be beyond capacity: those that fail, are late or could not
     be sent are part of the result and make no step invalid.
@@ -246,9 +234,6 @@ class Overload(Record):
     """
 
 
-# Which caches are dropped, and when.
-
-
 class Every(Record):
     """Caches dropped periodically while a step runs; the 2014 study did so every minute."""
 
@@ -258,10 +243,7 @@ class Every(Record):
 
 
 def every(value: object) -> object:
-    """The fields of Every for `every 60s` or `kernel every 60s`; anything else unchanged.
-
-    Raises ValueError if the time is invalid.
-    """
+    """Every's fields for `kernel every 60s`; all else unchanged. Raises ValueError about times."""
     if isinstance(value, str) and value.startswith(("every ", "kernel every ")):
         kernel, _, time = value.partition("every ")
         return {"every": parse_seconds(time.strip()), "kernel": bool(kernel)}
@@ -349,12 +331,10 @@ class Uniform(Record):
 
     @property
     def mean_bytes(self) -> float:
-        """Expected size of an object, in bytes."""
         return (self.uniform[0] + self.uniform[1]) / 2
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest possible object, in bytes."""
         return self.uniform[1]
 
 
@@ -382,13 +362,11 @@ class SizeHistogram(Record):
 
     @property
     def mean_bytes(self) -> float:
-        """Expected size of an object, in bytes."""
         total = sum(bar.weight for bar in self.histogram)
         return sum(bar.weight * sum(bar.bounds) / 2 for bar in self.histogram) / total
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest possible object, in bytes."""
         return max(bar.bounds[1] for bar in self.histogram)
 
 
@@ -411,12 +389,10 @@ class Objects(Record):
 
     @property
     def mean_bytes(self) -> float:
-        """Expected size of an object, in bytes."""
         return float(self.size) if isinstance(self.size, int) else self.size.mean_bytes
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest possible object, in bytes."""
         return self.size if isinstance(self.size, int) else self.size.largest_bytes
 
     @property
@@ -438,7 +414,6 @@ class Objects(Record):
 
     @property
     def count(self) -> int:
-        """How many objects there are."""
         return self.containers * self.per_container
 
     @model_validator(mode="after")

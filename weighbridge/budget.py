@@ -29,9 +29,7 @@ from weighbridge.topologies.loader import Planned
 
 
 ASSUMED: Final = 0.15
-"""The standard deviation of a repeat's logarithm if no earlier run shows it: `quick` scatters by
-5 to 25 % on two cores.
-"""
+"""A repeat's logarithm scatters so if no run shows it: `quick` by 5 to 25 % on two cores."""
 FEWEST: Final = 3
 """Repeats of a cell that a scatter needs."""
 LOOKED_AT: Final = 5
@@ -125,10 +123,8 @@ def fit(
     order_seed: int | None = None,
     find: LatencyBound | None = None,
 ) -> Budgeted:
-    """The plan with the most repeats that fit.
-
-    Windows are shortened if fewer repeats than a claim needs would fit, and that helps. Raises
-    UsageError if not even one repeat fits.
+    """The plan with the most repeats that fit, with shorter windows if a claim needs that. Raises
+    UsageError if not even one fits.
     """
 
     def planned_for(one: Suite, repeats: int) -> Plan:
@@ -210,10 +206,8 @@ def sentences(budgeted: Budgeted, budget_s: float, spread: RepeatScatter) -> tup
 
 
 def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
-    """What a plan can show in so many repeats (default: its own) with such scatter, in a sentence.
-
-    By the level that the first claim among all of the plan's tests must reach: Benjamini and
-    Hochberg's least favourable.
+    """What so many repeats (default: the plan's) with such scatter can show, by the level that the
+    plan's first claim must reach: Benjamini and Hochberg's least favourable.
     """
     repeats = plan.suite.repeats if repeats is None else repeats
     if repeats < REPEATS_FOR_A_CLAIM:
@@ -236,9 +230,7 @@ def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
 
 
 def comparisons_of(plan: Plan) -> int:
-    """How many cells a plan compares at most: each layout but the first and its A/A control with
-    the first, for each metric.
-    """
+    """Cells that a plan compares at most: each layout but the first and its control, per metric."""
     others = len(plan.layouts) - len(plan.twins) - 1
     ways = plan.passes[plan.layouts[0].name]
     cells = sum(
@@ -253,7 +245,6 @@ def comparisons_of(plan: Plan) -> int:
 
 
 def _shortened(suite: Suite, share: float) -> Suite:
-    """The suite with windows of this share of their length, in whole seconds."""
     workloads = []
     for one in suite.workloads:
         least_s = min(one.runtime, SHORTEST_WINDOW_S)

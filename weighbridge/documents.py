@@ -32,9 +32,7 @@ class ComparedRunsDocument(JsonDocument):
 
     document: Literal["compared runs"] = "compared runs"
     a: str
-    """The name of run A."""
     b: str
-    """The name of run B."""
     guarded: Guarded
     """Facts that are the same in both, that are not known, and that differ."""
     comparison: Comparison
@@ -119,7 +117,6 @@ class TopologiesDocument(JsonDocument):
 
     document: Literal["topologies"] = "topologies"
     layouts: tuple[ShippedLayout, ...]
-    """The layouts that ship."""
     parameters: tuple[ParameterOfGateway, ...]
     """Every setting of their gateways, with its default."""
 
@@ -155,7 +152,6 @@ class RunningDeployment(Record):
     """`running`: on lab hosts. On real hosts, `in use`: by a command of this machine that is at
     work; `left running`: its command has ended; or `made on another machine`."""
     addresses: dict[str, str]
-    """Of its hosts, by name."""
     endpoints: tuple[ReachedEndpoint, ...]
     dead: tuple[DeadDaemon, ...]
 
@@ -186,9 +182,6 @@ class ImagesDocument(JsonDocument):
 
     document: Literal["images"] = "images"
     images: tuple[LabImage, ...]
-
-
-# The files that ship and can be named on a command line.
 
 
 class ListedSuite(Record):
@@ -255,13 +248,9 @@ def shipped_hardware_files() -> HardwareDocument:
     )
 
 
-# The runs below a folder: what each compared, how it ended, and its answer.
-
-
 MANIFEST = "manifest.json"
 """What makes a folder the folder of a run."""
 REPORT = Path("derived", "report.html")
-"""Of a run's folder."""
 
 
 class ListedRun(Record):
@@ -300,10 +289,7 @@ def runs_below(folder: Path) -> RunsDocument:
 
 
 def run_folders(folder: Path) -> tuple[Path, ...]:
-    """The folders of runs directly in `folder`, or itself if it is one.
-
-    Raises UsageError without such a folder.
-    """
+    """Folders of runs in `folder`, or itself if it is one. Raises UsageError without any."""
     if (folder / MANIFEST).exists():
         return (folder,)
     try:
@@ -366,7 +352,6 @@ class RunDocument(JsonDocument):
 
     document: Literal["run"] = "run"
     run: str
-    """Name of the run."""
     folder: str
     suite: str
     state: str
@@ -386,9 +371,7 @@ class RunDocument(JsonDocument):
     sentences: tuple[str, ...] = ()
     """What else can be said: rates within a bound, outages, overload, layers, drivers, hosts."""
     durability: tuple[LayoutDurability, ...] = ()
-    """What survived power cuts."""
     gaps: tuple[str, ...] = ()
-    """What the run's folder lacks."""
     tables: dict[str, JsonTable]
     """The tables `summary` and `effects`, of a tuning also `ledger` and `trials`, as `export --to
     json` writes them: its `--schema` describes their fields.

@@ -1,5 +1,3 @@
-"""Where the command keeps things on this machine, and what a run requires of it."""
-
 from __future__ import annotations
 
 import os
@@ -21,18 +19,12 @@ PATIENCE: Final = "WEIGHBRIDGE_PATIENCE"
 
 
 def place() -> StateFolders:
-    """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE; by default system folders for root, else the
-    user's own.
-
-    Raises MissingPrerequisite if one of these folders cannot be read, or is not known.
-    """
+    """$WEIGHBRIDGE_HOME and _STATE, else root's or the user's own. Raises MissingPrerequisite."""
     return StateFolders(home=_readable("WEIGHBRIDGE_HOME"), state=_readable("WEIGHBRIDGE_STATE"))
 
 
 def patience_s() -> float:
-    """Seconds that a run waits for a busy machine to be quiet: $WEIGHBRIDGE_PATIENCE, such as
-    `10m`. Raises UsageError.
-    """
+    """Seconds to wait for a quiet machine: $WEIGHBRIDGE_PATIENCE, `10m`. Raises UsageError."""
     given = os.environ.get(PATIENCE, "")
     if not given:
         return PATIENCE_S

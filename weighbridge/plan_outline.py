@@ -1,5 +1,3 @@
-"""What a comparison would do, how long that takes, and what it could claim; starts nothing."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -45,7 +43,6 @@ class OutlinedSetting(Record):
     why: str
     """How it follows, with the figures."""
     layouts: tuple[str, ...]
-    """The layouts that have it."""
 
 
 class OutlinedWorkload(Record):

@@ -32,8 +32,6 @@ from weighbridge.suites.studies import (
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import Planned
 
-# What a study's hosts had, and hardware lacks: refused before anything starts, unless accepted.
-
 
 def refuse_unmet(
     study: Study,
@@ -42,10 +40,7 @@ def refuse_unmet(
     planned: Sequence[Planned],
     despite: Sequence[str],
 ) -> tuple[str, ...]:
-    """What hosts lack of a scale's needs, in sentences, all of it accepted by name in `despite`.
-
-    Raises UsageError with everything that is not accepted, and for unknown names.
-    """
+    """What hosts lack and `despite` accepts. Raises UsageError about all else that is lacking."""
     needs = study.scales[scale].needs
     known = [one.id for one in needs]
     strange = [name for name in despite if name not in known]
@@ -71,7 +66,6 @@ def refuse_unmet(
 
 
 def _lacking(need: HostNeed, hardware: Hardware, planned: Sequence[Planned]) -> Iterator[str]:
-    """Why hosts do not have what a study's had; nothing if they do. Unknown is not enough."""
     names = _named(need.of, hardware, planned)
     if need.hosts is not None and len(names) < need.hosts:
         yield f"{len(names)} of {need.hosts} hosts"
@@ -93,14 +87,11 @@ def _lacking(need: HostNeed, hardware: Hardware, planned: Sequence[Planned]) -> 
 
 
 def _kind(disk: Disk) -> tuple[object, ...]:
-    """What tells one kind of disk from another in a hardware file; of real ones that is their
-    names, since who wrote the file chose which comes last.
-    """
+    """What tells kinds of disk apart; of real ones names, whose order their writer chose."""
     return (disk.id, disk.bandwidth, disk.iops, None if disk.model is None else disk.model.base)
 
 
 def _named(role: HostRole, hardware: Hardware, planned: Sequence[Planned]) -> list[str]:
-    """The hosts of a role in any of the layouts."""
     if role == "clients":
         return list(hardware.clients)
     if role == "all":
@@ -139,7 +130,6 @@ class PreparedStudy:
 
     @property
     def least(self) -> str:
-        """The same in words."""
         return _duration(self.least_s)
 
     @property
@@ -184,7 +174,10 @@ def prepare(
     chosen = study.scales[scale]
     variants = _chosen(study, chosen, only)
     hosts = _hardware(study, scale, hardware or chosen.hardware)
-    ends = {one.name: study.common + _settings(chosen, one) for one in variants}
+    ends = {
+        one.name: study.common + "".join(one.set for one in chosen.of_variant(one.name))
+        for one in variants
+    }
     planned = _layouts(document, variants, ends, hosts)
     if ask and (known := hosts.of.sized(hosts)) is not hosts:
         hosts, planned = known, _layouts(document, variants, ends, known)
@@ -255,18 +248,10 @@ def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
     return hardware_named(name)
 
 
-def _settings(scale: StudyScale, variant: Variant) -> str:
-    """The end of a variant's reference: the study's parameters at this scale."""
-    return "".join(one.set for one in scale.of_variant(variant.name))
-
-
 def _layouts(
     document: Document, variants: Sequence[Variant], ends: Mapping[str, str], hardware: Hardware
 ) -> tuple[Planned, ...]:
-    """The variants as layouts of their names; `ends` are the ends of their references.
-
-    Raises DocumentError with the faults of all.
-    """
+    """The variants as layouts; `ends` are of references. Raises DocumentError with all faults."""
     faults: list[Fault] = []
     planned = []
     places = {one["name"]: number for number, one in enumerate(document.data["variants"])}
@@ -296,9 +281,7 @@ def _plan(
     variants: Sequence[Variant],
     planned: Sequence[Planned],
 ) -> Plan:
-    """The plan of its suite, with the layer below and the study's tools for variants that have
-    them.
-    """
+    """The plan, with the layer below and the study's tools for variants that have them."""
     suite = suite.model_copy(update={"layouts": tuple(variant.name for variant in variants)})
     plan = make_plan(suite, hardware, planned, order_seed=secrets.randbelow(2**32))
     passes = {}
@@ -316,10 +299,7 @@ def _plan(
 
 
 def _beside(chosen: StudyScale, variant: Variant, planned: Planned) -> tuple[Pass, ...]:
-    """The passes of the study's own tools on a variant.
-
-    Raises UsageError for what one cannot do.
-    """
+    """The passes of the study's tools on a variant. Raises UsageError for what one cannot do."""
     found = [
         Pass(
             api=one.api,

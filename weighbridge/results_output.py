@@ -1,5 +1,3 @@
-"""Printing the results of a run, and then drawing its charts, without which nothing is lost."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,10 +21,7 @@ from weighbridge.screen.terminal import print_line
 def show_results(
     derived: Derived, screen: Console, exit_code: int, *, pictures: bool, as_json: bool = False
 ) -> int:
-    """Print the results of a run, and then write its charts if asked to; returns the exit code.
-
-    With `as_json` the results are a document on stdout.
-    """
+    """Print a run's results, as a document or text, then write charts; returns the exit code."""
     if as_json:
         print_document(run_document(derived, exit_code))
     else:
@@ -51,10 +46,7 @@ def draw_run(derived: Derived, say: Say) -> None:
 
 
 def draw(figures: Sequence[Figure], folder: Path, say: Say, *, again: str = "") -> tuple[Path, ...]:
-    """Write charts to a folder; returns their files. A failure is reported and fails no run.
-
-    `again` is the command to try again.
-    """
+    """Write charts; returns their files. A failure is reported with `again`, the command."""
     try:
         return write_charts(figures, folder)
     except (WeighbridgeError, OSError, MemoryError) as error:

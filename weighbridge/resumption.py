@@ -79,10 +79,7 @@ class ResumableRun:
 
 
 class ChangedFact(Record):
-    """A fact that has changed since the run began.
-
-    `fact` is the name that accepts it (--despite), `of` what it is about.
-    """
+    """A fact that has changed since the run began; `fact` is the name that accepts it."""
 
     fact: str
     of: str = ""
@@ -95,10 +92,7 @@ class ChangedFact(Record):
 
 
 def load_run(folder: Path) -> ResumableRun:
-    """The run of a folder.
-
-    Raises UsageError if it is none or cannot be resumed, InvalidMeasurement about broken lines.
-    """
+    """Raises UsageError if the folder cannot be resumed, InvalidMeasurement about broken lines."""
     store = RunStore.open(folder)
     plan = _plan(store)
     faults: list[Fault] = []
@@ -115,7 +109,6 @@ def load_run(folder: Path) -> ResumableRun:
 
 
 def _searching(store: RunStore, plan: Plan) -> frozenset[StepKey]:
-    """The steps after which a search is not over."""
     searches = read_searches(store, plan)
     if searches is None:
         return frozenset()
@@ -126,10 +119,8 @@ def _searching(store: RunStore, plan: Plan) -> frozenset[StepKey]:
 def refuse_changed(
     run: ResumableRun, place: StateFolders, despite: Collection[str] = ()
 ) -> tuple[ChangedFact, ...]:
-    """The facts that have changed since the run began, all of them accepted by `despite`.
-
-    Raises UsageError with those that are not: results of two machines, or of two versions, do not
-    belong in one table.
+    """Facts that have changed, accepted by `despite`. Raises UsageError about others: results of
+    two machines or versions do not belong in one table.
     """
     found = changed_facts(run, place)
     facts = list(dict.fromkeys(one.fact for one in found))
@@ -194,10 +185,8 @@ def remove_leftovers(
 
 
 def remove_ssh_leftovers(holders: Collection[Holder], hardware: Hardware, say: Say) -> None:
-    """The same on real hosts, by the claims of killed processes of this machine that wrote the run.
-
-    Raises TargetError if something stayed, naming hosts that do not answer: without them the run
-    cannot be resumed.
+    """The same on real hosts. Raises TargetError if something stayed, or one does not answer,
+    without which no run is resumed.
     """
     from weighbridge.topologies.ssh import leftovers  # noqa: PLC0415 - only for SSH hosts
 
@@ -218,7 +207,6 @@ def remove_ssh_leftovers(holders: Collection[Holder], hardware: Hardware, say: S
 
 
 def _wrote(holders: Collection[Holder], pid: int, since: str) -> bool:
-    """Whether the process with this number at that time wrote to the run."""
     return any(pid == holder.pid and since >= holder.since for holder in holders)
 
 

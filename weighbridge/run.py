@@ -48,13 +48,9 @@ from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
-# Keys of gateways that already run, which may end before a run does.
-
 
 def refuse_ending_keys(layouts: Iterable[Planned], needed_s: float) -> None:
-    """Raise UsageError with all layouts whose keys nobody can renew and that end within the time
-    that a run is estimated to need.
-    """
+    """Raise UsageError naming layouts whose keys end in this time, and cannot be renewed."""
     faults = []
     for one in layouts:
         end_at = one.gateway.keys_end_at()
@@ -75,9 +71,7 @@ def refuse_ending_keys(layouts: Iterable[Planned], needed_s: float) -> None:
 
 
 LOOK_S: Final = 0.5
-"""How long to check before each deployment whether the machine is quiet; the default run has 15
-such checks.
-"""
+"""How long to check for a quiet machine before each deployment; a run has some 15."""
 MOST_DAYS: Final = 366
 """A run with a longer estimated time is refused."""
 
@@ -100,7 +94,6 @@ class Doing:
     """Drivers' own settings, for drivers without options."""
 
     def say(self, text: str) -> None:
-        """Print a line."""
         print_line(self.screen, text)
 
     def with_settings(self, ways: Iterable[Pass], hardware: Hardware) -> Doing:
@@ -245,10 +238,8 @@ def resume(
 
 @contextmanager
 def alone(hardware: Hardware, where: StateFolders) -> Iterator[Callable[[str], None]]:
-    """Be the only run on this machine if its hosts are lab hosts; yields a function that registers
-    the run's folder.
-
-    A tuning's confirmation is a run within a run. Raises UsageError naming the other run.
+    """Be the only run on this machine's lab hosts; yields a function that registers the folder. A
+    confirmation is a run within a run. Raises UsageError naming another.
     """
     if not hardware.of.contained:
         yield lambda _: None
@@ -291,7 +282,6 @@ def _nothing_to_do(left: ResumableRun, budget_s: float | None) -> str:
 
 
 def _checked(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> Plan:
-    """The plan with what checking all layouts found of their pools."""
     tools = wants_tools(plan.suite, [*chain(*plan.passes.values())]) or bool(
         asked_of_hosts(plan.suite, sameness=plan.attest)
     )

@@ -56,12 +56,10 @@ class EndpointLine:
 
     @property
     def given(self) -> bool:
-        """Whether the line names endpoints."""
         return bool(self.s3 or self.swift)
 
     @property
     def apis(self) -> tuple[str, ...]:
-        """The APIs of its endpoints."""
         return ("s3",) * bool(self.s3) + ("swift",) * bool(self.swift)
 
 
@@ -92,10 +90,7 @@ class _Named:
 def endpoint_layouts(
     line: EndpointLine, hardware: Hardware, environment: Mapping[str, str]
 ) -> tuple[Planned, ...]:
-    """The layouts of a line, in order; endpoints of one name are the APIs of one layout.
-
-    Raises DocumentError with all faults at once.
-    """
+    """A line's layouts; endpoints of one name are one layout's. Raises DocumentError."""
     ends = [_Named("--s3", "s3", text) for text in line.s3]
     ends += [_Named("--swift", "swift", text) for text in line.swift]
     faults = [fault for one in ends if (fault := _unnamed(one))]
@@ -118,14 +113,12 @@ def endpoint_layouts(
 
 
 def _unnamed(one: _Named) -> Fault | None:
-    """Why an option is not NAME=URL."""
     if "=" not in one.text or not one.name or "/" in one.name:
         return one.fault("expected NAME=URL, such as a=https://store.example:8443")
     return None if one.url else one.fault("the URL is missing", of_url=True)
 
 
 def _doubles(ends: Sequence[_Named]) -> list[Fault]:
-    """Names that two endpoints of one API have."""
     keys = [(one.api, one.name) for one in ends]
     return [
         one.fault(
@@ -162,7 +155,6 @@ def _layout(
     hardware: Hardware,
     environment: Mapping[str, str],
 ) -> Planned:
-    """The layout of one name. Raises DocumentError."""
     document = Document.read(shipped_layouts()[ENDPOINTS_TEMPLATE])
     first = next(iter(parts.values()))
     about = " and ".join(f"{_WORDS[api]} at {one.url}" for api, one in parts.items())
@@ -225,19 +217,14 @@ def hardware_named(name: str | None) -> Hardware:
 
 
 def layout_named(name: str, hardware: Hardware) -> Planned:
-    """The layout of a reference (topologies.reference), checked against the hardware.
-
-    Raises UsageError or DocumentError.
-    """
+    """A reference's layout, checked against the hardware. Raises UsageError or DocumentError."""
     path, reference = _layout_file(name)
     return loader.load_layout(path, hardware, reference)
 
 
 def layout_for(suite: Suite | None, name: str, hardware: Hardware) -> Planned:
-    """The layout of a reference as a suite needs it: for workloads with faults with its gateway's
-    `fault_settings`, except those that the reference sets. Its name stays.
-
-    Raises as `layout_named`.
+    """A reference's layout; for faults with its gateway's `fault_settings` where the reference sets
+    none, under its own name. Raises as `layout_named`.
     """
     plain = layout_named(name, hardware)
     if suite is None or all(one.fault is None for one in suite.workloads):
@@ -264,17 +251,14 @@ def _below(path: tuple[str, ...], given: tuple[str, ...]) -> bool:
 
 
 def _layout_file(name: str) -> tuple[Path, Reference]:
-    """The file of a reference. Raises UsageError or DocumentError."""
     # A file's own name may have a colon or an @ in it.
     reference = Reference(name, name) if is_file(Path(name)) else parse(name)
     return loader.find(reference.name, loader.shipped_layouts(), "layout"), reference
 
 
 def fitting(hardware: Hardware) -> tuple[Planned, ...]:
-    """Layouts that ship and fit the names and disks of the hardware's hosts.
-
-    All of one kind of gateway have the same release, since a host has one version of each program:
-    that of `PLAIN` if it fits.
+    """Layouts that ship and fit the hosts, each gateway's of one release: that of `PLAIN`, else one
+    that fits, since a host has one version of a program.
     """
     found: dict[str, Planned] = {}
     for name, path in loader.shipped_layouts().items():
@@ -337,10 +321,7 @@ def select(
 def on_sized_hosts(
     layouts: Sequence[Planned], hardware: Hardware
 ) -> tuple[Hardware, tuple[Planned, ...]]:
-    """The hardware with the size of all hosts, real ones asked, and its layouts by these sizes.
-
-    Raises TargetError naming hosts that did not answer, DocumentError where a layout does not fit.
-    """
+    """Hardware and layouts by hosts' sizes, real ones asked. Raises TargetError, DocumentError."""
     known = hardware.of.sized(hardware)
     if known is hardware:
         return hardware, tuple(layouts)
@@ -393,11 +374,8 @@ def check(
     attest: bool = False,
     look: Look = see_nothing,
 ) -> None:
-    """Have the programs of every layout check its configuration, and then `look` at it; builds
-    missing images.
-
-    `attest`: builds the image of the tools, too. Raises UsageError with the faults of all layouts,
-    CommandFailed.
+    """Have each layout's programs check it, then `look`; builds missing images, `attest`: of tools.
+    Raises UsageError with all faults, CommandFailed.
     """
     build_images(layouts, hardware, place, say, attest=attest)
     refused: dict[str, list[str]] = {}

@@ -34,9 +34,7 @@ Models = Mapping[str, type[BaseModel]]
 
 @dataclass(frozen=True)
 class StartingKind:
-    """A kind of file: the record that it becomes, the shipped file that it starts from if none is
-    named, how to find one, and how it is used.
-    """
+    """A kind of file: its record, the shipped file to start from, how to find one, its use."""
 
     model: type[BaseModel]
     usual: str
@@ -66,10 +64,7 @@ KINDS: Final[Mapping[str, StartingKind]] = MappingProxyType(
 
 
 def starting_file(kind: str, base: str | None = None, file: Path | None = None) -> str:
-    """The text of a file of this kind, which says what `base` says under the name of `file`.
-
-    Raises UsageError or DocumentError for a base that is not there or not valid.
-    """
+    """A file of this kind that says what `base` says. Raises UsageError or DocumentError."""
     one = KINDS[kind]
     document = Document.read(one.path(base or one.usual))
     checked = document.into(one.model)
@@ -96,7 +91,6 @@ def _name(file: Path | None, base: str) -> str:
 def _lines(
     model: type[BaseModel], given: Mapping[str, Any], indent: str, models: Models
 ) -> Iterator[str]:
-    """The keys of a record in order, each below what it is for."""
     texts = field_texts(model)
     for name, field in model.model_fields.items():
         text = texts.get(name, "")
@@ -152,7 +146,6 @@ def _mapping(
 
 
 def _fitting(known: list[type[BaseModel]], value: Mapping[str, Any]) -> type[BaseModel] | None:
-    """The first of the records that has all these keys."""
     return next((one for one in known if set(value) <= set(one.model_fields)), None)
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weighbridge.common.record import Record
+from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.findings import (
     NEAR,
     Finding,
-    comparable,
-    kind_of,
     leads_by_driver,
-    reason,
-    subjects,
 )
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.interval import Interval
 from weighbridge.results.record.driver_traits import driver_label, traits_of
@@ -26,10 +24,8 @@ from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
 
 
 class Agreement(Record):
-    """One operation of one step of one layout as measured by two drivers, over their repeats.
-
-    `ratio` is the other's throughput relative to the first's; None: not comparable, and `verdict`
-    says why.
+    """One operation of one step measured by two drivers. `ratio`: the other's throughput relative
+    to the first's; None: not comparable, and `verdict` says why.
     """
 
     first: DriverName
@@ -40,7 +36,6 @@ class Agreement(Record):
     operation: Operation
     workers: int
     about: str
-    """The requests, in words."""
     first_ops_s: float | None
     other_ops_s: float | None
     ratio: Ratio | None = None
@@ -70,7 +65,6 @@ class Agreement(Record):
 
     @property
     def max_off(self) -> int | None:
-        """The same for the slowest requests."""
         return _off(self.first_max_ms, self.other_max)
 
     @property
@@ -95,7 +89,8 @@ def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
         (row, others[_place(row)]) for row in rows if row.driver == first and _place(row) in others
     ]
     return tuple(
-        _agreement(one, by_other, _subject(names[kind_of(one)], first)) for one, by_other in pairs
+        _agreement(one, by_other, names[kind_of(one)].replace(f" by {driver_label(first)}", ""))
+        for one, by_other in pairs
     )
 
 
@@ -223,11 +218,6 @@ def _off(value_ms: float | None, within: Interval | None) -> int | None:
 
 def _place(row: Row) -> tuple[object, ...]:
     return row.layout, row.api, row.layer, row.workload, row.operation, row.workers
-
-
-def _subject(name: str, driver: DriverName) -> str:
-    """The kind of requests without its driver."""
-    return name.replace(f" by {driver_label(driver)}", "")
 
 
 def _span(values: Sequence[int]) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND, show
-from weighbridge.results.figures import UNKNOWN, all_of
+from weighbridge.results.figures import UNKNOWN, all_of, show_share
 from weighbridge.results.record import Kind, Unit
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
@@ -31,10 +31,7 @@ COLUMNS: Final = (
 
 
 class HostFigure(Record):
-    """One figure of one host; higher is better.
-
-    Figures with the same `job`, `group` and `like` are comparable.
-    """
+    """One figure of one host; higher is better. Equals have the same `job`, `group`, `like`."""
 
     host: str
     kind: Kind
@@ -68,7 +65,6 @@ class HostFigure(Record):
 
     @property
     def promise_shown(self) -> str:
-        """What was promised, or UNKNOWN."""
         return UNKNOWN if self.promised is None else show(self.promised, self.unit)
 
 
@@ -102,17 +98,13 @@ def baseline_csv(figures: Sequence[HostFigure]) -> str:
 
 
 def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
-    """Anomalies, a sentence each: missed promises, unequal disks or CPUs, links slower in one
-    direction.
-
-    The bounds are those for comparing deployments (results.analysis.sameness).
-    """
+    """Anomalies, a sentence each: missed promises, and equals that differ (see `sameness`)."""
     return (*_short(figures), *_unlike(figures), *_lopsided(figures), *_crowded(figures))
 
 
 def _short(figures: Sequence[HostFigure]) -> list[str]:
     return [
-        f"{_about(one)} gave {one.shown}, {_percent(1 - one.share)} less than the "
+        f"{_about(one)} gave {one.shown}, {show_share(1 - one.share)} less than the "
         f"{one.promise_shown} promised"
         for one in figures
         # What all hosts do at once has its own sentence.
@@ -137,7 +129,7 @@ def _unlike(figures: Sequence[HostFigure]) -> list[str]:
         for one in same:
             if abs(1 - one.value / median) > one.bound:
                 word = "less" if one.value < median else "more"
-                apart = f"{_percent(abs(1 - one.value / median))} {word}"
+                apart = f"{show_share(abs(1 - one.value / median))} {word}"
                 found.append(
                     f"{_about(one)} gave {one.shown}, {apart} than the median of the {len(same)} "
                     f"({show(median, one.unit)})"
@@ -151,7 +143,7 @@ def _lopsided(figures: Sequence[HostFigure]) -> list[str]:
     for (sender, receiver), one in ways.items():
         back = ways.get((receiver, sender))
         if back is not None and 1 - one.value / back.value > one.bound:
-            less = _percent(1 - one.value / back.value)
+            less = show_share(1 - one.value / back.value)
             found.append(
                 f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} in "
                 "the other direction"
@@ -169,7 +161,7 @@ def _crowded(figures: Sequence[HostFigure]) -> list[str]:
     if 1 - total / promised <= BOUNDS["network"]:
         return []
     passed = f"{show(total, 'bit/s')} of the {show(promised, 'bit/s')} of their NICs"
-    share = _percent(total / promised)
+    share = show_share(total / promised)
     return [f"when {all_of(len(sent), 'hosts')} send at once, they reach {passed} ({share})"]
 
 
@@ -177,7 +169,3 @@ def _about(one: HostFigure) -> str:
     if one.group == "network":
         return f"the network from {one.sender} to {one.receiver}"
     return f"{one.what} on {one.host}"
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.0f} %"

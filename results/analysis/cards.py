@@ -39,9 +39,8 @@ class CardWords(Record):
 
 
 def foremost(pairs: Sequence[Finding]) -> Finding:
-    """Of several layouts compared with the first: the one furthest ahead, else the closest one.
-
-    Claims come before provisional and insignificant findings, and those before incomparable ones.
+    """The layout furthest ahead of the first, else the closest one: claims come before other
+    findings, and those before incomparable ones.
     """
     known = [pair for pair in pairs if pair.ratio is not None]
     claims = [pair for pair in known if pair.shown]
@@ -79,5 +78,4 @@ def _words(finding: Finding) -> CardWords:
 
 
 def _short(text: str) -> str:
-    """The text cut to a card's length at the end of a word."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0].rstrip(',;:')} …"

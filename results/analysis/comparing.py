@@ -203,10 +203,7 @@ compared have their reads from different places. Between them a reader must look
 
 
 def sentence(one: Effect) -> str:
-    """One sentence about a judged effect of two rows, and what power cuts did to them.
-
-    Raises ValueError if it has no rows.
-    """
+    """A sentence about a judged effect and what power cuts did. Raises ValueError without rows."""
     marks = power_words(one.power)
     return f"{_sentence(one)} {upper(marks)}." if marks else _sentence(one)
 
@@ -227,9 +224,7 @@ def _sentence(one: Effect) -> str:
 
 
 def limits_of(one: Effect) -> str:
-    """What limited the two sides; empty if unknown for both. Over all worker counts, at the highest
-    comparable one: `at 16 workers limited by the network (rgw-beast), nothing seen (swift)`.
-    """
+    """What limited the two sides, at the highest comparable count; empty if unknown for both."""
     if one.sides is None:
         return ""
     known = {row.layout: words for row in one.sides if (words := row.limited_by) is not None}
@@ -262,7 +257,6 @@ def _places_of(one: Effect) -> str:
 
 
 def _only(known: Mapping[str, str], one: Effect) -> str:
-    """The layout that it is known of, if it is not known of both."""
     both = len(known) == len({row.layout for row in one.rows})
     return "" if both else f" ({listed(list(known))})"
 
@@ -428,12 +422,10 @@ def _versus(
 
 
 def _lower_bounds(metric: str, one: Row, other: Row) -> tuple[str, str]:
-    """`≥ ` for a figure that is a lower bound, else empty."""
     return "≥ " * one.figure(metric).at_least, "≥ " * other.figure(metric).at_least
 
 
 def _bounds(measure: Ratio) -> str:
-    """The 95 % interval in brackets."""
     if measure.low is None or measure.high is None:
         return ""
     low, high = (show_ratio(end).removesuffix("×") for end in (measure.low, measure.high))
@@ -493,10 +485,8 @@ def compare(
 def judge(
     found: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()
 ) -> tuple[tuple[Effect, ...], int]:
-    """The effects with their verdicts, in order, and the number of tests of cells.
-
-    All cells are corrected together, whatever their metric; so are, separately, all effects over
-    all worker counts.
+    """The effects with verdicts, in order, and the number of tests of cells. Cells are corrected
+    together, whatever their metric; so are, separately, effects over all worker counts.
     """
     bounded = [
         one.model_copy(
@@ -504,7 +494,10 @@ def judge(
         )
         for one in found
     ]
-    beyond = [_beyond(one) for one in bounded]
+    beyond = [
+        one.p if one.tested is None else one.tested.p_beyond(one.bound * one.drift)
+        for one in bounded
+    ]
     with_p = [number for number, p in enumerate(beyond) if p is not None]
     families = {
         overall: [number for number in with_p if (bounded[number].workers is None) == overall]
@@ -534,11 +527,6 @@ def judge(
 def with_sentences(effects: Sequence[Effect]) -> tuple[Effect, ...]:
     """Judged effects of two rows each, with sentences."""
     return tuple(one.model_copy(update={"text": sentence(one)}) for one in effects)
-
-
-def _beyond(one: Effect) -> float | None:
-    """The p-value of exceeding the threshold; for latencies in bins, of any difference."""
-    return one.p if one.tested is None else one.tested.p_beyond(one.bound * one.drift)
 
 
 def verdict(one: Effect) -> Verdict:

@@ -47,7 +47,6 @@ class Effect(Record):
     api: Api
     driver: DriverName = DEFAULT_DRIVER
     about: str
-    """Name of the requests: `64 kB reads`."""
     workers: int | None
     metric: MetricKey
     baseline: str
@@ -55,17 +54,12 @@ class Effect(Record):
     baseline_value: NonNegativeFloat | None = None
     subject_value: NonNegativeFloat | None = None
     ratio: Ratio | None = None
-    """None if not comparable; without an interval if a side has one repeat. For latencies in bins
-    its ends are the extremes that the bins allow for the ratio of the medians.
-    """
+    """None if not comparable; no interval if a side has one repeat; for bins the extremes of the
+    ratio."""
     p: Share | None = None
-    """Welch's test on logarithms, two-sided; for latencies in bins the largest possible p of the
-    rank test.
-    """
+    """Welch's two-sided test on logarithms; for latencies in bins the rank test's largest p."""
     q: Share | None = None
-    """P-value of exceeding the practical threshold, after Benjamini and Hochberg's correction over
-    all cells of the map.
-    """
+    """P-value of exceeding the practical threshold, after Benjamini and Hochberg's correction."""
     rank_p: Share | None = None
     """Two-sided Mann-Whitney test."""
     delta: Annotated[float, Field(ge=-1, le=1)] | None = None
@@ -81,13 +75,10 @@ class Effect(Record):
     doubts: tuple[Doubt, ...] = ()
     """Doubts about either side, grave ones first."""
     text: str = ""
-    """The verdict in one plain sentence."""
 
     # What it is judged and worded by; not exported.
     sides: tuple[Row, Row] | None = Field(default=None, exclude=True, repr=False)
-    """Baseline and subject; over all worker counts those at the highest comparable one. None: a
-    tuning.
-    """
+    """Baseline and subject, at the highest comparable worker count of several. None: a tuning."""
     tested: TTest | None = Field(default=None, exclude=True)
     """None for latencies in bins, and if a side has one repeat."""
     by_count: tuple[tuple[int, float], ...] = Field(default=(), exclude=True)
@@ -95,9 +86,7 @@ class Effect(Record):
     reasons: str = Field(default="", exclude=True)
     """Why there is no ratio."""
     drift: float = Field(default=1.0, exclude=True)
-    """Bound, as a ratio of at least 1, on the error from drifts within windows that are not ruled
-    out.
-    """
+    """Bound, a ratio of at least 1, on the error from drifts that are not ruled out."""
     bound: float = Field(default=1.0, exclude=True)
     """The practical threshold, as a ratio."""
     tests: NonNegativeInt = Field(default=0, exclude=True)
@@ -136,7 +125,6 @@ class Effect(Record):
 
     @property
     def claimed(self) -> bool:
-        """Whether it claims something: that one side is better, or that they are equivalent."""
         return self.verdict in ("better", "worse", "too small to matter")
 
 
@@ -162,7 +150,6 @@ class NoiseFloor(Record):
 
     @property
     def words(self) -> str:
-        """One sentence about it."""
         many = f"{self.pairs} pairs of repeats in {self.cells} cell{'s' * (self.cells > 1)}"
         # From few pairs the upper end is a number without a meaning, such as 552,781.
         high = f"to {show_ratio(self.high)}" if self.high < 100 else "or more"
@@ -196,6 +183,5 @@ class Comparison(Record):
     unused: tuple[str, ...] = ()
     """Why A/A controls gave no noise floor, a sentence each."""
     tests: NonNegativeInt
-    """Number of tests of cells, over all metrics."""
     unlike: tuple[str, ...] = ()
     """Guard facts in which compared runs differ, in words; empty within a run."""

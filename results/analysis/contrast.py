@@ -18,7 +18,9 @@ from typing import Final
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Point, Row
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
+from weighbridge.results.analysis.steps.summary import NOT_VALID, Row
+from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
 from weighbridge.results.figures import counted
 from weighbridge.results.interval import Interval
@@ -72,9 +74,8 @@ def together(cells: Iterable[Sides]) -> float:
 
 
 def paired(subject: Sequence[float], baseline: Sequence[float]) -> TTest:
-    """Two sides compared block by block, with n - 1 degrees of freedom.
-
-    Raises ValueError for fewer than 2 blocks, a figure not above 0, or sides of different lengths.
+    """Two sides block by block, with n - 1 degrees of freedom. Raises ValueError for fewer than 2
+    blocks, a figure not above 0, or sides of different lengths.
     """
     return one_sample([math.log(a) - math.log(b) for a, b in zip(subject, baseline, strict=True)])
 
@@ -186,9 +187,8 @@ def at_workers(
     in_blocks: bool = False,
     about: str = "",
 ) -> Effect:
-    """Two sides at one worker count; `between` are doubts about pairs of layouts.
-
-    `in_blocks`: compare repeats within their blocks. `about` names the requests.
+    """Two sides at one worker count; `between` are doubts about pairs, `about` names requests.
+    `in_blocks`: compare repeats within their blocks.
     """
     doubts = _doubts(metric, baseline, subject, between)
     head = effect_of(metric, baseline, subject, about).model_copy(
@@ -305,9 +305,7 @@ def _middle(row: Row, metric: Metric) -> float | None:
 
 
 def _drift(one: float, other: float) -> float:
-    """Bound on the error of a ratio whose windows drifted by these shares of their means, either
-    way.
-    """
+    """Bound on the error of a ratio whose windows drifted by these shares of their means."""
     return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
 
 
@@ -329,9 +327,7 @@ def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
 
 
 def figures(row: Row, metric: Metric) -> dict[int, float]:
-    """The repeats' figures; empty if one is unknown: the others would be a different set of
-    repeats.
-    """
+    """The repeats' figures; empty if one is unknown: the others would be other repeats."""
     values = {point.repeat: point.value(metric.key) for point in row.used}
     known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
     return known if len(known) == len(values) else {}
@@ -432,10 +428,7 @@ def _in_bins(
 
 
 def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
-    """The range of the ratio of the medians; its value is that of the bins' centers.
-
-    None if a bin has no upper edge.
-    """
+    """The range of the ratio of the medians, at the bins' centers; None without an upper edge."""
     if base.high_ms is None or sub.high_ms is None:
         return None
     middle = (sub.low_ms + sub.high_ms) / (base.low_ms + base.high_ms)

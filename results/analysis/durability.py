@@ -81,12 +81,10 @@ class CutSeries(Record):
 
     @property
     def made(self) -> int:
-        """How many there were."""
         return len(self.cuts)
 
     @property
     def served(self) -> int:
-        """After how many the store served again."""
         return sum(cut.serves_s is not None for cut in self.cuts)
 
     @property
@@ -113,7 +111,6 @@ class CutSeries(Record):
 
     @property
     def most_acknowledged(self) -> int:
-        """The most of one cut."""
         return max((cut.acknowledged for cut in self.cuts), default=0)
 
     @property
@@ -123,7 +120,6 @@ class CutSeries(Record):
 
     @cached_property
     def found(self) -> dict[Finding, FindingCount]:
-        """Every finding."""
         return {one: _count([cut.count(one) for cut in self.cuts]) for one in FINDINGS}
 
     @property
@@ -151,7 +147,6 @@ class CutSeries(Record):
 
     @property
     def examples(self) -> tuple[tuple[PowerCut, Example], ...]:
-        """The objects that are named, each with its cut."""
         return tuple((cut, one) for cut in self.cuts for one in cut.examples)
 
 
@@ -215,7 +210,6 @@ class LayoutDurability(Record):
 
     @property
     def sentence(self) -> str:
-        """All of it in words."""
         return " ".join((self._verdict_words(), *self._more_words()))
 
     def _loss_words(self) -> str:
@@ -315,10 +309,7 @@ def with_power_marks(
 
 
 def share_that_loses(losing: int, cuts: int) -> tuple[float, float]:
-    """The 95 % interval of the share of cuts that lose, from 0 if none of these did (one-sided).
-
-    Without cuts it is from 0 to 1.
-    """
+    """The 95 % interval of the share of cuts that lose, from 0 if none did; without cuts 0 to 1."""
     if not losing:
         return 0.0, 1.0 - LEVEL ** (1 / cuts) if cuts else 1.0
     low = beta_quantile(losing, cuts - losing + 1, LEVEL / 2)

@@ -36,7 +36,6 @@ class EndpointUse(Record):
 
     @property
     def words(self) -> str:
-        """Its failures by class, and that it was left out, in words."""
         parts = [f"{count} {name}" for name, count in sorted(self.errors.items())]
         left_out = [f"left out in {counted(self.left_out, 'repeat')}"] if self.left_out else []
         return ", ".join([*parts, *left_out, *([self.fault] if self.fault else [])])

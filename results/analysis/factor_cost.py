@@ -22,13 +22,11 @@ class FactorCost(Record):
     """One way of a factor at one step of a layout: geometric means of the repeats that count."""
 
     factor: str
-    """Its key in a workload."""
     layout: str
     driver: str
     workload: str
     workers: int
     label: str
-    """The way to sign, or to encrypt."""
     beside: str
     """The way that it is compared with."""
     repeats: int
@@ -41,12 +39,9 @@ class FactorCost(Record):
     ops_s: float | None
     client: Ratio | None = None
     gateway: Ratio | None = None
-    """Its cost divided by that of the way beside; None for that one, and where either is unknown or
-    not ranked.
-    """
+    """Its cost divided by that of the way beside; None for that one, if unknown or not ranked."""
     verdict: Literal["ranked", "provisional", "not ranked"]
     doubts: tuple[str, ...] = ()
-    """Why it is provisional or not ranked."""
 
 
 def variant_groups(suite: Suite, factor: Factor) -> tuple[tuple[Workload, ...], ...]:
@@ -146,7 +141,6 @@ class _Cost:
 
     @property
     def verdict(self) -> Literal["ranked", "provisional", "not ranked"]:
-        """Whether conclusions may be drawn."""
         if not self.ranked:
             return "not ranked"
         return "provisional" if self.doubts else "ranked"

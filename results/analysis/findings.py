@@ -14,34 +14,15 @@ from typing import Final
 from pydantic import PositiveInt
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparing import NO_CONTROLS, compare, distinguished, percent
+from weighbridge.results.analysis.comparing import NO_CONTROLS, compare, percent
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
-from weighbridge.results.analysis.contrast import comparable, reason
-from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
+from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.power_mark import PowerMark, with_losses
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
 from weighbridge.results.figures import alike_as_one, all_of, show_ratio
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import DEFAULT_DRIVER, Api, Bounds, DriverName, Operation
-
-__all__ = [
-    "NEAR",
-    "Finding",
-    "Kind",
-    "Lead",
-    "comparable",
-    "distinguished",
-    "find",
-    "findings_of",
-    "headline",
-    "kind_of",
-    "lead",
-    "leads_by_driver",
-    "overall",
-    "reason",
-    "subjects",
-]
 
 BRIEF_LETTERS: Final = 60
 """Longer reasons make a headline of four lines."""
@@ -50,11 +31,8 @@ NEAR: Final = 0.05
 
 
 class Finding(Record):
-    """One sentence about two layouts. `ratio` is `faster` relative to `slower`; None: not
-    comparable.
-
-    `workers` is None for the finding over all worker counts. `brief` is the relation in a few
-    words.
+    """A sentence about two layouts. `ratio`: faster to slower, None: not comparable; `workers`
+    None: over all counts; `brief`: a few words.
     """
 
     workload: str
@@ -63,7 +41,6 @@ class Finding(Record):
     driver: DriverName = DEFAULT_DRIVER
     workers: int | None
     baseline: str
-    """The layout that all others are compared with: the run's first."""
     faster: str
     slower: str
     ratio: Ratio | None
@@ -71,18 +48,14 @@ class Finding(Record):
     """Of the layout compared with the baseline."""
     brief: str
     doubts: tuple[Doubt, ...] = ()
-    """Doubts about it, grave ones first."""
     text: str
     power: tuple[PowerMark, ...] = ()
-    """What power cuts did to the two, if they write and a layout of the run was tried."""
     rival: bool = False
     """Whether neither layout is the baseline."""
 
     @property
     def shown(self) -> bool:
-        """Whether one may be called faster: significant after correction, and above the noise
-        floor.
-        """
+        """Whether one may be called faster: significant, and above the noise floor."""
         return self.verdict in ("better", "worse")
 
 
@@ -92,9 +65,8 @@ def find(
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> tuple[Finding, ...]:
-    """The findings of a table: each workload and operation over all worker counts, then each count.
-
-    Every layout is compared with the first; rows must be in the order of `summarize`.
+    """Each workload and operation compared with the first layout, over all worker counts and at
+    each. Rows are in the order of `summarize`.
     """
     return (
         findings_of(compare(rows, controls, bounds, between))
@@ -167,7 +139,6 @@ class Lead(Record):
     doubts: tuple[Doubt, ...] = ()
     """Why it is provisional, so that nobody may be said to lead; empty if it is a claim."""
     excluded: tuple[str, ...] = ()
-    """Layouts that could not be compared."""
 
 
 def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | None:
@@ -316,7 +287,6 @@ def _graves(findings: Sequence[Finding]) -> str:
 
 
 def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
-    """How many times the baseline each comparable layout is."""
     known = [(pair, pair.ratio) for pair in pairs if pair.ratio is not None]
     scores = {
         pair.baseline: Ratio(value=1.0, low=1.0, high=1.0, repeats=ratio.repeats)
@@ -331,9 +301,7 @@ def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
 
 
 def overall(findings: Sequence[Finding], *, rivals: bool = False) -> dict[Kind, list[Finding]]:
-    """Findings over all worker counts by kind of requests; with `rivals` those without the
-    baseline.
-    """
+    """Findings over all worker counts by kind; with `rivals` those without the baseline."""
     kinds: dict[Kind, list[Finding]] = {}
     for finding in findings:
         if finding.workers is None and finding.rival == rivals:

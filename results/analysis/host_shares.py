@@ -1,5 +1,3 @@
-"""How many hosts, and how much CPU, each layout uses: more of either is an advantage."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -50,9 +48,7 @@ def _own(host: PlannedHost) -> float | None:
 
 
 def unequal_shares(plan: ResolvedPlan) -> tuple[str, ...]:
-    """A sentence where layouts do not use as much: `Layouts do not have the same CPU or number of
-    hosts: rgw-beast and swift have 1.5 CPUs of 4 hosts; versitygw has 0.3 CPUs of 1 host.`
-    """
+    """A sentence where layouts do not use as many hosts or as much CPU."""
     layouts: dict[str, list[str]] = {}
     for one in host_shares(plan):
         if one.layout in plan.measured:

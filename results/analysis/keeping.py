@@ -1,5 +1,3 @@
-"""What it costs to keep objects: bytes on disks per byte stored, and the memory of daemons."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.analysis.steps.summary import WITH_BODIES, Row
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.metrics import WITH_BODIES
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.suites import TRAITS, Api, DriverName, Operation
 
@@ -49,10 +50,7 @@ def kind_of(one: OfAKind) -> Kind:
 
 
 def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
-    """The name of each kind of requests: `1 MB reads`, `listings`.
-
-    It includes API and driver if there are two, and the workload if two names would be equal.
-    """
+    """The name of each kind of requests: `1 MB reads`; with API, driver, workload if needed."""
     apis, drivers = (
         len({row.api for row in rows}) > 1,
         len({(row.api, row.driver) for row in rows}) > len({row.api for row in rows}),

@@ -35,7 +35,6 @@ from weighbridge.results.record import ResolvedPlan, StepKey, StepResult, Teleme
 from weighbridge.results.record.outage import Outage
 
 STORING: Final = ("storage", "shared")
-"""Tiers of hosts that keep data."""
 
 
 class Spread(Record):
@@ -58,9 +57,8 @@ class Spread(Record):
 
 
 class Traffic(Record):
-    """What the hosts that keep data sent over the network, in MB/s: the load's own part included.
-
-    None: unknown, or there is no such time.
+    """MB/s that hosts which keep data sent, the load's own part included; None: unknown, or no such
+    time.
     """
 
     before_mb_s: NonNegativeFloat | None = None
@@ -88,7 +86,6 @@ class OutageRow(Record):
     back_s: float | None
     """When, in the window; medians."""
     returned_s: NonNegativeFloat | None = None
-    """How long it took to start it again."""
     errors: dict[str, int]
     """From the fault on, by class, over all repeats."""
     noticed_s: Spread | None = None
@@ -103,7 +100,6 @@ class OutageRow(Record):
 
     @property
     def layout(self) -> str:
-        """The layout."""
         return self.row.layout
 
     def spread(self, metric: MetricKey) -> Spread | None:
@@ -115,7 +111,6 @@ class OutageRow(Record):
 
     @property
     def error_words(self) -> str:
-        """`http-503: 12, timeout: 3`."""
         return class_words(self.errors) or "none"
 
     @property
@@ -188,12 +183,10 @@ class Outages(Record):
 
     @property
     def rows(self) -> tuple[OutageRow, ...]:
-        """All rows."""
         return tuple(row for kind in self.kinds for row in kind.rows)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was seen, and what may be concluded from it."""
         found = [f"{upper(kind.about)}: {row.sentence}" for kind in self.kinds for row in kind.rows]
         effects = () if self.comparison is None else self.comparison.effects
         cells = [one for one in effects if one.workers is not None]
@@ -283,7 +276,6 @@ def _row(
 
 
 def _fault_words(row: Row) -> str:
-    """What died, as the suite says it."""
     return "" if row.fault is None else row.fault.words
 
 

@@ -56,7 +56,6 @@ class OfferedPoint(Record):
 
     @property
     def judged(self) -> bool:
-        """Whether sentences may use it."""
         return self.goodput is not None and may_rank(self.row, "goodput")
 
     @property
@@ -84,7 +83,6 @@ class GoodputCurve(Record):
 
     @property
     def judged(self) -> tuple[OfferedPoint, ...]:
-        """The points that sentences may use."""
         return tuple(point for point in self.points if point.judged)
 
     @property
@@ -99,7 +97,6 @@ class GoodputCurve(Record):
 
     @property
     def best(self) -> OfferedPoint | None:
-        """The point with the highest goodput; None if none is judged."""
         return max(self.judged, key=lambda point: point.goodput or 0.0, default=None)
 
     @property
@@ -205,7 +202,6 @@ class OverloadKind(Record):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What the curves show, a sentence for each layout."""
         return tuple(f"{self.about}: {curve.sentence}." for curve in self.curves)
 
 

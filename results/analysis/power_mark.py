@@ -14,9 +14,8 @@ from weighbridge.common.structure import ANSWERS, Answers
 from weighbridge.results.figures import listed
 
 Judgement = Literal["kept", "lost", "cannot-tell"]
-"""`kept`: no acknowledged write was lost, and the control lost some. `lost`: some were, whatever
-the control did. `cannot-tell`: nothing can be said, for a reason.
-"""
+"""`kept`: no acknowledged write was lost, and the control lost some. `lost`: some were.
+`cannot-tell`: nothing can be said, for a reason."""
 CUTS_THAT_LOST: Final = "cuts that lost"
 """The head of a narrow column of marks."""
 ACKNOWLEDGED: Final = "acknowledged"
@@ -28,9 +27,7 @@ UNSYNCED: Final[frozenset[Answers]] = frozenset(ANSWERS) - {"disk"}
 
 
 class PowerMark(Record):
-    """The mark of a layout, in a run in which the power of some layout was cut, or of which some
-    layout acknowledges writes that are not on disk.
-    """
+    """The mark of a layout where power was cut, or where writes are acknowledged before disks."""
 
     layout: str
     judgement: Judgement | None
@@ -64,7 +61,6 @@ class PowerMark(Record):
 
     @property
     def lost(self) -> bool:
-        """Whether it lost acknowledged writes."""
         return self.judgement == "lost"
 
     @property

@@ -16,7 +16,8 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
+from weighbridge.results.analysis.steps.summary import NOT_VALID, Row
 from weighbridge.results.analysis.steps.validity import ASIDES
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import listed, ranged, without_numbers
@@ -54,15 +55,12 @@ class Reason(Record):
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
         what = f"{', '.join(METRICS[key].name for key in self.metrics)} " if self.metrics else ""
         return f"{what}{self.status}: {self.words} ({self.where})"
 
 
 def reasons(rows: Sequence[Row], comparison: Comparison) -> tuple[Reason, ...]:
-    """Everything that keeps figures of a table from being ranked or claimed, and writes that were
-    lost, gravest first.
-    """
+    """All that keeps figures from being ranked or claimed, and lost writes, gravest first."""
     groups: dict[tuple[ReasonStatus, tuple[str, ...], str], list[tuple[str, Cell]]] = {}
     for status, metrics, words, cell in (*_of_rows(rows), *_of_pairs(comparison)):
         groups.setdefault((status, metrics, without_numbers(words)), []).append((words, cell))
@@ -190,10 +188,7 @@ class Remedy(Record):
 
 
 def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -> Remedy | None:
-    """What would settle inconclusive cells; None if everything is claimed, or nothing was compared.
-
-    `command` is the argv of the run.
-    """
+    """What would settle inconclusive cells, if any. `command` is the argv of the run."""
     cells = [one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS]
     open_ones = [one for one in cells if not one.claimed]
     if not open_ones:
@@ -254,7 +249,6 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
 
 
 def _warmup_s(effects: Sequence[Effect]) -> float | None:
-    """The warm-up that would have sufficed for every step that was still warming up."""
     points = [point for one in effects for row in one.sides or () for point in row.points]
     return max((one.warmup_s for one in points if one.warmup_s is not None), default=None)
 
@@ -299,10 +293,7 @@ def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
 
 
 def _changed(plan: ResolvedPlan, command: Sequence[str], changes: dict[str, str]) -> list[str]:
-    """The command with these options replaced.
-
-    It is a comparison for verbs other than compare and study.
-    """
+    """The command with these options; `compare` for verbs other than compare and study."""
     argv = list(command)
     if len(argv) < 2 or argv[1] not in ("compare", "study"):
         layouts = ",".join(layout.name for layout in plan.layouts if layout.name not in plan.twins)

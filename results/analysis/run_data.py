@@ -63,9 +63,7 @@ _DoubtedAt = tuple[What, str, int]
 
 
 class RunData:
-    """One run folder, read only. Properties raise UsageError or InvalidMeasurement as
-    `results.record.store` does.
-    """
+    """One run folder, read only. Properties raise as `results.record.store` does."""
 
     def __init__(self, folder: Path) -> None:
         """Raises UsageError if it is not a run folder, or of an unknown version."""
@@ -74,7 +72,6 @@ class RunData:
 
     @cached_property
     def plan(self) -> ResolvedPlan:
-        """What was to be measured."""
         return self.store.plan()
 
     @cached_property
@@ -83,10 +80,7 @@ class RunData:
         return self.store.latest()
 
     def telemetry(self) -> Iterator[tuple[StepKey, Telemetry]]:
-        """What the hosts of each step used, for steps with telemetry.
-
-        Not cached: many runs have a lot of it.
-        """
+        """What the hosts of each step used. Not cached: many runs have a lot of it."""
         for key in self.steps:
             found = self.store.telemetry(key)
             if found is not None:
@@ -133,7 +127,6 @@ class RunData:
 
     @cached_property
     def tuned(self) -> TuningResult | None:
-        """All results of a tuning; None for other runs."""
         if self.tuning is None or self.setting_table is None:
             return None
         return TuningResult(
@@ -154,10 +147,7 @@ class RunData:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The table, with doubts about rows above a ceiling; without layers, with A/A controls.
-
-        For a tuning, the variants that were tried.
-        """
+        """The table; of a tuning its variants. Doubts are about rows above a ceiling."""
         if self.tuning is not None:
             return tuning_rows(self.plan, self.visits, self.trials)
         rows = with_ceilings(self._every, self.stairs or ())
@@ -182,7 +172,6 @@ class RunData:
 
     @cached_property
     def outages(self) -> Outages:
-        """What died in this run, and what became of it."""
         return outages_of(
             self.plan,
             self.outage_rows,
@@ -246,12 +235,10 @@ class RunData:
 
     @cached_property
     def attested(self) -> tuple[Attested, ...]:
-        """What the hosts could do."""
         return self.store.attested()
 
     @cached_property
     def costs(self) -> Costs:
-        """What it costs to keep objects."""
         return costs(read_kept(self.store.folder), [one.name for one in self.plan.layouts])
 
     @cached_property
@@ -261,19 +248,16 @@ class RunData:
 
     @cached_property
     def events(self) -> tuple[RunEvent, ...]:
-        """What the conductor did."""
         return self.store.events()
 
     @cached_property
     def gaps(self) -> tuple[str, ...]:
-        """What the folder lacks, a sentence each."""
         return gaps(self.store, self.plan, self.steps.values())
 
 
 def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
-    """The rows; provisional if most of their repeats had a deployment that started in doubt.
-
-    A busy machine affects all rows; storage hosts that do not share the reads, those of reads.
+    """The rows; provisional if most repeats had a deployment in doubt: a busy machine affects all
+    rows, storage hosts that do not share reads those of reads.
     """
     found: dict[_DoubtedAt, RunEvent] = {}
     for event in events:
@@ -303,10 +287,7 @@ def _with_event_doubts(row: Row, found: Mapping[_DoubtedAt, RunEvent]) -> Row:
 def tuning_rows(
     plan: ResolvedPlan, visits: Mapping[StepKey, JudgedStep], trials: Sequence[Trial]
 ) -> tuple[Row, ...]:
-    """The table of a tuning: a row for each tried variant, with as many repeats as it has trials.
-
-    Steps of a trial that was cut off are left out, as in the table of trials.
-    """
+    """The table of a tuning, a row a variant, without steps of a trial that was cut off."""
     repeats: dict[str, int] = {}
     for trial in trials:
         repeats[trial.arm.name] = max(repeats.get(trial.arm.name, 0), trial.repeat + 1)

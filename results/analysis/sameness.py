@@ -12,7 +12,7 @@ from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.figures import UNKNOWN, all_of, counted, listed, show_figure
+from weighbridge.results.figures import UNKNOWN, all_of, counted, listed, show_figure, show_share
 from weighbridge.results.record import Attested, Kind, Unit
 
 BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10, "osd": 0.10}
@@ -46,12 +46,10 @@ class ComparedFigure(Record):
 
     @property
     def lowest(self) -> Attested:
-        """The deployment with the lowest figure."""
         return min(self.found, key=lambda one: one.value)
 
     @property
     def highest(self) -> Attested:
-        """The deployment with the highest figure."""
         return max(self.found, key=lambda one: one.value)
 
     @property
@@ -72,10 +70,8 @@ class ComparedFigure(Record):
 
     @property
     def bound(self) -> float:
-        """The relative difference up to which figures count as equal.
-
-        A limit that no deployment came near did not limit: then the machine decided, as it does
-        without one, and what is lacking is warned of.
+        """The difference up to which figures are equal. A limit that no deployment came near did
+        not limit: the machine decided, and what is lacking is warned of.
         """
         near = BOUNDS[self.kind]
         limited = any(one.promised is not None and _lack(one) <= near for one in self.found)
@@ -83,7 +79,6 @@ class ComparedFigure(Record):
 
     @property
     def differs(self) -> bool:
-        """Whether the deployments differ beyond the bound."""
         return self.apart is not None and self.apart > self.bound
 
     @property
@@ -116,14 +111,12 @@ class Sameness(Record):
 def sameness(
     attested: Sequence[Attested], layouts: Sequence[str], controls: Collection[str] = ()
 ) -> Sameness:
-    """What the report shows, also for a run without attestation.
-
-    `controls` are the A/A controls among `layouts`: they use their layout's hosts and are not
-    attested.
+    """What the report shows. `controls`: A/A controls among `layouts`, which use their layout's
+    hosts and are not attested.
     """
     own = [layout for layout in layouts if layout not in controls]
-    bounds = {"CPU" if kind == "cpu" else kind: _percent(bound) for kind, bound in BOUNDS.items()}
-    bounds["figures without a limit"] = _percent(FREE_BOUND)
+    bounds = {"CPU" if kind == "cpu" else kind: show_share(bound) for kind, bound in BOUNDS.items()}
+    bounds["figures without a limit"] = show_share(FREE_BOUND)
     return Sameness(
         verdict=verdict(attested, own),
         warnings=warnings(attested),
@@ -174,8 +167,8 @@ def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tu
                 worst[slow, fast] = (
                     apart,
                     (
-                        f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound "
-                        f"{_percent(one.bound)})"
+                        f"{_about(one)} gave {gave} ({show_share(apart)} apart, bound "
+                        f"{show_share(one.bound)})"
                     ),
                 )
     apart_ones = (
@@ -220,10 +213,8 @@ def _by_layout(
 
 
 def _one_short(compared: Iterable[ComparedFigure]) -> dict[tuple[str, str], Doubt]:
-    """For pairs of layouts of which only the first has hosts that miss a promise beyond the bound:
-    the doubt, by the worst figure.
-
-    Two that miss it are as equal as their figures are, whatever was promised.
+    """The doubt, by the worst figure, about pairs of which only the first misses a promise: two
+    that miss it are as equal as their figures are.
     """
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     for one in compared:
@@ -233,8 +224,8 @@ def _one_short(compared: Iterable[ComparedFigure]) -> dict[tuple[str, str], Doub
             short, full = (max(lacks[layout]) for layout in pair)
             if short > bound >= full and short > worst.get(pair, (0.0, ""))[0]:
                 words = (
-                    f"{_about(one)} gave {_percent(short)} less than promised under {pair[0]} "
-                    f"(bound {_percent(bound)}), and not under {pair[1]}"
+                    f"{_about(one)} gave {show_share(short)} less than promised under {pair[0]} "
+                    f"(bound {show_share(bound)}), and not under {pair[1]}"
                 )
                 worst[pair] = (short, words)
     return {
@@ -252,15 +243,12 @@ def _lacking(known: Collection[str], layouts: Sequence[str]) -> list[str]:
 
 
 def _not_attested(lacking: Sequence[str]) -> str:
-    """`b was not attested: whether its hosts were equal is unknown`."""
     were, their = ("was", "its") if len(lacking) == 1 else ("were", "their")
     return f"{listed(lacking)} {were} not attested: whether {their} hosts were equal is unknown"
 
 
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
-    """A sentence for each figure that differs, or misses its promise, beyond its bound; worst
-    first.
-    """
+    """A sentence for each figure beyond its bound; worst first."""
     found: list[tuple[float, str]] = []
     for one in compare(attested):
         if one.differs and one.apart is not None:
@@ -276,7 +264,7 @@ def _difference(one: ComparedFigure, apart: float) -> str:
         f"{show(found.value, one.unit)} {_under(found, one)}" for found in (one.lowest, one.highest)
     )
     return (
-        f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)}): "
+        f"{_about(one)} gave {gave} ({show_share(apart)} apart, bound {show_share(one.bound)}): "
         "results may differ because of it"
     )
 
@@ -286,8 +274,8 @@ def _shortfall(one: ComparedFigure, found: Attested, promised: float) -> str:
         f"promises {show(promised, one.unit)} and gave {show(found.value, one.unit)} "
         f"{_under(found, one)}"
     )
-    bound = _percent(BOUNDS[one.kind])
-    return f"{_about(one)} {gave} ({_percent(_lack(found))} less, bound {bound})"
+    bound = show_share(BOUNDS[one.kind])
+    return f"{_about(one)} {gave} ({show_share(_lack(found))} less, bound {bound})"
 
 
 def _lack(one: Attested) -> float:
@@ -302,10 +290,6 @@ def _about(one: ComparedFigure) -> str:
     if one.what.startswith("network from"):
         return f"{one.what} to {one.host}"
     return one.what.replace("to", f"from {one.host} to", 1)
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.0f} %"
 
 
 def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
@@ -357,7 +341,7 @@ def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[Atteste
                 _range([found.value for found in one.found if found.layout == layout], one.unit)
                 for layout in layouts
             ),
-            apart=UNKNOWN if one.apart is None else _percent(one.apart),
+            apart=UNKNOWN if one.apart is None else show_share(one.apart),
             beyond=one.differs or one.lacks,
         )
         for one in compare(attested)

@@ -13,10 +13,10 @@ from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.outages import OutageRow, Outages
 from weighbridge.results.analysis.sameness import beyond_bound, compare, host_doubts
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import highest, percent
+from weighbridge.results.analysis.steps.use import highest
 from weighbridge.results.analysis.steps.validity import DRIVER_CPU_SHARE
 from weighbridge.results.doubt import BUSY_MILD, graves
-from weighbridge.results.figures import counted, show_ratio
+from weighbridge.results.figures import counted, show_ratio, show_share
 from weighbridge.results.record import Attested
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
@@ -35,7 +35,6 @@ class TrustSign(Record):
 
 
 _OUTAGES: Final = "outages"
-"""The section about what died."""
 _WATCHED: Final = "lab"
 """Kind of hosts of whose machine all CPU time is recorded."""
 
@@ -49,11 +48,7 @@ def trust(
     *,
     unequal: bool = False,
 ) -> tuple[TrustSign, ...]:
-    """The signs of a run, in the order in which a reader should ask. Empty without results.
-
-    `layouts` are those whose hosts should be equal, `rows` all that was to be measured of them;
-    `unequal`: they do not use as many of the hosts.
-    """
+    """The signs of a run, in the order to ask. `unequal`: layouts do not use as many hosts."""
     measured = [row for row in rows if row.points]
     if not measured:
         return ()
@@ -136,7 +131,7 @@ def _machine(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
         detail = "what other programs used was not recorded"
     else:
         state, words = "good", "quiet"
-        detail = f"others used less than {percent(BUSY_MILD)} of its CPUs in the median repeat"
+        detail = f"others used less than {show_share(BUSY_MILD)} of its CPUs in the median repeat"
     return TrustSign(title="Machine", state=state, words=words, detail=detail, section="limits")
 
 
@@ -191,13 +186,13 @@ def _driver(rows: Sequence[Row]) -> TrustSign:
         state, words = "unknown", f"not known in {blind} of {len(rows)}"
     else:
         state, words = "good", "had room"
-    network = f" and {percent(max(nics))} of its network" if nics else ""
-    used = f"at most {percent(most)} of its CPU{network} in the median repeat"
+    network = f" and {show_share(max(nics))} of its network" if nics else ""
+    used = f"at most {show_share(most)} of its CPU{network} in the median repeat"
     return TrustSign(
         title="Load generator",
         state=state,
         words=words,
-        detail=f"{used}, bound {percent(DRIVER_CPU_SHARE)}" if shares else "CPU not recorded",
+        detail=f"{used}, bound {show_share(DRIVER_CPU_SHARE)}" if shares else "CPU not recorded",
         section="limits",
     )
 
@@ -248,9 +243,7 @@ def _control(comparison: Comparison | None) -> tuple[TrustSign, ...]:
 
 
 def _failures(rows: Sequence[Row]) -> TrustSign:
-    """Of all rows: one that was not measured at all counts as not valid, and a repeat that was left
-    out is a doubt.
-    """
+    """Of all rows: one without a measurement is not valid, and a repeat left out is a doubt."""
     spoilt = sum(not row.valid for row in rows)
     out = _left_out(rows)
     known = [count for row in rows if (count := row.count("errors")) is not None]
@@ -296,9 +289,7 @@ def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
 
 
 def _left_out(rows: Sequence[Row]) -> int:
-    """How many rows have repeats that failed, or were left out with failed requests or without a
-    full load generator, which is a sign of its own.
-    """
+    """Rows whose repeats failed, or were left out but for a full load generator: another sign."""
     return sum(
         bool(row.lost)
         or any(

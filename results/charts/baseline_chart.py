@@ -1,7 +1,3 @@
-"""The chart of a baseline: a bar for each figure, with a line for what the hardware file
-promises.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -51,7 +47,6 @@ def baseline_chart(baseline: Baseline) -> Figure:
 
 
 def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
-    """One group of figures with one unit, on its own scale."""
     shown = sorted(sorted(figures, key=lambda one: one.value)[:MOST_BARS], key=figures.index)
     left = f" (the lowest {len(shown)} of {len(figures)})" if len(shown) < len(figures) else ""
     words = [

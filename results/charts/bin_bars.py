@@ -1,5 +1,3 @@
-"""Bars of latencies that a driver reports in bins: from end to end of the bin."""
-
 from __future__ import annotations
 
 import math
@@ -22,10 +20,7 @@ def any_bins(panels: Sequence[WorkerPanel]) -> bool:
 
 
 def bin_ends(panel: WorkerPanel) -> list[float]:
-    """The ends of all bars, for the scale to hold.
-
-    The first bin begins at 0; half its height is enough.
-    """
+    """The ends of all bars for the scale to hold; of the first bin half its end."""
     found = [
         within
         for mark in panel.marks
@@ -41,9 +36,7 @@ def bin_ends(panel: WorkerPanel) -> list[float]:
 
 
 def height_of(mark: WorkerPoint) -> float | None:
-    """The height of a mark's label or cross: its figure, else the upper end of its bin, else its
-    max.
-    """
+    """The height of a mark's label or cross: its figure, else its bin's upper end, else its max."""
     tops = [_top(within) for within in (mark.within, mark.top_within) if within is not None]
     return mark.value or (tops[0] if tops else mark.top)
 
@@ -69,9 +62,7 @@ def bin_marks(panel: WorkerPanel, ends: tuple[float, float]) -> tuple[Mark, ...]
 
 
 def _drawn(within: Interval, ends: tuple[float, float]) -> tuple[float, float]:
-    """The ends of a bar: within the scale, and high enough to be seen, since a dot would be
-    higher.
-    """
+    """The ends of a bar within the scale, high enough to be seen."""
     low, high = max(within.low_ms, ends[0]), min(within.top_ms, ends[1])
     least = (ends[1] / ends[0]) ** (LEAST_PX / HEIGHT)
     widen = max(1.0, math.sqrt(least / (high / low)))
@@ -79,5 +70,4 @@ def _drawn(within: Interval, ends: tuple[float, float]) -> tuple[float, float]:
 
 
 def _top(within: Interval) -> float:
-    """The upper end; the lower of the last bin, which has no upper."""
     return within.low_ms if within.high_ms is None else within.high_ms

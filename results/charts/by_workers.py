@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import Final
 
+from weighbridge.results.analysis.comparing import distinguished
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.findings import (
     Finding,
-    distinguished,
     headline,
-    kind_of,
-    subjects,
 )
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
@@ -155,9 +154,7 @@ def _doubt_words(source: ChartSource) -> str:
 
 
 def repeats_used(rows: Sequence[Row], planned: int) -> str:
-    """`5 repeats`, or `3 to 5 repeats` where not all were usable; the planned ones without
-    results.
-    """
+    """`5 repeats`, or `3 to 5 repeats` where not all were usable; as planned without results."""
     counts = sorted({row.repeats for row in rows if row.ranked and row.repeats}) or [planned]
     span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{span} repeat{'s' * (counts[-1] > 1)}"
@@ -318,7 +315,6 @@ def latency_panel(data: WorkerPanel, names: tuple[str, str] = ("p90", "max")) ->
 
 
 def _panel(data: WorkerPanel, y: AxisScale, *, under: tuple[Mark, ...], unit: str) -> Panel:
-    """The lines, marks, crosses and labels that both charts share."""
     good = [mark for mark in data.marks if mark.stretch is not None]
     sure, doubted = ([one for one in good if one.provisional is hollow] for hollow in (False, True))
     crosses = [
@@ -371,7 +367,6 @@ def _spot(mark: WorkerPoint, y: float | None, tip: str = "", *, y2: float | None
 
 
 def _runs(data: WorkerPanel) -> list[list[WorkerPoint]]:
-    """Valid neighbours, whose points are joined."""
     runs: dict[tuple[str, int], list[WorkerPoint]] = {}
     for mark in data.marks:
         if mark.stretch is not None:
@@ -387,7 +382,6 @@ def _ends(run: Sequence[WorkerPoint], top: float) -> dict[str, tuple[float, ...]
 
 
 def _labels(data: WorkerPanel, floor: float) -> tuple[Label, ...]:
-    """The name of each layout, at its last valid mark that has a figure."""
     last = {mark.layout: mark for mark in data.marks if mark.valid and height_of(mark)}
     return tuple(
         Label(layout=layout, x=last[layout].workers, y=height_of(last[layout]) or floor)

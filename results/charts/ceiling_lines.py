@@ -23,9 +23,7 @@ NEAR: Final = 1.6
 
 
 class CeilingLine(Record):
-    """A ceiling of layouts from the layer below, in op/s: a line across a panel, or words if far
-    above.
-    """
+    """A ceiling from the layer below, in op/s: a line across a panel, or words if far above."""
 
     layouts: tuple[str, ...]
     layer: str
@@ -35,10 +33,7 @@ class CeilingLine(Record):
 
 
 def ceiling_lines(stairs: Iterable[Staircase]) -> Mapping[str, tuple[CeilingLine, ...]]:
-    """The ceilings by key of the panel.
-
-    Layouts whose ceilings differ by no more than LAYER_BOUND share one line.
-    """
+    """The ceilings by key of the panel; those within LAYER_BOUND share one line."""
     found = {}
     for kind, group in groupby(stairs, key=lambda stair: stair.kind):
         mine = list(group)
@@ -87,10 +82,7 @@ def top_with_ceilings(largest: float, lines: Iterable[CeilingLine]) -> float:
 
 
 def ceiling_mark(lines: Sequence[CeilingLine], top: float, *, lone: bool) -> Mark:
-    """The ceilings on a scale that ends at `top`.
-
-    One of several layouts has that layout's colour.
-    """
+    """The ceilings on a scale that ends at `top`; one of several layouts has its colour."""
     spots = [
         Spot(
             y=line.value,
@@ -108,10 +100,7 @@ def ceiling_mark(lines: Sequence[CeilingLine], top: float, *, lone: bool) -> Mar
 
 
 def far_ceilings(lines: Sequence[CeilingLine], top: float) -> str:
-    """The ceilings above the scale, all of a layer together; empty without any.
-
-    For example `↑ disks 9,370, network 6,250 to 18,900`.
-    """
+    """The ceilings above the scale: `↑ disks 9,370, network 6,250 to 18,900`; empty without any."""
     found: dict[str, list[float]] = {}
     for line in lines:
         if line.value > top:

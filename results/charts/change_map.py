@@ -190,7 +190,6 @@ def _columns(effects: Sequence[Effect]) -> list[str]:
 
 
 def _rows(effects: Sequence[Effect]) -> list[tuple[str, str]]:
-    """Kinds of requests and subjects, in the order of the comparison."""
     kinds = list(dict.fromkeys(kind_of(effect) for effect in effects))
     pairs = dict.fromkeys((kind_of(effect), effect.about, effect.subject) for effect in effects)
     return [(about, subject) for kind in kinds for one, about, subject in pairs if one == kind]
@@ -205,7 +204,6 @@ def _column(effect: Effect) -> str:
 
 
 def _cell(effect: Effect) -> Spot:
-    """A cell, coloured where its change is significant."""
     tone = None
     if effect.ratio is not None and effect.verdict in {"better", "worse"}:
         change = _least(effect.ratio) - 1 if in_bins(effect) else effect.ratio.value - 1
@@ -222,10 +220,8 @@ def _cell(effect: Effect) -> Spot:
 
 
 def cell_text(effect: Effect) -> str:
-    """`+34 %`, `~` if not significant, `(+34 %)` if provisional, a cross if not comparable.
-
-    For latencies in bins, the least change that the bins allow: `≥ +20 %`, or `~` where they allow
-    none.
+    """`+34 %`, `~` if not significant, `(+34 %)` if provisional, a cross if not comparable. In bins
+    the least change that they allow: `≥ +20 %`, or `~`.
     """
     if effect.ratio is None:
         return "×"
@@ -239,10 +235,8 @@ def cell_text(effect: Effect) -> str:
 
 
 def in_bins(effect: Effect) -> bool:
-    """Whether latencies are known only as bins.
-
-    Then there is a ratio at one worker count, from what the bins allow, and no values. Over all
-    worker counts there are no values in any case, and bins have no ratio.
+    """Whether latencies are known only as bins: then there is a ratio at one count, by the bins,
+    and no values; over all counts neither.
     """
     unvalued = effect.baseline_value is None and effect.subject_value is None
     return (
@@ -315,7 +309,6 @@ def _study_panel(one: Recap, key: str) -> Panel:
 
 
 def _study_cell(cell: RecapCell) -> Spot:
-    """A cell as it is drawn: pale where it is not significant."""
     doubled = 0.0 if cell.ratio is None or cell.verdict == "same" else math.log2(cell.ratio.value)
     place = max(-1.0, min(1.0, doubled / _FULL))
     return Spot(

@@ -1,5 +1,3 @@
-"""What charts are drawn from: a run that was read and compared, without its A/A controls."""
-
 from __future__ import annotations
 
 from functools import cached_property
@@ -23,10 +21,7 @@ from weighbridge.results.record.step import StepResult
 
 
 class ChartSource(Record):
-    """The data of all charts.
-
-    Of a tuning, `rows` and `plan` are of its baseline only: `tuned` says what each setting did.
-    """
+    """The data of all charts. Of a tuning, `rows` and `plan` are of its baseline only."""
 
     plan: ResolvedPlan
     rows: tuple[Row, ...]
@@ -34,28 +29,20 @@ class ChartSource(Record):
     comparison: Comparison | None = None
     """None where layouts are not compared."""
     stairs: tuple[Staircase, ...] = ()
-    """The efficiency of each layer relative to the one below."""
     recaps: tuple[Recap, ...] = ()
     """The comparisons of a study that was replayed."""
     tuned: TuningResult | None = None
     found: Found | None = None
-    """The highest rates within a bound, where they were searched."""
     overload: tuple[OverloadKind, ...] = ()
-    """Goodput over the offered rate, where that may be beyond capacity."""
     outages: Outages = Outages()
-    """What died while load ran."""
     durability: tuple[LayoutDurability, ...] = ()
-    """What survived power cuts."""
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
-    """The requested worker count for charts that show one; None: the largest at which most layouts
-    have valid figures.
-    """
+    """The requested worker count for charts that show one; None: the largest mostly valid."""
 
     @property
     def layouts(self) -> tuple[PlannedLayout, ...]:
-        """The layouts, in order."""
         return self.plan.layouts
 
     @property
@@ -66,22 +53,15 @@ class ChartSource(Record):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The results of comparing the layouts; none where they are not compared."""
         return () if self.comparison is None else findings_of(self.comparison)
 
     @cached_property
     def kinds(self) -> tuple[KindLatencies, ...]:
-        """The latencies of each kind of requests, decoded once.
-
-        Raises InvalidMeasurement on a histogram that cannot be read.
-        """
+        """The latencies of each kind of requests. Raises InvalidMeasurement if unreadable."""
         return read_latencies(self.plan, self.rows, self.steps, workers=self.workers)
 
     def measured(self, *figures: Figure | None) -> tuple[Figure, ...]:
-        """The figures that are not None, in the layouts' colours.
-
-        Titles begin with a warning where the comparison claims nothing.
-        """
+        """The figures that are not None; titles begin with a warning where nothing is claimed."""
         effects = () if self.comparison is None else self.comparison.effects
         claims = not effects or any(
             one.claimed or one.verdict == "not significant" for one in effects
@@ -100,11 +80,7 @@ class ChartSource(Record):
 
 
 def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
-    """What the charts of a run folder are drawn from, finished or not.
-
-    Raises UsageError when it is not a run folder, InvalidMeasurement when something in it cannot be
-    read.
-    """
+    """What charts of a run folder are drawn from. Raises as reading a run does."""
     plan = data.plan
     if data.tuned is not None:
         baseline = data.tuned.table.baseline.name

@@ -115,7 +115,6 @@ _SHIPPED: Final = (
     "swift-haproxy",
     "swift-s3api",
 )
-"""Shipped layouts, which have the same colour in every run."""
 
 _COLOURS: Final = {
     "light": (
@@ -164,9 +163,7 @@ _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down",
 
 
 class Look(Record):
-    """The colours of a chart, apart from its layouts': for a page or bright room, or for a dark
-    one.
-    """
+    """The colours of a chart, apart from its layouts', for a bright or a dark page or room."""
 
     name: Literal["light", "dark"]
     background: str

@@ -49,9 +49,7 @@ def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
 
 
 def compose_panel(figure: Figure, panel: Panel, look: Look = LIGHT) -> dict[str, Any]:
-    """The spec of one panel for a page, which has the title and the margins; it takes the full
-    width.
-    """
+    """The spec of one panel for a page, which has the title and the margins."""
     width = panel.page_width or "container"
     settings = {**config(look), "padding": 4, "background": None}
     if panel.page_width is not None:
@@ -89,7 +87,6 @@ def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
 
 
 def _legend(figure: Figure, look: Look) -> dict[str, Any]:
-    """The layouts with their markers, side by side."""
     rows: list[dict[str, Any]] = []
     x = 6.0
     for style in styles(figure.layouts, look):

@@ -70,7 +70,6 @@ def _among(series: CutSeries) -> str:
 
 
 def _panels(found: Mapping[str, CutSeries]) -> tuple[Panel, ...]:
-    """A panel for each, by title; all have the same scales."""
     every = [cut for series in found.values() for cut in series.cuts]
     last = max(cut.at_s for cut in every)
     most = max(_sum(cut, which) for cut in every for which in (LOSSES, LISTINGS))
@@ -112,7 +111,6 @@ def _spots(
     zero: bool = False,
     tone: Tone | None = None,
 ) -> Iterator[Spot]:
-    """The cuts with any, or with `zero` those without."""
     for cut, number in found:
         if (number == 0) == zero:
             words = f"{number:,} {what}" if number else "none lost"

@@ -1,5 +1,3 @@
-"""All charts of a run, in the order in which a report or a talk shows them."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -63,11 +61,8 @@ OWN: Final = {
     "power-cuts": ChartKind(draw=durability_chart),
 }
 CHARTS: Final = Registry("weighbridge.charts", "chart", own=OWN, kind=ChartKind)
-"""Every chart by name.
-
-Another package adds one by an entry point of the group `weighbridge.charts` that names a
-`ChartKind`.
-"""
+"""Every chart by name; others come by entry points of the group `weighbridge.charts`, each a
+`ChartKind`."""
 
 
 _WITHOUT_WRITES: Final = ("resources", "durability")
@@ -86,7 +81,6 @@ class Gallery(Record):
         return next((figure for figure in self.figures if figure.name == name), None)
 
     def of(self, section: str) -> tuple[Figure, ...]:
-        """The figures of a section of the report."""
         return tuple(figure for figure in self.figures if figure.section == section)
 
 
@@ -131,10 +125,7 @@ def _names(left_out: list[str]) -> tuple[str, ...]:
 
 
 def _checked(made: object, others: list[Figure], source: ChartSource) -> list[Figure]:
-    """The figures that another package's chart returned.
-
-    Raises ValueError where they are not figures, and what composing them raises.
-    """
+    """The figures of another package's chart. Raises ValueError where they are none."""
     if not isinstance(made, tuple) or not all(isinstance(one, Figure) for one in made):
         raise ValueError(f"it returned {type(made).__name__}, not a tuple of figures")
     taken = {figure.name for figure in others} & {figure.name for figure in made}
@@ -149,9 +140,5 @@ def _checked(made: object, others: list[Figure], source: ChartSource) -> list[Fi
 
 
 def gallery_of(folder: Path, *, slo_ms: float | None = None) -> Gallery:
-    """The figures of a run folder, finished or not.
-
-    Raises UsageError when it is not a run folder, InvalidMeasurement when something in it cannot be
-    read.
-    """
+    """The figures of a run folder. Raises UsageError or InvalidMeasurement as reading it does."""
     return gallery(source_of(RunData(folder), slo_ms=slo_ms))

@@ -12,7 +12,7 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import reason
+from weighbridge.results.analysis.contrast import reason
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_source import ChartSource
@@ -48,10 +48,8 @@ class Bars(Record):
 
 
 def grouped_bars(source: ChartSource) -> tuple[Figure, ...]:
-    """The figure of a table; none without ranked figures.
-
-    Each kind of requests is drawn at the requested worker count, or where that was not measured or
-    not requested, at the largest at which most layouts are ranked.
+    """The figure of a table, each kind at the requested worker count, else at the largest at which
+    most layouts are ranked; none without ranked figures.
     """
     groups = bar_groups(source.rows, source.workers)
     repeats = {bar.repeats for group in groups for bar in group.bars if bar.value is not None}

@@ -208,7 +208,6 @@ class _Frame:
         )
 
     def days(self, moment: datetime) -> float:
-        """Where a time is on the axis."""
         return (moment - self.first) / DAY
 
 
@@ -292,7 +291,6 @@ def _mark(one: RunChange) -> str:
 
 
 def _labels(series: Sequence[RunSeries], frame: _Frame) -> Iterator[Label]:
-    """The name of each layout, at its last figure."""
     last: Mapping[str, HistoryPoint] = {
         one.label: point
         for one in sorted(series, key=lambda one: one.points[-1].begun)

@@ -55,14 +55,10 @@ class RepeatLatencies(Record):
 
     @property
     def count(self) -> int:
-        """The number of samples."""
         return self.reached[-1] if self.reached else 0
 
     def percentile_us(self, percent: float) -> int:
-        """The latency at rank ceil(n * percent / 100), never above the exact max.
-
-        Raises InvalidMeasurement without samples.
-        """
+        """At rank ceil(n * percent / 100). Raises InvalidMeasurement without samples."""
         if not self.count:
             raise InvalidMeasurement("there is no percentile of no samples")
         return self._at(rank_of(self.count, percent))
@@ -98,12 +94,10 @@ class LayoutLatencies(Record):
 
     @property
     def known(self) -> tuple[RepeatLatencies, ...]:
-        """Repeats whose latencies are known."""
         return tuple(one for one in self.repeats if one.count)
 
     @property
     def ranked(self) -> tuple[RepeatLatencies, ...]:
-        """Known repeats that count in figures."""
         return tuple(one for one in self.known if one.ranked)
 
     @property
@@ -121,10 +115,7 @@ class LayoutLatencies(Record):
         return bool(self.ranked) and self.count * (100 - percent) / 100 >= SAMPLES_BEYOND - 1e-6
 
     def middle_us(self, percent: float) -> float:
-        """The geometric mean of the repeats' percentiles.
-
-        Raises InvalidMeasurement where no latencies are known.
-        """
+        """The geometric mean of the repeats' percentiles. Raises InvalidMeasurement without any."""
         if not self.ranked:
             raise InvalidMeasurement(f"{self.layout}: no latencies are known")
         return geometric_mean([max(1, one.percentile_us(percent)) for one in self.ranked])
@@ -146,18 +137,15 @@ class KindLatencies(Record):
     key: str
     """A slug that is unique among the kinds of its run."""
     about: str
-    """What the requests are called: `64 kB reads`."""
     workers: int
     layouts: tuple[LayoutLatencies, ...]
 
     @property
     def at(self) -> str:
-        """The worker count in words."""
         return counted(self.workers, "worker")
 
     @property
     def title(self) -> str:
-        """Its heading."""
         return f"{upper(self.about)} at {self.at}"
 
     @property
@@ -185,10 +173,8 @@ def read_latencies(
     *,
     workers: int | None = None,
 ) -> tuple[KindLatencies, ...]:
-    """The latencies of every kind of requests in a table, without A/A controls.
-
-    At `workers`, or where that is None or not planned, at the largest worker count at which most
-    layouts have ranked figures.
+    """The latencies of every kind of requests but A/A controls', at `workers`, else at the largest
+    count at which most layouts have ranked figures.
     """
     own = [row for row in rows if row.layout not in plan.twins]
     names, keys = subjects(own), _keys(own)
@@ -211,7 +197,6 @@ def read_latencies(
 
 
 def _at_one_count(cells: Sequence[Row], workers: int | None) -> list[Row]:
-    """The rows of one worker count."""
     counts = {row.workers for row in cells}
     best = max(
         counts, key=lambda count: (sum(row.ranked for row in cells if row.workers == count), count)
@@ -285,11 +270,7 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
 
 
 def _buckets(encoded: str, tally: Tally) -> tuple[tuple[int, int], ...]:
-    """A histogram's buckets.
-
-    Raises InvalidMeasurement where it cannot be decoded, or its count is not that of the successful
-    requests.
-    """
+    """A histogram's buckets. Raises InvalidMeasurement if unreadable, or of another count."""
     buckets = Histogram.decode(encoded).buckets()
     samples = sum(count for _, count in buckets)
     if samples != tally.count:
@@ -300,9 +281,7 @@ def _buckets(encoded: str, tally: Tally) -> tuple[tuple[int, int], ...]:
 
 
 def _keys(rows: Sequence[Row]) -> dict[Kind, str]:
-    """Short unique slugs of kinds: the workload, and where there are several the operation, API and
-    driver.
-    """
+    """Short unique slugs of kinds: the workload, with operation, API and driver where needed."""
     kinds = list(dict.fromkeys(kind_of(row) for row in rows))
     ways = {(api, driver) for _, _, api, driver in kinds}
     slugs = {}

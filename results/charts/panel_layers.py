@@ -63,7 +63,6 @@ class PanelLayers:
         }
 
     def _layers(self) -> list[dict[str, Any]]:
-        """All layers, the lowest first."""
         drawn = [
             layer for mark in self.panel.marks for layer in self._mark(mark) if _has_rows(layer)
         ]

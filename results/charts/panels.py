@@ -50,10 +50,7 @@ class AxisScale(Record):
 
     @classmethod
     def around(cls, values: Sequence[float], title: str) -> AxisScale:
-        """A linear scale that holds all values.
-
-        It need not begin at 0, so nothing on it may be an area.
-        """
+        """A linear scale that holds all values; not from 0, so nothing on it may be an area."""
         low, high = min(values), max(values)
         if low <= 0.5 * high:
             return cls.from_zero(high * 1.02, title)
@@ -82,9 +79,7 @@ class AxisScale(Record):
         return cls(kind="names", names=tuple(names), title=title, grid=False, **more)
 
     def share(self, value: float) -> float:
-        """How far along the scale a value lies, from 0 to 1; values below a logarithmic scale are
-        at 0.
-        """
+        """How far along the scale a value lies, from 0 to 1."""
         if self.kind == "log":
             return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -103,10 +98,8 @@ invalid, or a part of a host.
 
 
 class Spot(Record):
-    """One point, interval, cell or text.
-
-    All spots of a mark have the same of `x`, `y`, `x2`, `y2` set. Without `x` a mark spans the
-    panel from left to right, without `y` from top to bottom.
+    """One point, interval, cell or text; all of a mark have the same of `x`, `y`, `x2`, `y2` set.
+    Without `x` or `y` it spans the panel.
     """
 
     x: float | str | None = None
@@ -114,14 +107,12 @@ class Spot(Record):
     x2: float | None = None
     y2: float | None = None
     layout: str = ""
-    """The layout whose colour and shape it has."""
     tone: Tone | float | None = None
     """Its meaning, instead of a layout: a `Tone`, or a place between worse, -1, and better, 1."""
     value: float | None = None
     """The amount that a cell's colour shows."""
     text: str = ""
     tip: str = ""
-    """The tooltip."""
 
 
 class Trace(Record):
@@ -145,10 +136,8 @@ MarkKind = Literal[
     "text", "strong text", "beside",
 ]
 # fmt: on
-"""What can be drawn; `results.charts.composer` says how.
-
-`level` is a rule with text; `beside` are texts placed where there is room.
-"""
+"""What can be drawn (`results.charts.composer`): `level` is a rule with text, `beside` texts in
+free places."""
 
 
 class Mark(Record):
@@ -205,7 +194,6 @@ class Panel(Record):
     aside: str = ""
     """Small text above its right end."""
     alt_text: str = ""
-    """Alternative text; empty where the finding is enough."""
     head: tuple[str, ...] = ()
     lines: tuple[tuple[str, ...], ...] = ()
     width: PositiveInt = WIDTH
@@ -240,9 +228,7 @@ class Panel(Record):
 
 
 class Figure(Record):
-    """One chart. `finding` is its title, a sentence without a full stop; `caption` says how to read
-    it.
-    """
+    """One chart. `finding` is its title, a sentence; `caption` says how to read it."""
 
     name: str
     """The name of its files, without extension."""
@@ -261,12 +247,10 @@ class Figure(Record):
     workload: str = ""
     """The workload that it is about, if it is about one alone."""
     layouts: tuple[PlannedLayout, ...] = ()
-    """The layouts that have a colour and a shape in it, in order."""
     legend: bool = False
     """Whether the layouts are named above it, since its panels are too small for labels."""
     labels_px: int = 0
-    """Width of long labels left of its panels, in pixels: the title begins above them. 0: it begins
-    above the panels.
+    """Pixels of long labels left of its panels, above which the title begins; 0: above the panels.
     """
 
     @property

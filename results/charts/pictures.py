@@ -100,10 +100,7 @@ def _add_process(
     log: IO[bytes],
     jobs: SimpleQueue[tuple[str, Future[Picture]] | None],
 ) -> None:
-    """Start one more process and the thread that serves it.
-
-    Raises RenderingError where this machine has no room for them.
-    """
+    """Start a process and the thread that serves it. Raises RenderingError without room."""
     try:
         processes.append(_start(fonts, log))
         threads.submit(_serve, processes[-1], jobs)
@@ -150,7 +147,6 @@ def _serve(
 
 
 def _last_line(log: IO[bytes]) -> str:
-    """The last line of the processes' stderr, if any."""
     log.seek(0)
     lines = log.read().decode("utf-8", "replace").strip().splitlines()
     return f": {lines[-1]}" if lines else ""

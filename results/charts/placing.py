@@ -10,9 +10,8 @@ from weighbridge.common.record import Record
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places as near to the wanted ones as possible, in the same order, at least `gap` apart.
-
-    Neighbours that are too close are moved about their common mean (pool adjacent violators).
+    """Places near the wanted ones, in order, at least `gap` apart; those too close are moved about
+    their common mean (pool adjacent violators).
     """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     pools: list[tuple[float, int]] = []  # mean of (wanted - rank * gap), size
@@ -30,9 +29,7 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def nice_top(largest: float) -> tuple[float, float]:
-    """The end of a scale from 0 that holds `largest`, and its tick step: 1, 2 or 5 times a power of
-    10.
-    """
+    """The end of a scale from 0 that holds `largest`, and its tick step: 1, 2 or 5 times 10^n."""
     if largest <= 0:
         return 1.0, 0.5
     step = next(
@@ -45,10 +42,7 @@ def nice_top(largest: float) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Ends and ticks of a logarithmic scale that holds both.
-
-    Ticks are 1, 2 and 5 times powers of ten; of many, only the powers.
-    """
+    """Ends and ticks of a logarithmic scale: 1, 2 and 5 times powers of ten; of many the powers."""
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     fine = [unit * 10.0**power for power in powers for unit in (1, 2, 5)]
     start = max(tick for tick in fine if tick <= low)
@@ -79,7 +73,6 @@ class LabelSpot(Record):
     height: float
 
     def touches(self, other: LabelSpot) -> bool:
-        """Whether the two overlap."""
         across = abs(self.x - other.x) * 2 < self.width + other.width
         return across and abs(self.y - other.y) * 2 < self.height + other.height
 
@@ -90,9 +83,8 @@ def beside(
     size_px: int,
     far_px: float,
 ) -> list[LabelSpot | None]:
-    """A place for the text of each point, above, left, right or below; None where there is no room.
-
-    `taken` is what no text may cover besides the points themselves. Earlier points choose first.
+    """A place for the text of each point, where there is room, earlier points first; `taken` is
+    what no text may cover.
     """
     filled = [*taken, *(LabelSpot(x=x, y=y, width=far_px, height=far_px) for x, y, _ in points)]
     places: list[LabelSpot | None] = []
@@ -111,9 +103,7 @@ def beside(
 def along(
     height_px: float, width_px: float, text: str, taken: Sequence[LabelSpot], size_px: int
 ) -> LabelSpot:
-    """A place for a text above or below a horizontal line, where it covers as little as
-    possible.
-    """
+    """A place for a text above or below a level line, where it covers least."""
     width = 0.6 * size_px * len(text)
     spots = [
         LabelSpot(

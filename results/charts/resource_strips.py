@@ -1,7 +1,3 @@
-"""Strips of resource use: a small panel for each resource, a row of them for each kind of
-requests.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +6,7 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import kind_of, subjects
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, saturated
 from weighbridge.results.charts.chart_source import ChartSource
@@ -33,10 +29,7 @@ KINDS: Final[tuple[tuple[str, str, What, tuple[Tier, ...]], ...]] = (
 
 
 class Strip(Record):
-    """The resources of one kind of requests.
-
-    `lines` is a table as text: a head, and a line for each layout and worker count.
-    """
+    """The resources of one kind of requests; `lines` is a table as text with a head."""
 
     key: str
     title: str
@@ -71,9 +64,7 @@ def resources_by_workers(source: ChartSource) -> tuple[Figure, ...]:
 
 
 def strips(rows: Sequence[Row]) -> tuple[Strip, ...]:
-    """A strip for each kind of requests, in the order and with the keys of the throughput
-    panels.
-    """
+    """A strip for each kind of requests, in the order and with the keys of throughput panels."""
     names = subjects(rows)
     return tuple(_strip(list(cells), names[kind]) for kind, cells in groupby(rows, key=kind_of))
 
@@ -135,7 +126,6 @@ def _panel(
     what: What,
     tiers: Sequence[Tier],
 ) -> Panel:
-    """The most used resource of one kind for each layout; lines break where nothing is known."""
     spots: dict[bool, list[Spot]] = {False: [], True: []}
     runs: list[tuple[str, list[tuple[int, float]]]] = []
     for layout in dict.fromkeys(row.layout for row in rows):
@@ -186,10 +176,7 @@ def _percent_text(one: Resource | None) -> str:
 
 
 def resource_finding(rows: Sequence[Row]) -> str:
-    """What each layout ran out of most often, and in how many of its steps:
-
-    `Gateway CPU ran out on swift (3 of 4 steps)`.
-    """
+    """What each layout ran out of most: `Gateway CPU ran out on swift (3 of 4 steps)`."""
     by_kind: dict[str, list[str]] = {}
     for layout in dict.fromkeys(row.layout for row in rows):
         # The operations of a step have the same resources.

@@ -29,7 +29,6 @@ from weighbridge.results.record.resolved import PlannedLayout
 WIDTH: Final = 270
 PAGE_WIDTH: Final = 170
 ROW: Final = 27
-"""Height of a row in pixels."""
 LABELS: Final = 142
 """Width of the layers' names, left of the scale, in pixels."""
 
@@ -94,9 +93,7 @@ def finding(stairs: Sequence[Staircase]) -> str:
 
 
 def _reference(stair: Staircase) -> LayerStep | None:
-    """The layer that a staircase's top is compared with: its store, else the slower of disks and
-    network.
-    """
+    """The layer that a staircase's top is compared with: its store, else the slower below."""
     below = [
         step
         for step in stair.known
@@ -111,9 +108,6 @@ def _reference(stair: Staircase) -> LayerStep | None:
 
 
 def _panel(stairs: Sequence[Staircase]) -> Panel:
-    """The staircases of all layouts for one kind of requests: a row for a layout and for each
-    layer.
-    """
     spots: dict[str, list[Spot]] = {
         name: []
         for name in ("loss", "riser", "point", "hollow", "head", "name", "figure", "beside", "gap")

@@ -1,5 +1,3 @@
-"""Places for texts in a panel, by what is drawn in it."""
-
 from __future__ import annotations
 
 from typing import Final
@@ -8,7 +6,6 @@ from weighbridge.results.charts.panels import Panel, Spot
 from weighbridge.results.charts.placing import LabelSpot, along, pieces
 
 NOTE_PX: Final = 13
-"""Font size of small texts."""
 
 
 def level_place(panel: Panel, spot: Spot) -> LabelSpot:
@@ -18,9 +15,7 @@ def level_place(panel: Panel, spot: Spot) -> LabelSpot:
 
 
 def taken(panel: Panel, *, words: bool) -> list[LabelSpot]:
-    """What is drawn, in small pieces that no text should cover; with `words`, also levels and
-    their texts.
-    """
+    """What is drawn, in small pieces that no text should cover; `words`: texts, too."""
     spots: list[LabelSpot] = []
     floor = panel.y.low
     for mark in panel.marks:

@@ -44,7 +44,6 @@ class SettingChange(Record):
 
     @property
     def percent(self) -> float:
-        """The change in per cent; 0 where it is not comparable."""
         return 0.0 if self.effect.ratio is None else percent(self.effect.ratio.value)
 
     @property
@@ -99,9 +98,8 @@ def setting_changes(
 
 
 def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, str] | None:
-    """By layout, its change from the baseline: `radosgw.threads 512 → 64`, or its name if not one.
-
-    None where a layout differs in more than settings, and where there is only the baseline.
+    """By layout its change: `radosgw.threads 512 → 64`. None where layouts differ in more than
+    settings, or there is one.
     """
     first = next((layout for layout in layouts if layout.name == baseline), None)
     others = [layout for layout in layouts if layout.name != baseline]
@@ -157,10 +155,7 @@ def tornado(found: Sequence[SettingChange], metric: MetricKey = "throughput") ->
 
 
 def finding(found: Sequence[SettingChange], called: str = "") -> str:
-    """The setting with the largest significant effect, or that none has one.
-
-    `called` is the name of a tuning's objective.
-    """
+    """The setting with the largest significant effect, if any; `called`: a tuning's objective."""
     metric = found[0].effect.metric
     known = [one for one in found if one.effect.ratio is not None]
     shown = [one for one in known if one.effect.verdict in {"better", "worse"}]
@@ -273,7 +268,6 @@ def _bar(one: SettingChange) -> Spot:
 
 
 def _label(one: SettingChange, bound: float) -> Spot:
-    """Its change, at the outer end of bar and interval."""
     low, high = one.ends
     edge = (
         min(bound, max(one.percent, high))
@@ -286,7 +280,6 @@ def _label(one: SettingChange, bound: float) -> Spot:
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Nested settings by dotted names."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         key = f"{before}{name}"

@@ -10,8 +10,8 @@ from itertools import groupby, pairwise
 from typing import Any, Final
 
 from weighbridge.common.csv_text import csv_lines
+from weighbridge.results.analysis.tuning.setting_effects import Reading
 from weighbridge.results.analysis.tuning.setting_lines import short_names
-from weighbridge.results.analysis.tuning.setting_table import Reading
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Trace
@@ -34,13 +34,10 @@ WIDTH: Final = 960
 HEIGHT: Final = 250
 TORNADO_WIDTH: Final = 520
 MOST: Final = 20
-"""The most bars of a tuning's figure."""
 CROWDED: Final = 12
 """With more bars, rows are less high."""
 LONGEST: Final = 64
-"""With settings' names of more characters, a tuning's figure shortens them; its data are
-complete.
-"""
+"""Of settings' names in a tuning's figure; longer ones are shortened, not in the data."""
 NAME_PX: Final = 7.0
 """The average width of a letter of such a name."""
 
@@ -164,17 +161,12 @@ def _csv(result: TuningResult, trials: dict[int, Trial]) -> str:
 
 
 def _drift_finding(words: str) -> str:
-    """The part of a drift's words that is about the baseline: the panel's title has the
-    objective.
-    """
+    """The part of a drift's words about the baseline: the title has the objective."""
     return upper(words.partition(": ")[2].partition(";")[0])
 
 
 def tornado_charts(source: ChartSource) -> tuple[Figure, ...]:
-    """The tornados of a tuning, one for each objective.
-
-    Of other runs whose layouts differ only in settings, one for throughput and one for p90.
-    """
+    """A tornado for each objective; of other runs one for throughput and one for p90."""
     if source.tuned is not None:
         return tornados(source.tuned)
     changed = (
@@ -195,7 +187,6 @@ def tornados(result: TuningResult) -> tuple[Figure, ...]:
 
 
 def _of_objective(result: TuningResult, number: int) -> Figure | None:
-    """The tornado of one objective; None where nothing is known of it."""
     objective, called = result.run.objectives[number], result.called(number)
     mine = [
         SettingChange(setting=one.name, effect=one.effects[number])

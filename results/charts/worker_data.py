@@ -15,7 +15,9 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import Finding, distinguished, kind_of, overall, subjects
+from weighbridge.results.analysis.comparing import distinguished
+from weighbridge.results.analysis.findings import Finding, overall
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
@@ -34,10 +36,7 @@ SECOND: Final[Mapping[MetricKey, MetricKey]] = MappingProxyType(
 
 
 class WorkerPoint(Record):
-    """One layout at one worker count.
-
-    `stretch` numbers the runs of valid neighbours; None: invalid, not joined.
-    """
+    """One layout at one worker count. `stretch` numbers the runs of valid neighbours."""
 
     layout: str
     workers: int
@@ -96,10 +95,7 @@ def throughput_panels(
 
 
 def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[WorkerPanel, ...]:
-    """Panels of p90 and max in ms.
-
-    A p90 of too few samples is None, and its max is known all the same. Each repeat's p90 is a dot.
-    """
+    """Panels of p90 and max in ms; each repeat's p90, if there are samples enough, is a dot."""
     return _panels(rows, findings, "p90")
 
 
@@ -205,9 +201,7 @@ def _panel(
 
 
 def _slowest(cells: Sequence[Row], metric: MetricKey) -> str:
-    """The lowest and the highest figure at the largest worker count that has two; empty for one
-    layout.
-    """
+    """The lowest and the highest figure at the largest worker count that has two, if any."""
     name = METRICS[metric].name
     if any(row.within(metric) is not None for row in cells):
         return _slowest_bins(cells)
@@ -228,9 +222,7 @@ def _slowest(cells: Sequence[Row], metric: MetricKey) -> str:
 
 
 def _slowest_bins(cells: Sequence[Row]) -> str:
-    """The two bins of p90 that are farthest apart, with their layouts where the bins do not
-    touch.
-    """
+    """The two bins of p90 that are farthest apart, with their layouts, if not touching."""
     for workers in sorted({row.workers for row in cells}, reverse=True):
         known = [
             (within, row.layout)
@@ -272,10 +264,7 @@ def repeats_interval(row: Row) -> tuple[float, float] | tuple[None, None]:
 
 
 def interval_of(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """The 95 % interval of the geometric mean of repeats, by Student's t on their logarithms.
-
-    None of fewer than two, or with a 0.
-    """
+    """Student's 95 % interval of the repeats' logarithms; None of fewer than two, or with a 0."""
     if len(values) < 2 or min(values) <= 0:
         return None, None
     logs = [math.log(value) for value in values]
@@ -291,15 +280,11 @@ _ROW_COLUMNS: Final = (*KIND_COLUMNS, "object_size_bytes", "workers")
 
 
 def _place_of(row: Row) -> tuple[object, ...]:
-    """The cells of a row, by `_ROW_COLUMNS`."""
     return tuple(getattr(row, name) for name in _ROW_COLUMNS)
 
 
 def throughput_csv(rows: Iterable[Row]) -> str:
-    """The data of the throughput chart.
-
-    A line for each mean (`repeat` empty, with its interval), and one for each repeat.
-    """
+    """The throughput chart's data: a line for each mean (`repeat` empty) and each repeat."""
     lines: list[tuple[object, ...]] = []
     for row in rows:
         head = _place_of(row)

@@ -28,9 +28,7 @@ def csv_file(table: DataTable) -> ExportFile:
 
 
 def rounded_csv(table: DataTable) -> str:
-    """A table for people: three decimals, `yes` or `no`, lists joined by `; `
-    (`csv_text.csv_cell`).
-    """
+    """A table for people: three decimals, `yes` or `no`, lists joined by `; `."""
     return csv_text.csv_lines([field.name for field in table.fields], table.lines)
 
 

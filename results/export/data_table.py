@@ -17,18 +17,14 @@ from weighbridge.common import quantities
 from weighbridge.common.record import Record
 
 Kind = Literal["text", "integer", "number", "boolean", "time", "texts"]
-"""`integer` and `number` are numbers without and with fractions, `time` is in UTC, `texts` a list,
-which may be empty.
-"""
+"""`integer` and `number` are without and with fractions, `time` is UTC, `texts` a list."""
 
 Cell = str | int | float | bool | datetime | tuple[str, ...] | None
 Source_contra = TypeVar("Source_contra", contravariant=True)
 
 
 class Field(Record):
-    """A column: its name (with its unit where it has one), the kind of its cells, and its
-    meaning.
-    """
+    """A column: its name, with its unit if it has one, the kind of its cells, its meaning."""
 
     name: str
     kind: Kind
@@ -82,11 +78,9 @@ class TableSchema(Generic[Source_contra]):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields, in order."""
         return tuple(column.field for column in self.columns)
 
     def fill(self, sources: Iterable[Source_contra]) -> DataTable:
-        """The table with a line for each source."""
         reads = [column.read for column in self.columns]
         lines = tuple(tuple(read(source) for read in reads) for source in sources)
         return DataTable(name=self.name, about=self.about, fields=self.fields, lines=lines)

@@ -60,10 +60,7 @@ def create(connection: DuckDBPyConnection, name: str, fields: Sequence[Field]) -
 
 
 def insert(connection: DuckDBPyConnection, name: str, table: DataTable) -> None:
-    """Insert all lines of a table into one with the same columns.
-
-    Values are parameters, so their content is inert.
-    """
+    """Insert all lines of a table into one with the same columns, as inert parameters."""
     if not table.lines:
         return
     # One list per column: inserting line by line takes a hundred times as long.

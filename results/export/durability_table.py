@@ -1,5 +1,3 @@
-"""The table of power cuts: a line for each cut and kind of objects."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,3 @@
-"""Tables of comparisons: a line per effect; and of tunings: settings and trials, by objective."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +6,8 @@ from typing import Final, Protocol
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.setting_table import Reading, SettingEntry
+from weighbridge.results.analysis.tuning.setting_effects import Reading
+from weighbridge.results.analysis.tuning.setting_table import SettingEntry
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import doubt_text
 from weighbridge.results.export.data_table import (
@@ -55,7 +54,6 @@ class ObjectiveOfRun:
 
     @property
     def effect(self) -> Effect:
-        """The effect of the setting on the objective."""
         return self.entry.effects[self.number]
 
     @property

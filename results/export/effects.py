@@ -1,7 +1,3 @@
-"""The effects of a comparison as CSV: a line for each cell, and for each metric over all
-workers.
-"""
-
 from __future__ import annotations
 
 from typing import Final

@@ -1,5 +1,3 @@
-"""Exports: files are made of a run folder, and either all of them are written or none."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,9 +15,7 @@ EXPORTS: Final = "exports"
 
 
 class Exported(Record):
-    """What was written, and what was not: gaps of the run and remarks of the format, in
-    sentences.
-    """
+    """What was written, and what was not (gaps, remarks of the format), in sentences."""
 
     paths: tuple[Path, ...]
     remarks: tuple[str, ...]

@@ -1,5 +1,3 @@
-"""An export format, and the files that it makes before they are written."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -17,10 +15,7 @@ class ExportFile(Record):
 
 
 class Produced(Record):
-    """What a format made of a run.
-
-    `remarks` are sentences about what could not be exported, and about how the rest was.
-    """
+    """What a format made of a run; `remarks`: what could not be exported, and how the rest was."""
 
     files: tuple[ExportFile, ...]
     remarks: tuple[str, ...] = ()
@@ -30,11 +25,7 @@ class Produced(Record):
 
 @dataclass(frozen=True)
 class Format:
-    """One format.
-
-    `tables` are those that it can export, `default` those that it exports if none is named; both
-    are empty for a format of complete runs.
-    """
+    """One format. Its tables, and those exported if none is named; none for complete runs."""
 
     about: str
     """What it writes, in a few words."""

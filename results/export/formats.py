@@ -1,5 +1,3 @@
-"""The export formats: which tables each can export, and what makes its files."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,9 +38,7 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
         "trials": trials_table,
     }
 )
-"""The tables of a run, by name."""
 OF_TUNINGS: Final = ("ledger", "trials")
-"""Tables that only a tuning has."""
 _PAPERS: Final = ("summary", "effects", "ledger")
 
 
@@ -50,14 +46,12 @@ Make = Callable[[RunData, Sequence[str]], Produced]
 
 
 def _of_tables(write: Callable[[DataTable], ExportFile]) -> Make:
-    """A format that writes a file per table."""
     return lambda data, tables: Produced(
         files=tuple(write(TABLES[name]([data])) for name in tables)
     )
 
 
 def _of_papers(write: Callable[[PaperTable], ExportFile]) -> Make:
-    """A format that writes a file per table for papers."""
     return lambda data, tables: Produced(files=tuple(write(_paper(data, name)) for name in tables))
 
 
@@ -120,16 +114,11 @@ FORMATS: Final[Registry[Format]] = Registry(
     },
     kind=Format,
 )
-"""Every format by name; another package adds one by an entry point of the group
-`weighbridge.exports`.
-"""
+"""Every format by name; others come by entry points of the group `weighbridge.exports`."""
 
 
 def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
-    """A format and the tables to export.
-
-    Raises UsageError on an unknown format or table.
-    """
+    """A format and the tables to export. Raises UsageError on unknown ones."""
     found = FORMATS.get_or_refuse(name)
     for table in tables:
         if not found.tables:

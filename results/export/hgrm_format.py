@@ -47,10 +47,8 @@ def hgrm_files(data: RunData) -> Produced:
 
 
 def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | None = None) -> str:
-    """A histogram as text.
-
-    `max_us` and `sum_us` are exact where known, else taken from the histogram, within 0.1 %. Raises
-    InvalidMeasurement when nothing was counted.
+    """A histogram as text; `max_us` and `sum_us` are exact where known. Raises InvalidMeasurement
+    when nothing was counted.
     """
     buckets = histogram.buckets()
     if not buckets:
@@ -100,7 +98,6 @@ def _middle_us(top_us: int) -> int:
 
 
 def _encoded(step: StepResult) -> Iterator[tuple[str, str, int | None, int | None]]:
-    """(name, histogram, exact maximum, exact sum) of a step's counts."""
     for tally in step.measurement.tallies if step.measurement is not None else ():
         if tally.latency is not None:
             yield tally.operation, tally.latency, tally.max_us, tally.sum_us

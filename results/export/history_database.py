@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 DATABASE: Final = "history.duckdb"
-"""Its name in the folder of a history."""
 LARGEST_RECORD_BYTES: Final = 2**25
 """For a manifest or a plan in a folder of many runs: in memory it can be 25 times as large."""
 _KEPT: Final = (
@@ -52,10 +51,7 @@ class KeptRuns(Record):
 
 @contextmanager
 def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
-    """The database, made if missing, open to this process alone; committed at the end.
-
-    Raises UsageError if it is something else, or in use.
-    """
+    """The database, made if missing, for this process alone. Raises UsageError if it cannot be."""
     import duckdb  # noqa: PLC0415 - heavy, and an extra
 
     # DuckDB writes ahead to the second one, and would follow a link.
@@ -81,7 +77,6 @@ def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
 
 
 def _make_kept(connection: DuckDBPyConnection, path: Path) -> None:
-    """Make the table of runs if missing. Raises UsageError if there is something else instead."""
     # A view, or a column that is computed, may take for ever to read.
     with opened() as plain:
         plain.execute(_KEPT)
@@ -99,9 +94,8 @@ def _tables(connection: DuckDBPyConnection) -> list[tuple[str, ...]]:
 
 
 def keep_runs(connection: DuckDBPyConnection, folders: Iterable[Path], version: str) -> KeptRuns:
-    """Judge the runs of these folders that are new or have changed, keep them, and return all.
-
-    `version` is this program's. Folders that are no runs, or tunings, are left out.
+    """Judge the new and changed runs of folders, keep them, and return all; `version` is this
+    program's.
     """
     left_out: list[str] = []
     seen: dict[str, Path] = {}
@@ -162,7 +156,6 @@ def _keep(connection: DuckDBPyConnection, folder: Path, run: str, version: str) 
 def _gone(
     connection: DuckDBPyConnection, seen: Collection[str], left_out: list[str]
 ) -> Iterator[ComparedRun]:
-    """The runs that are kept, and whose folders were not read."""
     for (run,) in connection.execute("SELECT run FROM kept ORDER BY run").fetchall():
         if run in seen:
             continue

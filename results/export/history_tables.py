@@ -1,5 +1,3 @@
-"""The tables of a history: figures (a line for each figure of each run) and changes."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

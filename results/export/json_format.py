@@ -24,7 +24,6 @@ from weighbridge.results.export.run_tables import STEPS, SUMMARY
 from weighbridge.results.export.second_table import SECONDS
 
 SCHEMA_VERSION: Final = 1
-"""1: the first."""
 
 _LOCAL: Final = ("folder",)
 """Fields of a run that are about this machine only."""

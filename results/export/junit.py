@@ -83,6 +83,5 @@ def _test(suite: ET.Element, one: Effect) -> None:
 def _element(
     name: str, facts: Mapping[str, object], parent: ET.Element | None = None
 ) -> ET.Element:
-    """An element, whose texts have no characters that XML lacks."""
     texts = {key: escape_controls(str(value)) for key, value in facts.items()}
     return ET.Element(name, texts) if parent is None else ET.SubElement(parent, name, texts)

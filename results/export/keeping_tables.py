@@ -1,5 +1,3 @@
-"""Tables of what it costs to keep objects: bytes on disks, and the memory of daemons."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -35,9 +35,7 @@ def markdown_file(table: PaperTable) -> ExportFile:
 
 
 def escape(text: str) -> str:
-    """A text in one line, without anything that would be taken for Markdown, HTML, a link or a
-    mention.
-    """
+    """A text in one line, without anything that is Markdown, HTML, a link or a mention."""
     inert = _SPECIAL.sub(r"\\\1", escape_controls(_CONTROL.sub(" ", text)))
     return _LINKING.sub(rf"\g<0>{_BREAK}", inert)
 

@@ -1,5 +1,3 @@
-"""The table of outages: what each layout did while something was broken."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -41,10 +41,7 @@ class PaperColumn(Record):
 
 
 class PaperTable(Record):
-    """Lines in groups with rules between them.
-
-    All texts are plain: the formats escape them.
-    """
+    """Lines in groups with rules between them; texts are plain, formats escape them."""
 
     name: str
     caption: str
@@ -134,9 +131,7 @@ def _caption(words: str, manifest: Manifest) -> str:
 
 
 def _cell(row: Row, metric: Metric) -> str:
-    """The figure; where a percentile is missing because a repeat had too few samples, how many it
-    needs.
-    """
+    """The figure; of a percentile with too few samples in a repeat, how many it needs."""
     found = row.figure(metric.key)
     if (
         metric.percent is not None
@@ -151,10 +146,7 @@ def _cell(row: Row, metric: Metric) -> str:
 
 
 def _mark(row: Row) -> str:
-    """Why a row is not ranked, or that it is provisional; empty where nothing is in doubt.
-
-    After it, that its layout lost acknowledged writes.
-    """
+    """Why a row is not ranked, or provisional, and that its layout lost acknowledged writes."""
     lost = NOT_DURABLE if row.power is not None and row.power.endangered else ""
     return f"{_rank_mark(row)}{lost}"
 

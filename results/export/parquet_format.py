@@ -1,5 +1,3 @@
-"""Parquet with zstd, by DuckDB: a typed column for each field, NULL for what is unknown."""
-
 from __future__ import annotations
 
 from pathlib import Path

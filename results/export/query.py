@@ -78,9 +78,7 @@ VIEWS: Final[Mapping[str, View]] = MappingProxyType(
 _READING: Final = ("SELECT", "EXPLAIN")
 """Statements that only read; SELECT includes FROM, WITH, VALUES, DESCRIBE, SUMMARIZE and SHOW."""
 _HIDDEN: Final = re.compile(r"\bquery(_table)?\b", re.IGNORECASE)
-"""Functions of DuckDB that take a table's name as text, which may be computed: for them all views
-are filled.
-"""
+"""DuckDB's functions that take a table's name as text: for them all views are filled."""
 _NO_TABLE: Final = re.compile(r"Table with name (\S+) does not exist")
 
 
@@ -93,10 +91,7 @@ class QueryResult:
 
 
 def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, ...]]:
-    """The runs that can be read, and a sentence for each folder that cannot.
-
-    A run that is found twice is read once.
-    """
+    """The runs that can be read, each once, and a sentence for each folder that cannot."""
     found: dict[str, RunData] = {}
     left_out = []
     for folder in folders:
@@ -113,10 +108,7 @@ def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, 
 
 
 def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:
-    """The result of a query.
-
-    Raises UsageError with DuckDB's message where it is invalid, and what reading the runs raises.
-    """
+    """The result of a query. Raises UsageError with DuckDB's message, and as reading runs does."""
     import duckdb  # noqa: PLC0415 - heavy, and wanted by few
 
     with opened() as connection:

@@ -62,17 +62,14 @@ class StepLine(OfStep):
 
     @property
     def measurement(self) -> Measurement | None:
-        """The step's measurement, of all operations."""
         return self.step.measurement
 
     @property
     def visit(self) -> JudgedStep:
-        """The validated step."""
         return self.data.visits[self.key]
 
     @property
     def point(self) -> Point | None:
-        """The operation's figures."""
         return None if self.operation is None else self.visit.points.get(self.operation)
 
 

@@ -1,5 +1,3 @@
-"""Markdown of a comparison of two runs, for the summary page of a CI job or a comment."""
-
 from __future__ import annotations
 
 from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary

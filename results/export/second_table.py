@@ -1,5 +1,3 @@
-"""The series of a run as a table: a line for each second."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""The columns that tables of steps share: the place of a step, and its metrics."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -24,7 +22,6 @@ class OfStep:
 
     @property
     def run(self) -> str:
-        """The run's name."""
         return self.data.manifest.run_id
 
     @property

@@ -1,5 +1,3 @@
-"""The table of a tuning's settings for papers, talks and notes."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -16,10 +14,7 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
 
 def tuning_paper(data: RunData) -> PaperTable:
-    """Each setting with its effect on each objective, in groups by verdict.
-
-    Raises UsageError where the run is not a tuning.
-    """
+    """Each setting with its effects, in groups by verdict. Raises UsageError if it is no tuning."""
     result = data.tuned
     if result is None:
         raise UsageError(

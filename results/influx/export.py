@@ -1,5 +1,3 @@
-"""Sends a complete run to an InfluxDB from its folder, whether or not it was sent live."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -16,10 +14,7 @@ from weighbridge.results.record import RunStore
 
 
 class Sent(Record):
-    """The result of sending.
-
-    `unplaced` steps have no measurement, so they have no time and no point.
-    """
+    """The result of sending. `unplaced` steps have no measurement, so no time and no point."""
 
     points: NonNegativeInt
     steps: NonNegativeInt
@@ -27,7 +22,6 @@ class Sent(Record):
 
     @property
     def words(self) -> str:
-        """The result as a sentence."""
         without = (
             f"; {self.unplaced} steps without a measurement have no point" if self.unplaced else ""
         )

@@ -27,10 +27,7 @@ class InfluxPoint(Record):
 
     @property
     def line(self) -> str | None:
-        """The point as a line without its end; None where no field is known.
-
-        Raises InvalidMeasurement on text that cannot be written.
-        """
+        """The point as a line, without its end. Raises InvalidMeasurement on unfit text."""
         fields = ",".join(
             f"{_key(name)}={_number(value)}"
             for name, value in self.fields.items()

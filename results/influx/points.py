@@ -101,10 +101,7 @@ class RunPoints:
         self._store = store
 
     def run(self) -> Iterator[str]:
-        """The point of the run itself.
-
-        Raises UsageError and InvalidMeasurement where its plan or its time cannot be read.
-        """
+        """Raises UsageError and InvalidMeasurement where plan or time cannot be read."""
         yield from _lines(
             InfluxPoint(
                 measurement="weighbridge_run",
@@ -115,11 +112,8 @@ class RunPoints:
         )
 
     def step(self, step: StepResult) -> Iterator[str]:
-        """All points of a step, with its hosts' use where that was recorded; none without a
-        measurement.
-
-        Raises InvalidMeasurement where a time or the telemetry cannot be read, UsageError where the
-        plan cannot.
+        """A step's points, with its hosts' use; none without a measurement. Raises
+        InvalidMeasurement, and UsageError about the plan.
         """
         measurement = step.measurement
         if measurement is None:
@@ -149,9 +143,7 @@ class RunPoints:
     def live(
         self, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int
     ) -> Iterator[str]:
-        """What a driver reported now about a running step: operations and bytes per second, and
-        errors.
-        """
+        """What a driver reports of a running step: operations and bytes per second, and errors."""
         ops_s, bytes_s = rates
         tags = {**self._tags_of(key), "phase": phase}
         fields = {"ops_s": ops_s, "bytes_s": bytes_s, "errors": errors}
@@ -268,9 +260,7 @@ def _host(
 
 
 def _busy(disk: DiskSecond, span_s: float) -> float:
-    """The busy share of a disk, as in `results.analysis.steps.use`: with short requests the kernel
-    counts too many ticks.
-    """
+    """A disk's busy share: with short requests the kernel counts too many ticks."""
     return min(disk.busy_s, disk.waited_s, span_s) / span_s
 
 
@@ -285,9 +275,7 @@ def _lines(point: InfluxPoint) -> Iterator[str]:
 
 
 def _ms_of(at: str) -> int:
-    """Milliseconds since 1970 of a time in ISO 8601; a time without a zone is UTC, as always
-    here.
-    """
+    """Milliseconds since 1970 of a time in ISO 8601, by default UTC."""
     try:
         found = datetime.fromisoformat(at)
     except ValueError:

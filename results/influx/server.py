@@ -35,9 +35,7 @@ BATCH: Final = 5000
 FLUSH_S: Final = 5.0
 """How long lines wait for others: on small machines each write has a cost."""
 RETRY_S: Final = 2.0
-"""The first wait before a server that is away is tried again; each later one is up to twice as
-long.
-"""
+"""The first wait before a retry; each later one is up to twice as long."""
 RETRIES: Final = 5
 LONGEST_WAIT_S: Final = 30.0
 GIVEN_UP_S: Final = 120.0
@@ -51,9 +49,8 @@ class Away(TargetError):
 
 
 class WriteRefused(TargetError):
-    """The server answered that it does not write; trying again does not help.
-
-    `batch`: it refuses these lines, of which it may have written some; others may be accepted.
+    """The server does not write, and trying again does not help. `batch`: it refuses these lines,
+    some of which it may have written.
     """
 
     def __init__(self, message: str, *, batch: bool, advice: str = "") -> None:
@@ -72,11 +69,9 @@ class InfluxServer(Record):
 
     @classmethod
     def parse(cls, url: str, environment: Mapping[str, str] | None = None) -> Self:
-        """A server from `http[s]://HOST:PORT[/PATH][?bucket=B&org=O]`, with its token from the
-        environment.
-
-        Raises UsageError about an invalid URL or one with a secret, a missing token, and a token's
-        file that others may read.
+        """A server from `http[s]://HOST:PORT[/PATH][?bucket=B&org=O]`; its token is in the
+        environment. Raises UsageError about a bad URL, one with a secret, or a token that is
+        missing or readable to others.
         """
         advice = "Set the token as $WEIGHBRIDGE_INFLUX_TOKEN: others can read a command line."
         try:

@@ -4,11 +4,10 @@ Nothing that draws or computes is loaded by it. Profiles, block traces and bands
 modules of their own beside it.
 """
 
-from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
+from weighbridge.results.record.histogram import Histogram, rank_of
 from weighbridge.results.record.manifest import (
     BUSY,
     UNEVEN,
-    ConfigFile,
     Manifest,
     RunEvent,
     Sheet,
@@ -16,9 +15,6 @@ from weighbridge.results.record.manifest import (
 )
 from weighbridge.results.record.measurement import (
     Bins,
-    ClientLoad,
-    ErrorClass,
-    Load,
     Measurement,
     Second,
     Tally,
@@ -30,22 +26,17 @@ from weighbridge.results.record.resolved import (
     PlannedLayout,
     ResolvedPlan,
 )
-from weighbridge.results.record.step import Pass, StepKey, StepResult
-from weighbridge.results.record.store import Holder, RunStore, TelemetryFile, gaps, lock_run_folder
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore, gaps
 from weighbridge.results.record.telemetry import (
-    EDGE_S,
     Attested,
     DiskLimit,
     DiskSecond,
-    Head,
     HostLimits,
     HostSecond,
     Kind,
-    Phase,
     ProbeSecond,
-    Tail,
     Telemetry,
-    TelemetryLine,
     Tier,
     Unit,
 )
@@ -54,43 +45,31 @@ from weighbridge.results.record.trial import (
     EntryVerdict,
     Fragment,
     LayoutVariant,
-    Settings,
     Trial,
     TuningRun,
     TuningStore,
     Winner,
 )
-from weighbridge.results.record.writing import StoreError, make_folder, write_atomically
+from weighbridge.results.record.writing import write_atomically
 
 __all__ = [
     "BUSY",
     "CONFIRMATION",
-    "DIGITS",
-    "EDGE_S",
-    "HIGHEST_US",
     "UNEVEN",
     "Attested",
     "Bins",
-    "ClientLoad",
-    "ConfigFile",
     "DiskLimit",
     "DiskSecond",
     "EntryVerdict",
-    "ErrorClass",
     "Fragment",
-    "Head",
     "Histogram",
-    "Holder",
     "HostLimits",
     "HostSecond",
     "Kind",
     "LatencyBound",
     "LayoutVariant",
-    "Load",
     "Manifest",
     "Measurement",
-    "Pass",
-    "Phase",
     "PlannedHost",
     "PlannedLayout",
     "ProbeSecond",
@@ -98,17 +77,12 @@ __all__ = [
     "RunEvent",
     "RunStore",
     "Second",
-    "Settings",
     "Sheet",
     "State",
     "StepKey",
     "StepResult",
-    "StoreError",
-    "Tail",
     "Tally",
     "Telemetry",
-    "TelemetryFile",
-    "TelemetryLine",
     "Tier",
     "Trial",
     "TuningRun",
@@ -116,8 +90,6 @@ __all__ = [
     "Unit",
     "Winner",
     "gaps",
-    "lock_run_folder",
-    "make_folder",
     "rank_of",
     "read_bounded",
     "write_atomically",

@@ -20,9 +20,7 @@ class Caveat(Record):
     api: str | None = None
     """The API that it applies to; None: all."""
     fact: str = ""
-    """If set, it applies only to layouts with a fact whose name ends with this and whose value
-    matches `like`; the text then names those layouts first.
-    """
+    """If set: only for layouts with a fact named so at its end and matching `like`."""
     like: str = ""
     """A regular expression, searched for."""
 
@@ -63,10 +61,7 @@ DRIVERS: Final[Registry[HasTraits]] = Registry("weighbridge.drivers", "driver")
 
 @cache
 def traits_of(name: str) -> DriverTraits:
-    """The traits of a driver, by its name or by a name found in its measurements.
-
-    For a driver that is not installed only the name is known; its runs can still be read.
-    """
+    """A driver's traits, by its name or one in its measurements; if not installed its name."""
     if name in DRIVERS:
         return DRIVERS[name].traits
     known = (one.traits for one in DRIVERS.values())

@@ -68,9 +68,7 @@ class FoundObjects(Record):
     undead: Count = 0
     """Deleted, and now there."""
     unacknowledged: Count = 0
-    """Other objects, of which something had been sent and nothing acknowledged. They are in none of
-    the figures but `wrong`: there is something that was never written to them.
-    """
+    """Objects of which nothing was acknowledged; they are in no figure but `wrong`."""
     unreadable: Count = 0
     """Answered by errors, or not at all, until the end of the time that is allowed."""
     not_listed: Count = 0
@@ -125,9 +123,7 @@ class PowerCut(Record):
     number: Annotated[int, Field(ge=1, le=1000)]
     """From 1 on, in the order of the cuts."""
     load: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Which load of the layout gave it: the cuts of one that was interrupted stay, and another load
-    gives all cuts again.
-    """
+    """The load that gave it: another load of a layout gives all cuts again."""
     at_s: Seconds
     """Seconds of load before the cut."""
     seed: Count
@@ -151,7 +147,6 @@ class PowerCut(Record):
         return self
 
     def count(self, finding: Finding) -> int:
-        """How many objects have a finding."""
         return sum(one.count(finding) for one in self.objects)
 
     @property
@@ -171,10 +166,7 @@ def record_cut(folder: Path, cut: PowerCut) -> None:
 
 
 def read_cuts(folder: Path) -> tuple[PowerCut, ...]:
-    """All cuts of a run, the last line where one was made twice; empty if there were none.
-
-    Raises InvalidMeasurement with file:line on an unreadable line.
-    """
+    """All cuts, the last line of each. Raises InvalidMeasurement with file:line."""
     found = {
         (cut.layout, cut.control, cut.load, cut.number): cut
         for cut in read_lines(folder / FILE, PowerCut.model_validate_json)

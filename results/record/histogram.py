@@ -39,10 +39,7 @@ class Histogram:
 
     @classmethod
     def of(cls, values_us: Iterable[int]) -> Histogram:
-        """The histogram of individual latencies.
-
-        Raises InvalidMeasurement on a latency out of range; none is dropped.
-        """
+        """The histogram of latencies. Raises InvalidMeasurement on one out of range."""
         return cls.counted((value, 1) for value in values_us)
 
     @classmethod
@@ -59,10 +56,7 @@ class Histogram:
 
     @classmethod
     def decode(cls, text: str) -> Histogram:
-        """Decode the V2 deflate base64 form.
-
-        Raises InvalidMeasurement if it is malformed or has other bounds or digits.
-        """
+        """From V2 deflate base64. Raises InvalidMeasurement if malformed or of other bounds."""
         try:
             _check_size(text)
             counts = HdrHistogram.decode(text.encode("ascii"))
@@ -106,7 +100,6 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many latencies were counted."""
         return int(self._counts.get_total_count())
 
     @cached_property
@@ -128,7 +121,6 @@ class Histogram:
 
     @cached_property
     def _ranks(self) -> list[int]:
-        """How many samples lie at or below each of them."""
         return list(accumulate(self._filled[1]))
 
     def percentile_us(self, percent: float) -> int:
@@ -142,10 +134,7 @@ class Histogram:
         return self.at_rank_us(rank)
 
     def at_rank_us(self, rank: int) -> int:
-        """The latency at a rank, 1 to `count`: the top of its bucket.
-
-        Raises ValueError for any other rank.
-        """
+        """The top of the bucket of a rank from 1 to `count`. Raises ValueError for any other."""
         if not 1 <= rank <= self.count:
             raise ValueError(f"no rank {rank} among {self.count} samples")
         return self._top_us(self._filled[0][bisect_left(self._ranks, rank)])
@@ -168,10 +157,7 @@ class Histogram:
 
 
 def _check_size(text: str) -> None:
-    """Refuse text that decompresses to more than any histogram has: some kB can fill the memory.
-
-    Raises ValueError.
-    """
+    """Refuse text that would fill the memory when it is decompressed. Raises ValueError."""
     if len(text) <= SHORT:
         return
     decompressor = zlib.decompressobj()
@@ -182,10 +168,7 @@ def _check_size(text: str) -> None:
 
 
 def rank_of(count: int, percent: float) -> int:
-    """The rank, from 1, of a percentile among `count` samples: ceil(count * percent / 100).
-
-    Raises ValueError outside 0 < percent <= 100.
-    """
+    """ceil(count * percent / 100). Raises ValueError outside 0 < percent <= 100."""
     if not 0 < percent <= 100:
         raise ValueError(f"{percent} is not a percentage above 0 and up to 100")
     # Dividing first would put 99.9 % of 200000 at rank 199800.00000000003: one sample too far.

@@ -63,9 +63,7 @@ class KeptObjects(_OfVisit):
 
 
 class DaemonMemory(_OfVisit):
-    """The memory of one daemon, all its processes, after the steps of a deployment; `workload` is
-    the last.
-    """
+    """The memory of a daemon's processes after a deployment's steps; `workload`: the last."""
 
     kind: Literal["memory"] = "memory"
     host: str
@@ -100,10 +98,7 @@ def record_kept(folder: Path, *lines: KeptObjects | DaemonMemory) -> None:
 
 
 def read_kept(folder: Path) -> Kept:
-    """What was recorded; empty if nothing was.
-
-    Raises InvalidMeasurement with file:line on an unreadable line.
-    """
+    """What was recorded. Raises InvalidMeasurement with file:line on an unreadable line."""
     objects: dict[tuple[object, ...], KeptObjects] = {}
     memory: dict[tuple[object, ...], DaemonMemory] = {}
     for line in read_lines(folder / FILE, _LINE.validate_json):

@@ -1,5 +1,3 @@
-"""The manifest of a run: its state, and every fact that decides what its figures mean."""
-
 from __future__ import annotations
 
 from typing import Final, Literal
@@ -15,10 +13,7 @@ State = Literal["running", "done", "failed", "interrupted"]
 
 
 class Sheet(Record):
-    """Facts under one title, in words and in the order given.
-
-    The titles are `machine`, `driver`, and those of layouts (`layout` names it).
-    """
+    """Facts under one title, in order: `machine`, `driver`, and those of layouts (`layout`)."""
 
     title: str
     layout: str | None = None

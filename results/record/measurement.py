@@ -17,7 +17,6 @@ from weighbridge.common.record import Record
 from weighbridge.suites import PARTS, Api, DriverName, Operation
 
 SCHEMA_VERSION: Final = 1
-"""1: the first."""
 
 ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 """`http-503`, `connect`, `reset`, `timeout`, `short-body`, `wrong-content`, `wrong-length` (of a
@@ -76,7 +75,6 @@ class Bins(Record):
 
     @property
     def count(self) -> int:
-        """Samples in all bins."""
         return sum(count for _, count in self.counts) + self.beyond
 
 
@@ -95,7 +93,7 @@ class Tally(Record):
     The other fields are None if the driver does not know them. `in_flight` is a histogram of the
     ages of requests that were not seen to end: outstanding when the window closed, at a rate also
     those whose intended start had passed, or given up after the timeout. Their latencies are at
-    least that long (results.analysis.steps.censoring).
+    least that long (results.analysis.steps.visit).
     """
 
     operation: Operation
@@ -157,7 +155,6 @@ class EndpointTally(Record):
     name: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,300}$")]
     """Its host or address, and its port."""
     count: Count
-    """Requests that succeeded."""
     errors: dict[ErrorClass, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
     latency: str | None = None
     """Histogram of the latencies of successes; None if nothing succeeded."""
@@ -172,12 +169,10 @@ class EndpointTally(Record):
 
     @property
     def failed(self) -> int:
-        """How many requests failed, over all classes."""
         return sum(self.errors.values())
 
     @property
     def words(self) -> str:
-        """Its failures in words, by class."""
         return ", ".join(f"{count} {name}" for name, count in sorted(self.errors.items()))
 
 
@@ -214,9 +209,7 @@ class Load(Record):
 
     @property
     def share(self) -> float:
-        """The share of its CPU limit that the busiest client used: from 0.8 it may be the
-        bottleneck.
-        """
+        """Of the busiest client: from 0.8 of its CPU limit it may be the bottleneck."""
         return self.busiest.share(self.window_s)
 
 
@@ -242,13 +235,9 @@ class Measurement(Record):
     connections: Count | None = None
     """Connections that were made inside the window; None if the driver does not count them."""
     stall_us: Count | None = None
-    """The longest time in the window in which a worker that wanted an answer got none that was a
-    success, over all its tries; None if the driver does not know.
-    """
+    """The longest time in the window in which a worker got no success; None: unknown."""
     endpoints: Annotated[tuple[EndpointTally, ...], Field(max_length=MOST_ENDPOINTS)] = ()
-    """What came of the requests to each of several endpoints; empty for a single one, and if the
-    driver does not know.
-    """
+    """What came of requests to each of several endpoints; empty if unknown."""
     load: Load | None
     """None: the driver's use is unknown."""
     notes: tuple[str, ...] = ()
@@ -266,9 +255,7 @@ class Measurement(Record):
 
     @property
     def complete(self) -> tuple[Tally, ...]:
-        """The tallies of complete operations: without those of their parts, which are the same
-        time and the same bytes once more.
-        """
+        """Tallies without those of parts, which are the same time and bytes again."""
         return tuple(one for one in self.tallies if one.operation not in PARTS)
 
     @property
@@ -285,9 +272,7 @@ class Measurement(Record):
 
     @property
     def imbalance(self) -> float | None:
-        """How many times the mean of all endpoints the busiest one served, at least 1; None for a
-        single one, and if nothing succeeded.
-        """
+        """How many times the mean the busiest endpoint served; None for one, or without success."""
         counts = [one.count for one in self.endpoints]
         if len(counts) < 2 or not any(counts):
             return None

@@ -74,9 +74,7 @@ class Outage(Record):
 
     @property
     def noticed_s(self) -> float | None:
-        """Seconds from the fault until the store said something else; None: it did not, or says
-        nothing of itself.
-        """
+        """Seconds from the fault until the store said something else; None: it did not."""
         until_s = self.back.begun_s if self.back is not None else float("inf")
         before = [one.words for one in self.seen if one.at_s <= self.fault.begun_s]
         for one in self.seen:
@@ -86,9 +84,7 @@ class Outage(Record):
 
     @property
     def clean_s(self) -> float | None:
-        """Seconds from the return until the store had all of its parts and copies again, and kept
-        them; None: not seen.
-        """
+        """Seconds from the return until it had all parts and copies again; None: not seen."""
         if self.back is None:
             return None
         after = [one for one in self.seen if one.at_s > self.back.begun_s]
@@ -106,9 +102,6 @@ def record_outage(folder: Path, outage: Outage) -> None:
 
 
 def read_outages(folder: Path) -> dict[StepKey, Outage]:
-    """The outages of a run by step, the last of a step that was measured again.
-
-    Raises InvalidMeasurement with file:line on an unreadable line.
-    """
+    """The last outage of each step. Raises InvalidMeasurement with file:line."""
     lines = read_lines(folder / FILE, Outage.model_validate_json)
     return {outage.key: outage for outage in lines}

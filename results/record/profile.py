@@ -177,7 +177,6 @@ def _summary(times_ms: Sequence[float]) -> Times | None:
 
 
 def _rank(ordered: Sequence[Number], share: float) -> Number:
-    """The value at rank ceil(n * share)."""
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
@@ -243,9 +242,7 @@ class Stack(Record):
 
 
 class Profile(Record):
-    """`profile.json`. `event` and the fields after it are None if no stacks were taken; `remarks`
-    say why.
-    """
+    """`profile.json`. Fields from `event` on are None without stacks; `remarks` say why."""
 
     layout: str
     api: str
@@ -291,10 +288,8 @@ def choose(text: str, suite: Suite) -> Chosen:
 
 
 def fold(script: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, ...]:
-    """The stacks in output of `perf script -F comm,pid,tid,time,ip,sym,dso`, most samples first.
-
-    `programs` are by process id; other processes are left out. A stack begins with kind, program
-    and thread.
+    """The stacks of `perf script -F comm,pid,tid,time,ip,sym,dso`, most samples first; `programs`
+    are by process id. A stack begins with kind, program and thread.
     """
     counted: Counter[tuple[str, ...]] = Counter()
     for block in script.split("\n\n"):

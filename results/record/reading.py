@@ -34,10 +34,8 @@ Line = TypeVar("Line")
 def read_lines(
     path: Path, read: Callable[[bytes], Line], *, advice: str = "", folder: Path | None = None
 ) -> Iterator[Line]:
-    """The records of a file, one a line; none if there is no file. A torn last line is dropped.
-
-    Raises InvalidMeasurement with file:line, and this advice, on any other unreadable line;
-    UsageError if the file is unreadable.
+    """The records of a file, one a line; a torn last one is dropped. Raises InvalidMeasurement with
+    file:line and advice on another; UsageError if unreadable.
     """
     with _lines_of(path, folder) as file:
         lines = iter(lambda: file.readline(LONGEST_LINE_BYTES), b"")
@@ -79,19 +77,13 @@ def read_bounded(path: Path, *, folder: Path | None = None) -> bytes:
 
 
 def count_lines(path: Path, *, folder: Path | None = None) -> int:
-    """How many complete lines a file has; 0 if there is no file.
-
-    Raises UsageError if it is unreadable.
-    """
+    """How many complete lines a file has; 0 without one. Raises UsageError if unreadable."""
     with _lines_of(path, folder) as file:
         return sum(piece.count(b"\n") for piece in iter(lambda: file.read(2**20), b""))
 
 
 def torn(path: Path, *, folder: Path | None = None) -> bool:
-    """Whether the last line of a file is torn; not if there is no file.
-
-    Raises UsageError if it is unreadable.
-    """
+    """Whether a file's last line is torn. Raises UsageError if it is unreadable."""
     with _lines_of(path, folder) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 1))

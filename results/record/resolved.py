@@ -16,14 +16,9 @@ from weighbridge.common.structure import Redundancy, Structure
 from weighbridge.results.record.step import Pass, Slug
 from weighbridge.suites import Suite
 
-# A pool that existed before a run, in which `rados bench` measured layer `rados`.
-
 
 class BenchedPool(Record):
-    """What was known of it when the run began; None: its user may not know.
-
-    It is kept in a run's plan: fields that another version of the suite wrote there are ignored.
-    """
+    """A pool when the run began; None: its user may not know. Unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -31,7 +26,6 @@ class BenchedPool(Record):
     """Where `rados bench` runs."""
     pool: str
     user: str
-    """Ceph's user."""
     kept: Redundancy | None = None
     """Its replicas or fragments."""
     pg_num: PositiveInt | None = None
@@ -40,8 +34,7 @@ class BenchedPool(Record):
     stores: tuple[str, ...] = ()
     """Pools in which gateways of this cluster keep objects, or may."""
     apart: str = ""
-    """Why what gateways reach is no share of what it reaches; empty: they keep objects in the same
-    way on the same devices.
+    """Why what gateways reach is no share of it; empty: objects are kept alike on the same devices.
     """
     remark: str = ""
     """What else to know of it, such as who uses it."""
@@ -78,9 +71,6 @@ def kept_words(kept: Redundancy) -> str:
     if kept.fragments is not None:
         return f"erasure coding {kept.fragments}"
     return f"{kept.replicas} replica{'s' * (kept.replicas != 1)}"
-
-
-# The bound of a search for the highest rate: a latency metric, and its largest value.
 
 
 class LatencyBound(Record):
@@ -260,7 +250,6 @@ class ResolvedPlan(_Part):
         return True
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
-        """What is replayed on a layout, in order."""
         if layout in self.passes:
             return self.passes[layout]
         return tuple(Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api)

@@ -1,5 +1,3 @@
-"""One line of `steps.jsonl`: which step, of which repeat, on which layout, and its result."""
-
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal
@@ -11,7 +9,6 @@ from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, RadosBenchOptions, Workload
 
 STEP_VERSION: Final = 1
-"""1: the first."""
 
 UNLIKE: Final = "unlike its layout"
 """What a note of an A/A control's step begins with if what came before it was not the same."""
@@ -29,9 +26,7 @@ class Pass(Record):
     """None: the gateway as clients see it (or whatever a suite without a gateway measures)."""
     workloads: tuple[Workload, ...]
     prepared: tuple[Workload, ...] = ()
-    """Workloads whose objects are written, as on other layouts, without a step; of those that go on
-    with the objects of others there are none.
-    """
+    """Workloads written without a step; none of those that use the objects of others."""
     rados: RadosBenchOptions | None = None
     """How `rados bench` runs on this layout; None: as the suite says."""
 
@@ -76,9 +71,8 @@ class StepKey(Record):
 
 
 class StepResult(Record):
-    """The result of a step. Without a `measurement` it is invalid, and `notes` say why.
-
-    `order` counts the run's steps from 0 as they were made, to test for drift and order effects.
+    """Without a `measurement` it is invalid; `notes` say why. `order` counts steps from 0 as they
+    were made: to test for drift.
     """
 
     schema_version: Literal[1] = STEP_VERSION

@@ -97,10 +97,7 @@ def _highest_us(encoded: str | None, bound_us: int) -> int:
 
 
 def log_header(started_at: str) -> str:
-    """The header of a log whose lines count from `started_at` (UTC, ISO 8601).
-
-    Raises InvalidMeasurement if that is not a time.
-    """
+    """The header of a log from `started_at` (UTC). Raises InvalidMeasurement if it is no time."""
     try:
         start = datetime.fromisoformat(started_at).timestamp()
     except ValueError as error:
@@ -121,10 +118,7 @@ def log_line(tag: str, start_s: float, length_s: float, max_us: int, encoded: st
 
 
 def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
-    """(tag, start in s, length in s, histogram) of each interval; a torn last line is dropped.
-
-    Raises InvalidMeasurement with the number of a malformed line.
-    """
+    """(tag, start in s, length in s, histogram) of each line. Raises InvalidMeasurement."""
     *lines, _ = text.split("\n")
     found = []
     for number, line in enumerate(lines, start=1):
@@ -169,10 +163,8 @@ class RunStore:
         weighbridge_version: str = "",
         sheets: Sequence[Sheet] = (),
     ) -> RunStore:
-        """Create a folder below `runs`, which is created too if missing.
-
-        `plan` is written as JSON, as `results.record.resolved` reads it. Raises StoreError, or
-        UsageError if the folder cannot be created.
+        """Create a folder below `runs`, with `plan` as `results.record.resolved` reads it. Raises
+        StoreError or UsageError.
         """
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(4)}"
@@ -205,10 +197,7 @@ class RunStore:
 
     @classmethod
     def open(cls, folder: Path) -> RunStore:
-        """Open an existing run folder.
-
-        Raises UsageError if it is not one, or is of a version that this program does not know.
-        """
+        """Open a run folder. Raises UsageError if it is none, or of an unknown version."""
         path = folder / "manifest.json"
         if not path.exists():
             raise UsageError(f"{folder}: is not the folder of a run: it has no manifest.json")
@@ -229,9 +218,7 @@ class RunStore:
         )
 
     def add_facts(self, sheets: Iterable[Sheet] = (), configs: Iterable[ConfigFile] = ()) -> None:
-        """Add facts and files; those of the same title and layout, or layout, host and path, are
-        replaced.
-        """
+        """Add facts and files; those of the same title, layout, host and path are replaced."""
         manifest = self.manifest
         facts = {(one.title, one.layout): one for one in (*manifest.sheets, *sheets)}
         files = {(one.layout, one.host, one.path): one for one in (*manifest.configs, *configs)}
@@ -259,11 +246,8 @@ class RunStore:
     # ---- measurements
 
     def append(self, step: StepResult) -> None:
-        """Write a step's histograms and series, then its line in `steps.jsonl`, which makes it
-        count.
-
-        It is on disk when this returns. Raises StoreError; the step then does not count, and what
-        was there before still does.
+        """Write a step's histograms and series, then its line, which makes it count and is on disk.
+        Raises StoreError: what was there before still counts.
         """
         if step.measurement is not None:
             # Written atomically: a step measured again after a kill leaves no half or double files.
@@ -302,11 +286,8 @@ class RunStore:
         append_line(self.folder / "events.jsonl", event.model_dump_json(exclude_none=True))
 
     def steps(self) -> tuple[StepResult, ...]:
-        """All results in the order they were appended, every result of a step measured again
-        included.
-
-        A torn last line is dropped. Raises InvalidMeasurement with file:line on any other
-        unreadable line.
+        """All results as appended, those of a repeated step included. A torn last line is dropped.
+        Raises InvalidMeasurement with file:line on others.
         """
         return tuple(self.each_step())
 
@@ -320,7 +301,6 @@ class RunStore:
         return {step.key: step for step in self.steps()}
 
     def events(self) -> tuple[RunEvent, ...]:
-        """All events, in order."""
         return tuple(read_lines(self.folder / "events.jsonl", RunEvent.model_validate_json))
 
     # ---- attestation
@@ -334,26 +314,17 @@ class RunStore:
             )
 
     def attested(self) -> tuple[Attested, ...]:
-        """What the hosts of all deployments could do, in order; empty if they were not attested.
-
-        Raises InvalidMeasurement with file:line on an unreadable line.
-        """
+        """What all hosts could do, in order. Raises InvalidMeasurement with file:line."""
         return tuple(read_lines(self.folder / "attestation.jsonl", Attested.model_validate_json))
 
     # ---- telemetry
 
     def record_telemetry(self, head: Head) -> TelemetryFile:
-        """Start the telemetry file of a step; that of an earlier attempt is discarded.
-
-        Raises StoreError.
-        """
+        """Start a step's telemetry file, discarding an earlier one. Raises StoreError."""
         return TelemetryFile(self._telemetry(head.key), head, folder=self.folder)
 
     def telemetry(self, key: StepKey) -> Telemetry | None:
-        """The telemetry of a step; None if none was recorded. A torn last line is dropped.
-
-        Raises InvalidMeasurement with file:line on any other unreadable line.
-        """
+        """The telemetry of a step, if any. Raises InvalidMeasurement with file:line."""
         path = self._telemetry(key)
         lines = tuple(
             read_lines(path, LINE.validate_json, advice=_WITHOUT_TELEMETRY, folder=self.folder)
@@ -375,18 +346,14 @@ class RunStore:
 
     @property
     def logs(self) -> Path:
-        """The folder of logs of hosts and drivers."""
         return self.folder / "logs"
 
     @property
     def derived(self) -> Path:
-        """The folder of what can be rebuilt."""
         return self.folder / "derived"
 
     def make_derived(self, name: str = "") -> Path:
-        """Create `derived`, or the folder of this name in it. Raises StoreError, also if it is a
-        link.
-        """
+        """Create `derived`, or a folder in it. Raises StoreError, also if it is a link."""
         path = self.derived / name
         try:
             return safe_files.make_folder(self.folder, path.relative_to(self.folder).as_posix())
@@ -395,10 +362,7 @@ class RunStore:
 
 
 class TelemetryFile:
-    """Telemetry of one step while it is recorded: readable at any time, on disk when closed.
-
-    Not thread-safe.
-    """
+    """A step's telemetry while it is recorded: on disk when closed. Not thread-safe."""
 
     def __init__(self, path: Path, head: Head, *, folder: Path) -> None:
         self._path = path
@@ -415,10 +379,7 @@ class TelemetryFile:
             raise
 
     def write(self, lines: Iterable[TelemetryLine]) -> None:
-        """Append lines by one write. No fsync: that would disturb what is measured.
-
-        Raises StoreError.
-        """
+        """Append lines by one write, without fsync, which would disturb. Raises StoreError."""
         data = b"".join(line.model_dump_json(exclude_none=True).encode() + b"\n" for line in lines)
         try:
             write_all(self._descriptor, data)
@@ -443,9 +404,6 @@ class TelemetryFile:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-# The lock on a run folder: one process writes to it at a time, and who did is on record.
 
 
 FILE: Final = "holders.jsonl"
@@ -513,9 +471,8 @@ def is_locked(folder: Path) -> bool:
 
 
 def _check_files(folder: Path) -> None:
-    """Remove drafts of killed writers; refuse links, through which programs would write elsewhere.
-
-    Drafts below `derived/` stay: reports are made without this lock and may be at work.
+    """Remove killed writers' drafts; refuse links. Drafts in `derived/` stay: reports take no lock
+    and may be at work.
     """
     odd = None
     try:
@@ -560,10 +517,7 @@ BUDGET: Final = "budget"
 
 
 def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[str, ...]:
-    """All gaps; empty for a complete run. `steps` are the latest result of each step.
-
-    Raises UsageError on unreadable files.
-    """
+    """All gaps, by the latest result of each step. Raises UsageError on unreadable files."""
     found = list(steps)
     unmeasured = (
         _unmeasured(store, plan, found)
@@ -661,7 +615,6 @@ def _seconds(step: StepResult) -> int:
 
 
 def _histograms(step: StepResult) -> int:
-    """Lines of the interval log, header included."""
     if step.measurement is None:
         return 0
     logged = sum(

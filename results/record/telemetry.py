@@ -20,7 +20,6 @@ from weighbridge.results.record.measurement import Cpus
 from weighbridge.results.record.step import StepKey
 
 TELEMETRY_VERSION: Final = 1
-"""1: the first."""
 
 Tier = Literal["client", "gateway", "storage", "shared", "machine"]
 """What a host does: makes load, answers clients, keeps data, or the last two on one host.
@@ -29,9 +28,7 @@ Tier = Literal["client", "gateway", "storage", "shared", "machine"]
 """
 
 Phase = Literal["warm-up", "measure", "drain", "unplaced"]
-"""Where in a step a line falls; `unplaced` if the window never opened: seconds then count from the
-start of the sampling.
-"""
+"""Where in a step a line falls; `unplaced`: the window never opened."""
 
 EDGE_S: Final = 0.1
 """A sample due at the window's end may be this late and still belongs to the window."""
@@ -41,9 +38,7 @@ SpentSeconds = Annotated[float, Field(ge=0, le=1e12)]
 
 
 class DiskLimit(Record):
-    """Limits of one disk in bytes and requests a second, for reads and writes each; None:
-    unlimited.
-    """
+    """Limits of a disk in bytes and requests a second, each way; None: unlimited."""
 
     bandwidth_bytes_s: Annotated[Count, Field(gt=0)] | None = None
     iops: Annotated[Count, Field(gt=0)] | None = None
@@ -139,9 +134,7 @@ class HostSecond(Record):
     sent_bytes: Count | None = None
     network_faults: Count | None = None
     conductor_cpu_s: SpentSeconds | None = None
-    """For `machine`: the part of `cpu_s` used by this suite itself: the conductor, which also takes
-    the samples, and the program of disks with a model.
-    """
+    """For `machine`: the part of `cpu_s` of this suite, and of the program of modelled disks."""
     kernel_cpu_s: SpentSeconds | None = None
     """For `machine`: the part of `cpu_s` used by the kernel, for the hosts' disks and network too.
     """
@@ -160,9 +153,7 @@ class ProbeSecond(Record):
 
 
 class Tail(Record):
-    """The last line. `opened_within_s`: how far apart the driver's messages put the start of the
-    window; None if there was only one.
-    """
+    """The last line. `opened_within_s`: how far apart messages put the window's start."""
 
     kind: Literal["tail"] = "tail"
     opened_within_s: NonNegativeFloat | None = None
@@ -207,9 +198,6 @@ def mean_rate(seconds: Sequence[HostSecond], name: str) -> float | None:
     if not values or any(value is None for value in values):
         return None
     return float(sum(values)) / sum(one.span_s for one in seconds)
-
-
-# Attestation records of a run: what each deployment's hosts could do.
 
 
 Kind = Literal["cpu", "disk", "network", "osd"]

@@ -38,10 +38,7 @@ class LayoutVariant(Record):
 
 
 class TuningRun(Record):
-    """The configuration of a tuning.
-
-    `suite` is replayed, `objectives` are resolved, `arms` are the variants known before any trial.
-    """
+    """`suite` is replayed, `objectives` are resolved, `arms` were known before any trial."""
 
     tuning: Tuning
     suite: Suite
@@ -58,10 +55,7 @@ class TuningRun(Record):
 
 
 class Trial(Record):
-    """One visit of one variant, and what was done to set it up.
-
-    It is written after all its steps, and counts only then.
-    """
+    """A visit of a variant, and what was done to set it up. Written after all its steps."""
 
     number: NonNegativeInt
     """Counts from 0 over the run, in order of time."""
@@ -77,9 +71,7 @@ class Trial(Record):
     """What was done, in words: `radosgw on gateway-1 restarted`."""
     changed_s: NonNegativeFloat = 0.0
     started_s: NonNegativeFloat = 0.0
-    """When its first step began: seconds of a monotonic clock since the first trial of the process
-    that runs its deployment.
-    """
+    """Seconds of a monotonic clock since the first trial of its deployment's process."""
     deployment: NonNegativeInt = 0
     """The deployment of the layout, from 0: trials of different deployments are not neighbours."""
     at: str = ""
@@ -142,9 +134,7 @@ class TuningStore:
         write_atomically(self.folder / TUNING, run.model_dump_json(indent=2) + "\n")
 
     def run(self) -> TuningRun | None:
-        """The tuning's configuration; None if the run is not a tuning. Raises UsageError if
-        unreadable.
-        """
+        """The tuning's configuration, if it is one. Raises UsageError if unreadable."""
         path = self.folder / TUNING
         return read_record(path, TuningRun) if path.exists() else None
 

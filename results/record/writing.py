@@ -1,5 +1,3 @@
-"""Writing to the folder of a run, or to one of results."""
-
 from __future__ import annotations
 
 import errno
@@ -13,13 +11,10 @@ from weighbridge.common import safe_files
 from weighbridge.common.errors import DISK_FULL, WeighbridgeError
 from weighbridge.common.safe_files import open_lock
 
-# Appending lines to a file that may be read and written by others, or cut by a kill.
-
 
 def append(path: Path, data: bytes) -> None:
-    """Append lines in one write after the last complete one; synced to disk on return.
-
-    Raises OSError; the file then has the lines that it had before.
+    """Append lines in one synced write after the last complete one. Raises OSError, and leaves what
+    was there.
     """
     with _locked(path) as descriptor:
         length = _length_of_lines(descriptor)
@@ -41,10 +36,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """A descriptor of a file that nobody else appends to.
-
-    The lock is on another file, `.lock`: anybody who may read the run could lock this one.
-    """
+    """A file's descriptor under a lock on `.lock`: who may read the run could lock this one."""
     lock = open_lock(path.with_name(".lock"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -60,7 +52,6 @@ def _locked(path: Path) -> Iterator[int]:
 
 
 def _length_of_lines(descriptor: int) -> int:
-    """Length of the file up to and including its last newline."""
     end = os.fstat(descriptor).st_size
     while end:
         start = max(0, end - 65536)
@@ -94,10 +85,8 @@ def make_folder(path: Path) -> Path:
 
 
 def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = None) -> None:
-    """Write a file atomically, replacing also a link of that name.
-
-    `folder`: the run folder, for a file deeper in it; folders between are created, and none may be
-    a link. Raises StoreError.
+    """Write atomically, replacing also a link of that name. `folder`: the run folder of a deeper
+    file; folders between are created, none may be a link. Raises StoreError.
     """
     folder = folder or path.parent
     data = content.encode() if isinstance(content, str) else content
@@ -108,10 +97,7 @@ def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = 
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line, or several, in one write after the last complete one; synced to disk.
-
-    Raises StoreError.
-    """
+    """Append in one synced write after the last complete line. Raises StoreError."""
     try:
         append(path, line.encode() + b"\n")
     except OSError as error:

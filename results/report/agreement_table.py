@@ -69,10 +69,7 @@ def agreement_table(
 
 
 def agreement_csv(found: Sequence[Agreement]) -> str:
-    """The same figures as CSV, of at least one step.
-
-    Unknown values are empty; binned latencies are given by both ends of their interval.
-    """
+    """The same figures as CSV; bins are given by both ends, unknown values are empty."""
     return csv_lines(csv_head(found[0].first, found[0].other), [_csv_cells(one) for one in found])
 
 

@@ -1,5 +1,3 @@
-"""The tables of what survived power cuts: by layout, their controls, by kind, and the examples."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,7 +16,6 @@ from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure, u
 from weighbridge.results.record.durability import FINDINGS, Finding
 
 MOST_EXAMPLES: Final = 20
-"""Objects of a layout that are named at most."""
 ALWAYS: Final[tuple[Finding, ...]] = ("lost", "not-listed")
 """Findings that have a column even where there are none."""
 _WAYS: Final = {"plain": "at once", "multipart": "in parts"}
@@ -182,5 +179,4 @@ def _counts(counted_in: CutSeries | KindDurability, seen: Sequence[Finding]) -> 
 
 
 def _count(found: FindingCount) -> str:
-    """`41 in 3 cuts`, or `0`."""
     return f"{found.objects:,} in {counted(found.cuts, 'cut')}" if found.objects else "0"

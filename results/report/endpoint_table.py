@@ -1,5 +1,3 @@
-"""The table of several endpoints of a gateway: what each served, and how evenly."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +19,6 @@ ENDPOINT_HEAD: Final = (
     "Failures",
 )
 ENDPOINT_NUMBERS: Final = (2, 5, 6, 7, 8)
-"""The columns that hold numbers."""
 
 
 def endpoint_lines(found: Sequence[EndpointUse]) -> tuple[tuple[str, ...], ...]:

@@ -1,5 +1,3 @@
-"""The tables of what ways to sign requests and to encrypt objects cost clients and gateways."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +10,6 @@ from weighbridge.results.report.ratio_words import ratio_cell, ratio_times
 from weighbridge.results.statistics import Ratio
 
 FACTOR_NUMBERS: Final = (1, 4, 5, 6, 7, 8, 9)
-"""The columns that hold numbers."""
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,6 @@ def glance(
 
 
 def _throughputs(comparison: Comparison | None) -> dict[tuple[Kind, int, str], Effect]:
-    """The effects on throughput by kind of requests, worker count and layout."""
     if comparison is None:
         return {}
     return {

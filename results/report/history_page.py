@@ -1,5 +1,3 @@
-"""The page of a history: what changed, every series over time, and what is not compared."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,7 +16,6 @@ CHANGE_HEAD: Final = (
     *("Change", "Runs", "p", "Verdict"),
 )
 CHANGE_NUMBERS: Final = frozenset({"Workers", "Before", "After", "Change", "p"})
-"""Columns of changes that are sorted as numbers."""
 
 
 def history_page(
@@ -29,11 +26,7 @@ def history_page(
     gone: Sequence[str] = (),
     left_out: Sequence[str] = (),
 ) -> str:
-    """Render the page.
-
-    `gone` are runs that are kept although their folders are not there, `left_out` sentences about
-    what could not be read.
-    """
+    """The page. `gone` runs have no folder any more, `left_out` says what could not be read."""
     return render(
         "history.html.j2",
         figures,
@@ -77,7 +70,6 @@ def change_cells(one: RunChange) -> tuple[str, ...]:
 
 
 def _sorted_by(one: RunChange) -> tuple[str, ...]:
-    """What each of its cells is sorted by."""
     numbers = {
         "Before": one.before,
         "After": one.after,

@@ -1,5 +1,3 @@
-"""The tables of what it costs to keep objects: bytes on disks, and memory."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -25,10 +23,8 @@ KEPT_HEAD: Final = (
     "Repeats",
 )
 KEPT_NUMBERS: Final = (3, 4, 5, 6, 7, 8, 9, 10, 11)
-"""The columns that hold numbers."""
 MEMORY_HEAD: Final = ("Layout", "Daemons", "Hosts", "Number", "Each", "All together", "Peak of one")
 MEMORY_NUMBERS: Final = (3, 4, 5, 6)
-"""The columns that hold numbers."""
 
 
 def kept_lines(

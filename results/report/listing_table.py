@@ -1,5 +1,3 @@
-"""The table of complete listings: pages, times, and what deletes change."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,7 +23,6 @@ LISTING_HEAD: Final = (
     "Verdict",
 )
 LISTING_NUMBERS: Final = (2, 3, 4, 5, 6, 7, 8, 9)
-"""The columns that hold numbers."""
 
 
 def listing_lines(found: Sequence[CompleteListing]) -> tuple[tuple[str, ...], ...]:
@@ -72,7 +69,6 @@ def _sentence(one: CompleteListing) -> str:
 
 
 def _doubts(one: CompleteListing) -> tuple[Doubt, ...]:
-    """Those of the row, and that about few repeats."""
     short = few(one.row.repeats)
     return one.row.doubts if short is None else (*one.row.doubts, short)
 

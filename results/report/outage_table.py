@@ -1,5 +1,3 @@
-"""The tables of outages: what each layout did meanwhile, and with which settings."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -34,7 +32,6 @@ OUTAGE_HEAD: Final = (
     "Repeats",
 )
 OUTAGE_NUMBERS: Final = (*range(3, 3 + len(_METRICS) + 2), len(OUTAGE_HEAD) - 1)
-"""The columns that hold numbers."""
 
 
 def outage_lines(kinds: Sequence[OutageKind]) -> tuple[tuple[str, ...], ...]:

@@ -39,10 +39,7 @@ def render(
     /,
     **fields: Any,
 ) -> str:
-    """Render a template with the plots of these figures, each drawn in every look.
-
-    A page names the colour of a layout by `colours`, which changes with the look.
-    """
+    """A template with the plots of these figures in every look; `colours` name layouts' colours."""
     return (
         _environment()
         .get_template(template)
@@ -83,7 +80,6 @@ def layout_colour(number: int) -> str:
 
 
 def _specs_of(figures: Iterable[Figure], look: Look) -> dict[str, dict[str, Any]]:
-    """The Vega-Lite spec of every panel, by the name of its plot in the page."""
     return {
         f"{figure.name}-{panel.key}": compose_panel(figure, panel, look)
         for figure in figures
@@ -115,7 +111,6 @@ def _bundle() -> Markup:
 
 @lru_cache(maxsize=1)
 def _program() -> Markup:
-    """The script that draws the plots and sorts the tables."""
     return Markup(_file("templates", "page.js").decode())  # noqa: S704 - a file of this package
 
 

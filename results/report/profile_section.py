@@ -1,5 +1,3 @@
-"""The profiles of a run as a section of the report: caption and table of the disk."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -83,7 +81,6 @@ def _disk_caption(disk: DiskTrace) -> str:
 
 
 def _line(requests: DiskRequests, seconds: float) -> tuple[str, ...]:
-    """A row of the table; dashes for what was not seen."""
     share = 100 * requests.seeks / requests.requests if requests.requests else 0.0
     seek_bytes = requests.median_seek_bytes
     return (

@@ -1,5 +1,3 @@
-"""Ratios of means over repeats, as tables and sentences show them."""
-
 from __future__ import annotations
 
 from weighbridge.results.statistics import Ratio

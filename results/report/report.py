@@ -1,5 +1,3 @@
-"""The report of a run: one HTML file that needs no network, with results, method and setup."""
-
 from __future__ import annotations
 
 import re
@@ -19,10 +17,10 @@ from weighbridge.results.analysis.findings import (
     Finding,
     headline,
     overall,
-    subjects,
 )
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.keeping import Costs
+from weighbridge.results.analysis.kinds import subjects
 from weighbridge.results.analysis.listing import CompleteListing
 from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind
@@ -96,7 +94,6 @@ class Fact(Record):
 
     @property
     def differs(self) -> bool:
-        """Whether the layouts have different values."""
         return len(set(self.values)) > 1
 
 
@@ -252,7 +249,6 @@ def _headline(
 
 
 def _layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
-    """All facts of each layout, from all sheets."""
     found: dict[str, dict[str, str]] = {}
     for sheet in manifest.sheets:
         if sheet.layout is not None:
@@ -273,16 +269,12 @@ def _card(about: str, pairs: Sequence[Finding], layouts: Sequence[str]) -> Figur
 
 
 def _kinds(rows: Sequence[Row], findings: Sequence[Finding]) -> dict[str, list[Finding]]:
-    """The findings over all worker counts, by kind of requests: `1 MB reads`."""
     names = subjects(rows)
     return {names[kind]: pairs for kind, pairs in overall(findings).items()}
 
 
 def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:
-    """The layouts' sheets side by side: by title, a fact for each setting.
-
-    Background work comes first, under its own title: it must be off or the same everywhere.
-    """
+    """The layouts' sheets side by side. Background work comes first: it must be off or the same."""
     background: list[Fact] = []
     found: dict[str, tuple[Fact, ...]] = {}
     for title in dict.fromkeys(sheet.title for sheet in sheets if sheet.layout is not None):
@@ -297,7 +289,6 @@ def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[F
 
 
 def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
-    """What each layout has of the hardware."""
     known = {one.layout: one for one in host_shares(plan)}
     if not known:
         return {}
@@ -315,10 +306,7 @@ def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
 
 
 def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, ...]:
-    """Which caches were dropped how often on each layout, in the words of whoever dropped them.
-
-    Texts that differ in their numbers alone are one fact, with the range of each number.
-    """
+    """Which caches were dropped how often on each layout; texts that differ in numbers are one."""
     found: dict[str, list[RunEvent]] = {}
     for event in events:
         if event.kind == "caches" and event.layout in layouts:
@@ -338,6 +326,5 @@ def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, .
 
 
 def _unsampled(events: Sequence[RunEvent]) -> tuple[str, ...]:
-    """Messages of the telemetry sampler, each once, with its layout."""
     messages = (f"{event.layout}: {event.text}" for event in events if event.kind == "telemetry")
     return tuple(dict.fromkeys(messages))

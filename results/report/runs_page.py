@@ -1,5 +1,3 @@
-"""The page of a comparison of two runs: the answer, every test, and what differs between them."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

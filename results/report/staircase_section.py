@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import subjects
+from weighbridge.results.analysis.kinds import subjects
 from weighbridge.results.analysis.layers.staircase import (
     INSIDE,
     LayerStep,
@@ -86,10 +86,7 @@ class StaircaseSection(Record):
         return (*(stair.words for stair in self.stairs if stair.known), *self.doubts, *self.gaps)
 
     def write(self, folder: Path, run: str) -> None:
-        """Write `staircase.csv` and, if layers were replayed, `layers.csv`. Raises StoreError.
-
-        `run` is the run's name.
-        """
+        """Write `staircase.csv` and, if layers were replayed, `layers.csv`. Raises StoreError."""
         write_atomically(folder / "staircase.csv", staircase_csv(self.stairs))
         if self.layers:
             write_atomically(folder / "layers.csv", rounded_csv(rows_table(self.layers, run)))

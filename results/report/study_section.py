@@ -16,7 +16,6 @@ from weighbridge.results.analysis.study.study import StudyOutcome
 from weighbridge.results.record import write_atomically
 
 STUDY_2014: Final = "Pushpesh, OpenStack-Swift-VS-Ceph-RGW-READ-Performance, 4 November 2014"
-"""Author, title and date of the study."""
 
 
 class StudySection(Record):
@@ -25,10 +24,7 @@ class StudySection(Record):
     outcome: StudyOutcome
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write every table as a CSV file into an existing folder, and return their paths.
-
-        Raises StoreError.
-        """
+        """Write every table as CSV into an existing folder. Raises StoreError."""
         written = []
         concluded = () if self.outcome.concluded is None else (self.outcome.concluded,)
         parameters = () if self.outcome.parameters is None else (self.outcome.parameters,)
@@ -47,10 +43,7 @@ class StudySection(Record):
 
 
 class PublishedResponse(Record):
-    """A response time that the 2014 study published.
-
-    `p90_upper_ms` is the upper edge of a bin of 10 ms.
-    """
+    """A response time that the study of 2014 published, by the upper edge of a 10 ms bin."""
 
     workload: str
     object_size_bytes: PositiveInt

@@ -35,14 +35,10 @@ class TableColumn(Record):
 
 
 class TableLine(Record):
-    """One line of the table of results: a cell and a value to sort by for each column.
-
-    Lines that are not ranked must not look like those that are.
-    """
+    """A cell and a sort value for each column; what is not ranked must not look ranked."""
 
     layout: str
     about: str
-    """The kind of requests."""
     cells: tuple[str, ...]
     values: tuple[SortKey, ...]
     ranked: bool
@@ -128,11 +124,7 @@ POWER_CUTS: Final = TableColumn(
 
 
 def results_table(rows: Sequence[Row], found: Sequence[Reason] = ()) -> ResultsTable:
-    """The table of results, with the marks of these reasons.
-
-    A column that is empty in every line is kept: its absence would say less. Only where power was
-    cut, or a layout acknowledges what is not on disk, there is one for it.
-    """
+    """The table with these reasons' marks. Empty columns stay, but that of power cuts."""
     names = subjects(rows)
     lines = tuple(_line(row, names[kind_of(row)], marks(row, found)) for row in rows)
     if all(row.power is None for row in rows):
@@ -188,11 +180,7 @@ def _line(row: Row, about: str, doubts: str) -> TableLine:
 
 
 def _sorted_by(figure: MetricFigure) -> float | None:
-    """What a metric's column is sorted by.
-
-    A bin is sorted by its upper end, as COSBench prints it; the last bin, which has none, by its
-    lower end.
-    """
+    """A bin is sorted by its upper end, the last one by its lower end."""
     within = figure.within
     if within is None:
         return figure.value
@@ -217,14 +205,10 @@ EFFECT_HEAD: Final = (
 EFFECT_NUMBERS: Final = frozenset(
     {"Workers", "Ratio", "95 % interval", "p", "q", "Mann-Whitney p", "Cliff’s δ", "Detectable"}
 )
-"""Columns of effects that are sorted as numbers."""
 
 
 class EffectLine(Record):
-    """One compared cell: what is shown and what each column is sorted by.
-
-    `weak`: it claims nothing.
-    """
+    """One compared cell: what is shown and what sorts it. `weak`: it claims nothing."""
 
     cells: tuple[str, ...]
     values: tuple[str, ...]

@@ -1,5 +1,3 @@
-"""The report of a tuning: which settings help, which do not, the winner and its confirmation."""
-
 from __future__ import annotations
 
 import shlex
@@ -112,7 +110,6 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
 
 
 def _lead(result: TuningResult) -> str:
-    """What was tried, how, and how often."""
     run, tuning, table = result.run, result.run.tuning, result.table
     how = {
         "screen": "each by itself",
@@ -129,9 +126,7 @@ def _lead(result: TuningResult) -> str:
 
 
 def _sentences(result: TuningResult) -> Iterator[str]:
-    """The findings: what helps, the winner and whether it was confirmed, and how the machine
-    drifted.
-    """
+    """What helps, the winner, whether it was confirmed, and how the machine drifted."""
     for entry in result.better[:BEST]:
         first, *others = (one.text for one in entry.effects)
         yield f"{'; '.join([first, *(one.removeprefix(f'{entry.name}: ') for one in others)])}."
@@ -183,9 +178,7 @@ def _notes(result: TuningResult, one: Parameter) -> ParameterNotes:
 
 
 def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    """For each objective: its name, the change of each chosen setting alone, and the result of the
-    winner on fresh deployments.
-    """
+    """By objective: each chosen setting's change alone, and the winner's when confirmed."""
     if result.winner is None or result.confirmation is None:
         return
     chosen = result.winner.arm.settings.items()
@@ -211,7 +204,6 @@ def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
 
 
 def _link(data: RunData, result: TuningResult) -> str:
-    """The relative URL of the confirmation's report; empty if there is none."""
     found = result.confirmation
     if found is None or not (found.folder / "derived" / "report.html").exists():
         return ""
@@ -219,7 +211,6 @@ def _link(data: RunData, result: TuningResult) -> str:
 
 
 def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    """Trials and figures that do not count: trial, setting, objective, reason."""
     names = {one.variant.name: one.name for one in result.table.entries}
     setting = {one.number: names.get(one.arm.name, one.arm.name) for one in result.trials}
     for trial in result.failures:
@@ -231,7 +222,6 @@ def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
 
 
 def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
-    """The baseline's bottleneck at each step, where it was recorded."""
     for row in data.rows:
         if row.layout == baseline and row.saturated:
             workers = counted(row.workers, "worker")
@@ -239,7 +229,6 @@ def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
 
 
 def _differing(data: RunData, baseline: str) -> Iterator[tuple[str, str, str, str]]:
-    """Facts that differ from the baseline: setting, fact, baseline's value, value with it."""
     names = {
         one.variant.name: one.name
         for one in (data.setting_table.entries if data.setting_table is not None else ())

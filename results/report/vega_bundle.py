@@ -1,5 +1,3 @@
-"""Vega, Vega-Lite and Vega-Embed as one script, for a page that draws its charts offline."""
-
 from __future__ import annotations
 
 import os
@@ -16,10 +14,8 @@ LARGEST_BYTES: Final = 16 << 20
 
 
 def vega_bundle() -> str:
-    """The script. It sets `window.vegaEmbed`.
-
-    Bundling takes 2 s of CPU, so the script is kept in the user's cache folder, for each version of
-    vl-convert. A cache that cannot be read or written costs those seconds and nothing else.
+    """Sets `window.vegaEmbed`. Bundling takes 2 s of CPU, so it is kept in the user's cache, by
+    vl-convert's version; a cache that fails costs those seconds alone.
     """
     cache = expanded(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     name = f"weighbridge/vega-{metadata.version('vl-convert-python')}.js"

@@ -68,7 +68,6 @@ def loop_words(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _title(evidence: Evidence) -> str:
-    """How many figures count."""
     cells = len(evidence.rows)
     bad = [row for row in evidence.rows if not row.ranked]
     if evidence.manifest.state != "done":
@@ -115,7 +114,6 @@ def _all_of(cells: int) -> str:
 
 
 def _faults(evidence: Evidence) -> Iterator[str]:
-    """What failed within the bound, and what has fewer repeats than requested."""
     called, fewer = evidence.called, Counter[int]()
     for row in evidence.rows:
         where = f"{row.layout}, {called[kind_of(row)]} at {counted(row.workers, 'worker')}"
@@ -135,7 +133,6 @@ def _faults(evidence: Evidence) -> Iterator[str]:
 
 
 def _fewer_repeats(evidence: Evidence) -> Iterator[str]:
-    """Figures with fewer repeats, one by one."""
     for row in evidence.rows:
         if row.ranked and row.repeats < evidence.plan.suite.repeats:
             where = (

@@ -1,5 +1,3 @@
-"""The slide of what survived power cuts."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""All that a talk is made from, read once from a run folder."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +12,8 @@ from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, Row
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_theme import Look, Style, styles
 from weighbridge.results.doubt import doubt_words
@@ -24,10 +23,7 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 
 class Evidence(Record):
-    """What is known of a run.
-
-    A/A controls are only in `comparison`, which has the noise floor.
-    """
+    """What is known of a run; A/A controls are only in `comparison`."""
 
     manifest: Manifest
     plan: ResolvedPlan
@@ -37,44 +33,34 @@ class Evidence(Record):
     stairs: tuple[Staircase, ...]
     attested: tuple[Attested, ...]
     durability: tuple[LayoutDurability, ...] = ()
-    """What survived power cuts."""
     gaps: tuple[str, ...] = ()
-    """What the folder lacks, a sentence each."""
     tuned: TuningResult | None = None
-    """The result of a tuning; None for other runs."""
 
     @property
     def layouts(self) -> tuple[str, ...]:
-        """Names of the layouts, in order."""
         return tuple(layout.name for layout in self.plan.layouts)
 
     @property
     def kinds(self) -> dict[Kind, tuple[Row, ...]]:
-        """The rows of each kind of requests, in order."""
         return {kind: tuple(rows) for kind, rows in groupby(self.rows, key=kind_of)}
 
     @property
     def called(self) -> dict[Kind, str]:
-        """The name of each kind of requests: `64 kB reads`."""
         return subjects(self.rows)
 
     @property
     def pairs(self) -> dict[Kind, list[Finding]]:
-        """The findings over all worker counts, by kind of requests."""
         return overall(self.findings)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why figures are not ranked or not claimed, each reason once."""
         return reasons(self.rows, self.comparison)
 
     @property
     def remedy(self) -> Remedy | None:
-        """What would have made differences significant."""
         return remedy(self.comparison, self.plan, self.manifest.command)
 
     def drawn(self, look: Look) -> dict[str, Style]:
-        """How each layout is drawn."""
         return {style.layout: style for style in styles(self.plan.layouts, look)}
 
     @property
@@ -93,10 +79,7 @@ class Evidence(Record):
 
 
 def evidence(store: RunStore) -> Evidence:
-    """The evidence of a run folder.
-
-    Raises UsageError or InvalidMeasurement when something in it cannot be read.
-    """
+    """Raises UsageError or InvalidMeasurement when a run folder cannot be read."""
     data = RunData(store.folder)
     plan, controls = data.plan, data.plan.twins
     return Evidence(
@@ -122,10 +105,7 @@ def repeats(rows: Sequence[Row]) -> tuple[int, int]:
 
 
 def rests_on(fewest: int, most: int | None = None) -> str:
-    """The number of repeats and whether they allow a claim:
-
-    `n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`.
-    """
+    """`n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`."""
     if fewest == 0:
         return "nothing was measured"
     if most is not None and most != fewest:

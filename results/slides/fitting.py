@@ -24,9 +24,7 @@ def bound(text: str) -> str:
 
 
 def wrapped(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> list[str]:
-    """The lines that a text breaks into: between words, after hyphens, and inside words that are
-    too wide.
-    """
+    """The lines of a text, broken between words, after hyphens, or where words are too wide."""
     lines = []
     for paragraph in text.split("\n"):
         line = ""
@@ -67,9 +65,7 @@ def height_pt(text: str, room_pt: float, size_pt: float, *, bold: bool = False) 
 def largest(
     text: str, room_pt: float, sizes: Sequence[tuple[int, int]], *, bold: bool = False
 ) -> int:
-    """The first of `sizes` (font size, most lines) at which a text fits its lines; else the
-    last.
-    """
+    """The first of `sizes` (font size, most lines) at which a text fits, else the last."""
     for size, lines in sizes:
         if len(wrapped(text, room_pt, size, bold=bold)) <= lines:
             return size
@@ -96,10 +92,7 @@ def columns_pt(grid: SlideTable, room_pt: float) -> tuple[float, ...]:
 
 
 def lines_pt(grid: SlideTable, room_pt: float, size_pt: float) -> tuple[float, ...]:
-    """The height of each line at this size.
-
-    A cell that spans several lines takes equal parts of them.
-    """
+    """The height of each line; a cell over several takes equal parts of them."""
     columns = columns_pt(grid, room_pt)
     found = []
     for number in range(len(grid.lines)):
@@ -122,10 +115,7 @@ def _cell_pt(cell: TableCell, room_pt: float, size_pt: float) -> float:
 
 
 def size_for(grid: SlideTable, room_pt: float, height_room_pt: float) -> int | None:
-    """The largest size at which a table fits this height, if possible without broken words.
-
-    None where even the smallest is too high.
-    """
+    """The largest size at which a table fits, if possible without broken words; or None."""
     fitting = [
         size
         for size in _SIZES

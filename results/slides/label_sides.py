@@ -1,5 +1,3 @@
-"""The side of its point that each label of a native chart is on: the one with the most room."""
-
 from __future__ import annotations
 
 import math
@@ -60,7 +58,6 @@ def _path(places: Sequence[Place], *, joined: bool) -> Iterator[Place]:
 
 
 def _whiskers(point: ChartPoint, place: Callable[[ChartPoint], Place]) -> Iterator[Place]:
-    """Places along the whiskers of a point."""
     for low, high, field in ((point.low, point.high, "y"), (point.x_low, point.x_high, "x")):
         if low is not None and high is not None:
             ends = [place(point.model_copy(update={field: end})) for end in (low, high)]

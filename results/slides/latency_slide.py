@@ -1,5 +1,3 @@
-"""The slide of latency by throughput: what each layout serves within a bound on p90."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -91,7 +91,6 @@ def _doubted(evidence: Evidence, about: str) -> bool:
 
 
 def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
-    """The layer with the largest loss of all layouts."""
     steps = [
         (step.of_below, stair, step)
         for stair in stairs
@@ -176,7 +175,6 @@ def _resources(evidence: Evidence, look: Look) -> Iterator[Slide]:
 
 
 def _most_often(rows: Sequence[Row]) -> str:
-    """The most frequent bottleneck over all layouts."""
     steps = {(row.layout, row.workload, row.api, row.driver, row.workers): row for row in rows}
     full = [found[0] for row in steps.values() if (found := saturated(row.resources))]
     if not full:
@@ -190,9 +188,7 @@ def _most_often(rows: Sequence[Row]) -> str:
 
 
 def _at_most_workers(evidence: Evidence, layouts: Sequence[str]) -> dict[str, dict[str, Row]]:
-    """By the name of requests and worker count, the row of each layout at the largest worker
-    count.
-    """
+    """By requests and worker count, each layout's row at the largest worker count."""
     found: dict[str, dict[str, Row]] = {}
     for kind, rows in evidence.kinds.items():
         most = max(row.workers for row in rows)

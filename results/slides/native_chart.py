@@ -77,7 +77,6 @@ def add_chart(
 
 
 def _lines(chart: SeriesChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
-    """Lines over worker counts, which are categories."""
     data = CategoryChartData(number_format="#,##0.##")
     data.categories = [str(round(count)) for count in chart.x.ticks]
     for one in chart.series:
@@ -98,7 +97,6 @@ def _lines(chart: SeriesChart, slide: Any, look: Look, box: Sequence[Any]) -> An
 
 
 def _paths(chart: SeriesChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
-    """Points of two figures, joined in order, with their labels."""
     # LibreOffice 7.4 does not draw a series that is shorter than a later one.
     longest_first = sorted(chart.series, key=lambda one: -len(one.points))
     chart = chart.model_copy(update={"series": tuple(longest_first)})
@@ -177,7 +175,6 @@ def _clean(chart: Any, look: Look) -> Any:
 
 
 def _value_axis(axis: Any, scale: AxisScale, look: Look) -> None:
-    """An axis of figures: its ends, its ticks, and a grid."""
     axis.minimum_scale, axis.maximum_scale = scale.low, scale.high
     smallest = scale.low
     if scale.kind == "log":
@@ -229,7 +226,6 @@ def _style_series(series: Any, style: Style, *, joined: bool) -> None:
 
 
 def _label_points(series: Any, labels: Sequence[tuple[str, Any]], colour: str) -> None:
-    """Add the texts to the points that have one."""
     if not any(text for text, _ in labels):
         return
     DataLabels(series._element.get_or_add_dLbls()).show_value = False  # noqa: SLF001 - no API for series of points

@@ -72,10 +72,7 @@ def _kind_pairs(evidence: Evidence) -> list[tuple[str, Sequence[Finding]]]:
 
 
 def _card(evidence: Evidence, about: str, pairs: Sequence[Finding], look: Look) -> SlideCard:
-    """The ratio of the layout that is farthest ahead of the first, else the first's smallest lead.
-
-    Only significant differences have a colour.
-    """
+    """The layout farthest ahead of the first, else its smallest lead; claims are coloured."""
     chosen = foremost(pairs)
     words = card_words(chosen)
     colour = evidence.drawn(look)[chosen.faster].colour if chosen.shown else look.muted

@@ -1,5 +1,3 @@
-"""Colours and elements in the forms that python-pptx and its XML need."""
-
 from __future__ import annotations
 
 from typing import Any, Final

@@ -136,16 +136,11 @@ class _SlideFiller:
         self._at_pt += height + (GAP_PT / 2 if one.lead and not one.opening else GAP_PT)
 
     def _text(self, text: str, top_pt: float, size: int, *, colour: str) -> float:
-        """Add a paragraph of full width; returns its height."""
         height = height_pt(text, ROOM_PT, size)
         _box(self._slide, (LEFT_PT, top_pt, ROOM_PT, height), [(text, size, colour, False)])
         return height
 
     def _legend(self, chart: SeriesChart) -> float:
-        """Add the layouts with their markers above the chart; returns its height.
-
-        No name is broken over two lines.
-        """
         first = {one.layout: one for one in reversed(chart.series)}
         entries = [
             _LegendEntry(first[style.layout], style)
@@ -174,7 +169,6 @@ class _SlideFiller:
         return height + GAP_PT / 2
 
     def _lines_pt(self, lines: tuple[str, ...]) -> float:
-        """The height of sentences at a medium size."""
         return sum(height_pt(line, ROOM_PT, 18) + GAP_PT / 2 for line in lines)
 
     def _bullets(self, lines: tuple[str, ...]) -> None:
@@ -202,10 +196,7 @@ class _SlideFiller:
             properties.append(xml('<a:buChar char="•"/>'))
 
     def _code(self, text: str) -> None:
-        """Add a command in a box.
-
-        A monospaced letter is 0.6 of its size wide.
-        """
+        """Add a command in a box; a monospaced letter is 0.6 of its size wide."""
         room = ROOM_PT - 2 * GAP_PT
         size = next(
             (size for size in _CODE_SIZES if _code_lines(text, room, size) <= 3), _CODE_SIZES[-1]
@@ -223,9 +214,7 @@ class _SlideFiller:
         self._at_pt += height + 2 * GAP_PT
 
     def _cards(self, cards: tuple[SlideCard, ...], below_pt: float) -> None:
-        """Add cards in one row, or of more than four in two, each with the leading layout's colour
-        on top.
-        """
+        """Add cards in one row, or more than four in two, with leading layouts' colours."""
         rows = 1 if len(cards) <= 4 else 2
         columns = -(-len(cards) // rows)
         width = (ROOM_PT - (columns - 1) * GAP_PT) / columns
@@ -256,7 +245,6 @@ class _SlideFiller:
 
 
 def _card_lines(card: SlideCard, sizes: tuple[int, int]) -> tuple[tuple[str, int, bool], ...]:
-    """The texts of a card with their size and whether they are bold."""
     figure, words = sizes
     return (
         (card.figure, figure, True),
@@ -284,7 +272,6 @@ class _LegendEntry:
 
 
 def _legend_rows(entries: Iterable[_LegendEntry], size: int) -> list[list[_LegendEntry]]:
-    """Entries in as few rows as hold them at this size."""
     rows: list[list[_LegendEntry]] = []
     for one in entries:
         row = [*rows[-1], one] if rows else [one]
@@ -297,7 +284,6 @@ def _legend_rows(entries: Iterable[_LegendEntry], size: int) -> list[list[_Legen
 
 
 def _code_lines(text: str, room_pt: float, size: int) -> int:
-    """The lines of a command, which breaks only between words."""
     letters = int(room_pt / (size * 0.6))
     lines, used = 1, 0
     for word in text.split(" "):
@@ -309,7 +295,6 @@ def _code_lines(text: str, room_pt: float, size: int) -> int:
 
 
 def _footer(slide: Any, deck: Deck, number: int) -> None:
-    """Add the run's name and the number of the slide, small, for readers of the file."""
     top = HEIGHT_PT - 30
     _box(slide, (LEFT_PT, top, ROOM_PT - 60, 14), [(deck.footer, 11, deck.look.muted, False)])
     shape = _box(slide, (LEFT_PT + ROOM_PT - 50, top, 50, 14), [("", 11, deck.look.muted, False)])
@@ -329,9 +314,7 @@ def _footer(slide: Any, deck: Deck, number: int) -> None:
 def _box(
     slide: Any, box: tuple[float, float, float, float], lines: list[tuple[str, int, str, bool]]
 ) -> Any:
-    """A text box without margins, with a paragraph for each text, size, colour and whether it is
-    bold.
-    """
+    """A text box without margins, a paragraph for each text, size, colour and weight."""
     shape = slide.shapes.add_textbox(*(Pt(value) for value in box))
     frame = _bare(shape)
     for number, (text, size, colour, bold) in enumerate(lines):
@@ -353,9 +336,7 @@ def _plate(slide: Any, box: tuple[float, float, float, float], colour: str) -> A
 
 
 def _bare(shape: Any, margin_pt: float = 0.0) -> Any:
-    """The shape's text frame, set to wrap, to these margins, and to smaller text where a wider font
-    or an edit makes it too long.
-    """
+    """A shape's text frame, set to wrap and to shrink where another font is wider."""
     frame = shape.text_frame
     frame.word_wrap = True
     frame.auto_size = MSO_AUTO_SIZE.TEXT_TO_FIT_SHAPE

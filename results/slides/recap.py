@@ -77,7 +77,6 @@ def recap(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide
 def _effect_notes(
     comparison: Comparison, subjects: Sequence[str], kinds: set[Kind]
 ) -> Iterator[str]:
-    """The sentences about these layouts and kinds of requests, with their figures."""
     for one in comparison.effects:
         if one.subject in subjects and kind_of(one) in kinds:
             unit = METRICS[one.metric].unit
@@ -89,7 +88,6 @@ def _effect_notes(
 
 
 def _title(comparison: Comparison) -> str:
-    """How many cells are better and how many are worse."""
     cells = [
         one for one in comparison.effects if one.workers is not None and one.metric == "throughput"
     ] or list(comparison.effects)
@@ -249,10 +247,7 @@ def _cell(one: Effect | None, look: Look) -> TableCell:
 
 
 def change_text(one: Effect | None) -> str:
-    """A change in per cent, from threefold on a multiple.
-
-    In brackets if provisional; a cross if not comparable.
-    """
+    """A change in per cent, from threefold on a multiple; in brackets if provisional."""
     if one is None:
         return ""
     if one.ratio is None or one.verdict == "not comparable":

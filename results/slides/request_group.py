@@ -1,5 +1,3 @@
-"""The layouts and rows of one slide about a kind of requests."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

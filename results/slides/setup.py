@@ -119,9 +119,7 @@ def _slides(
 
 
 def _differ(values: Sequence[str]) -> bool:
-    """Whether layouts that have a setting have different values; one that others lack is specific
-    to their kind of gateway.
-    """
+    """Whether layouts that have a setting differ; others are of another kind."""
     return len(set(values) - {UNKNOWN}) > 1
 
 
@@ -158,7 +156,6 @@ def _sameness(evidence: Evidence) -> str:
 
 
 def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """What all layouts have in common."""
     plan, suite = evidence.plan, evidence.plan.suite
     limits = "; ".join(_hosts(plan.hardware.hosts))
     yield "hosts", limits or plan.hardware.about or plan.hardware.name
@@ -169,10 +166,7 @@ def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
 
 
 def _hosts(hosts: dict[str, PlannedHost]) -> Iterator[str]:
-    """Hosts with the same limits together:
-
-    `store-1 to store-3: 0.3 CPUs, 2560 MiB, 1 disk of 200 MB/s`.
-    """
+    """`store-1 to store-3: 0.3 CPUs, 2560 MiB, 1 disk of 200 MB/s`: equal hosts together."""
     alike: dict[str, list[str]] = {}
     for name, host in hosts.items():
         alike.setdefault(", ".join(_limits(host)), []).append(name)
@@ -206,7 +200,6 @@ def _limits(host: PlannedHost) -> Iterator[str]:
 
 
 def _load(evidence: Evidence) -> str:
-    """The driver and its load."""
     suite = evidence.plan.suite
     drivers = list(dict.fromkeys(driver_label(row.driver) for row in evidence.rows))
     counts = sorted({row.workers for row in evidence.rows})
@@ -314,13 +307,11 @@ def shade(look: Look) -> str:
 
 
 def _shared(value: str, layouts: int) -> Iterator[TableCell]:
-    """One cell for all layouts."""
     yield TableCell(text=value, across=layouts)
     yield from (TableCell(text="", covered=True) for _ in range(1, layouts))
 
 
 def _merged(values: Sequence[str], fill: str | None) -> Iterator[TableCell]:
-    """A cell for each value; equal neighbours are merged."""
     brief = {value: _brief(value) for value in values}
     if len(set(brief.values())) < len(brief):
         brief = {value: value for value in values}  # they differ only in what is left out

@@ -21,11 +21,7 @@ Side = Literal["above", "left", "right", "below"]
 
 
 class TableCell(Record):
-    """A cell of a table.
-
-    `across` and `down` are the columns and lines that it spans; the other cells of that area are
-    `covered`.
-    """
+    """`across` and `down`: columns and lines that it spans, where others are `covered`."""
 
     text: str
     fill: Colour | None = None
@@ -144,10 +140,7 @@ class Slide(Record):
 
 
 class Deck(Record):
-    """A complete talk.
-
-    `dated` is when its run started, UTC, ISO 8601.
-    """
+    """A complete talk. `dated`: when its run started, UTC, ISO 8601."""
 
     title: str
     subject: str

@@ -1,5 +1,3 @@
-"""The talk of a run: which slides, in which order."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -46,7 +44,6 @@ def talk(evidence: Evidence, look: Look = LIGHT) -> Deck:
 
 
 def _requests(evidence: Evidence) -> Iterator[Slide]:
-    """For each kind of requests latency by throughput, where it is known, and throughput."""
     for group in request_groups(evidence):
         if (latency := latency_slide(evidence, group)) is not None:
             yield latency

@@ -82,10 +82,7 @@ def _place_titles(presentation: Any) -> None:
 
 
 def _paint(presentation: Any, deck: Deck) -> None:
-    """Set the theme's font and colours.
-
-    A dark deck has its light text and dark background by the master's colour map.
-    """
+    """Set the theme's font and colours; a dark deck swaps them by the master's map."""
     master = presentation.slide_masters[0]
     part = master.part.part_related_by(RELATIONSHIP_TYPE.THEME)
     theme = etree.fromstring(part.blob)

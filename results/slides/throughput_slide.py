@@ -1,5 +1,3 @@
-"""The slide of throughput by workers."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -68,10 +66,7 @@ def throughput_slide(evidence: Evidence, group: RequestGroup) -> Slide:
 
 
 def _title(group: RequestGroup, pairs: Sequence[Finding]) -> str:
-    """Which layout serves most compared with the first, and which least.
-
-    Of one layout, its best throughput.
-    """
+    """Which layout serves most compared with the first, and which least; of one its best."""
     by_name = {
         name: pair for pair in pairs for name in (pair.faster, pair.slower) if name != pair.baseline
     }
@@ -142,7 +137,6 @@ def _relation(pair: Finding, about: str) -> str:
 
 
 def _row_words(row: Row) -> str:
-    """A line of the table as a sentence."""
     at = f"{row.layout}, {counted(row.workers, 'worker')}"
     if row.value("throughput") is None:
         return f"{at}: {why_not(row)}."
@@ -190,7 +184,6 @@ def _point(row: Row) -> ChartPoint:
 def _chart(
     evidence: Evidence, counts: Sequence[int], series: Sequence[Series]
 ) -> SeriesChart | BarChart:
-    """Lines over worker counts; bars for a single count."""
     largest = max(max(point.y, point.high or 0.0) for one in series for point in one.points)
     layouts = evidence.plan.layouts
     if len(counts) == 1:

@@ -19,14 +19,10 @@ from weighbridge.results.slides.recap import change_text
 from weighbridge.results.slides.slide import BarChart, Slide, SlideBar
 
 BARS: Final = 10
-"""The most bars that are readable."""
 
 
 def tuning(evidence: Evidence, comparison: Comparison) -> tuple[Slide, ...]:
-    """A slide for each kind of requests.
-
-    None where a layout differs from the first in more than one setting, or in none.
-    """
+    """A slide for each kind of requests; none unless layouts differ in one setting."""
     changed = one_setting_each(evidence.plan.layouts)
     if not changed:
         return ()
@@ -66,7 +62,6 @@ def _left(known: Sequence[Effect]) -> str:
 
 
 def _title(one: Effect, changed: Mapping[str, str], about: str) -> str:
-    """What changes throughput most, if any change is significant."""
     if one.verdict not in ("better", "worse"):
         return (
             f"No setting changes the throughput of {about} significantly"
@@ -99,10 +94,7 @@ def change_chart(changes: Sequence[tuple[str, str, Effect]], metric: str) -> Bar
 
 
 def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
-    """By layout, the one setting that differs from the first: `radosgw threads: 512 → 256`.
-
-    Empty where a layout differs in more than one setting.
-    """
+    """By layout `radosgw threads: 512 → 256`; empty unless each differs in one setting."""
     first, *others = layouts
     changed = {}
     before = dict(_flat(first))
@@ -122,7 +114,6 @@ def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
 
 
 def _flat(layout: PlannedLayout) -> Iterator[tuple[str, str]]:
-    """A layout's placement of services and settings, by dotted names."""
     yield from _leaves("place", layout.place)
     yield from _leaves("", layout.settings)
 

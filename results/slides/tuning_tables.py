@@ -1,5 +1,3 @@
-"""The tables of a tuning's talk: what was tried, all effects, the winner and its confirmation."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -166,9 +164,7 @@ def _without_line(entry: SettingEntry, name: str, look: Look) -> Line:
 
 
 def chosen_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
-    """The chosen settings, a line for each parameter with its own effect; notes have the files to
-    paste.
-    """
+    """The chosen settings, each with its own effect; notes have the files to paste."""
     winner = result.winner
     if winner is None:
         return

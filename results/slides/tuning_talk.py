@@ -1,5 +1,3 @@
-"""The talk of a tuning: the answer, its tables, the tornados, and what limits the answer."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +24,6 @@ from weighbridge.results.slides.tuning_tables import (
 )
 
 BARS: Final = 12
-"""The most bars that are readable."""
 _FAULTS: Final = 5
 """The most faults on the slide of limits; the notes have all."""
 

@@ -80,10 +80,7 @@ def shown_here() -> str:
 
 
 def _family_here() -> str | None:
-    """The family that fontconfig takes for Arial; None without fontconfig.
-
-    Raises OSError or subprocess.TimeoutExpired.
-    """
+    """Arial's family by fontconfig, if there. Raises OSError, subprocess.TimeoutExpired."""
     program = shutil.which("fc-match")
     if program is None:
         return None

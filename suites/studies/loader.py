@@ -1,5 +1,3 @@
-"""Finding and reading studies, by path or by the name of one that ships."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,10 +19,7 @@ find = _STUDIES.find
 
 
 def load(path: Path) -> tuple[Document, Study]:
-    """Read a study; the document has the positions of its values.
-
-    Raises DocumentError with all faults, or UsageError.
-    """
+    """A study, and its document. Raises DocumentError with all faults, or UsageError."""
     document = Document.read(path)
     study = document.into(Study)
     known = list(suite_files.shipped())
@@ -42,9 +37,8 @@ def load(path: Path) -> tuple[Document, Study]:
 
 
 def suite_of(study: Study, scale: ScaleName) -> Suite:
-    """The suite that a scale replays, with the workloads of all the suites that it names.
-
-    Raises UsageError if suites to be joined differ in more than name, text and workloads.
+    """What a scale replays, from its suites, which differ in name, text and workloads only. Raises
+    UsageError.
     """
     wanted = study.scales[scale]
     if wanted.suite is not None:

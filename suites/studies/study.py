@@ -13,9 +13,6 @@ from weighbridge.common.record import Record
 from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
 
-# A study's conclusions as data: each in our words, with what a replay must show to support it.
-
-
 Expectation = Literal["better", "not-better", "alike"]
 """Of one cell compared with another.
 
@@ -167,9 +164,6 @@ class Beside(Record):
     """The variants that it is measured with; none: all that have the layer."""
 
 
-# How columns of a study's published figures compare with what its replay measures.
-
-
 ColumnName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$")]
 """The column of a metric in `summary.csv` (`weighbridge.results.metrics`). MB are 10^6 bytes."""
 
@@ -222,10 +216,7 @@ class Published(Record):
     """What a reader must know about these figures."""
 
     def beside(self, line: dict[str, str]) -> Replayed:
-        """The cell of a replay to show beside a published line.
-
-        Raises ValueError if one of the line's cells is invalid.
-        """
+        """The cell of a replay to show beside a line. Raises ValueError if a cell is invalid."""
         found: dict[str, object] = {
             key: line[column] for key, column in self.same.items() if line.get(column)
         }
@@ -338,7 +329,6 @@ class StudyScale(Record):
         return self.workers.get(workload, {}).get(workers, workers)
 
     def of_variant(self, variant: str) -> tuple[Parameter, ...]:
-        """The parameters of a variant, in order."""
         return tuple(one for one in self.parameters if not one.variants or variant in one.variants)
 
     @model_validator(mode="after")

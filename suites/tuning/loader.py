@@ -1,5 +1,3 @@
-"""Finding and reading tunings, by path or by the name of one that ships."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,19 +19,13 @@ find = _TUNINGS.find
 
 
 def load(path: Path) -> tuple[Document, Tuning]:
-    """Read a tuning; the document has the positions of its values.
-
-    Raises DocumentError with all faults, or UsageError.
-    """
+    """A tuning, and its document. Raises DocumentError with all faults, or UsageError."""
     document = Document.read(path)
     return document, document.into(Tuning)
 
 
 def suite_of(document: Document, tuning: Tuning) -> Suite:
-    """What a tuning replays: the steps that its objectives need.
-
-    Raises DocumentError with all faults, in the tuning's file.
-    """
+    """What a tuning replays for its objectives. Raises DocumentError with all faults."""
     base = tuning.own if tuning.suite is None else _named(document, tuning.suite)
     faults = suite_files.faults(document, base) if tuning.suite is None else []
     try:

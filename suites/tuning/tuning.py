@@ -1,5 +1,3 @@
-"""A tuning: which settings of a layout are tried, how, and with which objectives."""
-
 from __future__ import annotations
 
 import math
@@ -15,8 +13,6 @@ from weighbridge.common.structure import Scope
 from weighbridge.suites.operations import Operation
 from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, Durability, Suite
 from weighbridge.suites.workload import CachePolicy, Name, Workload, every
-
-# The objective of a tuning: a metric at a worker count, or the most throughput within a p90.
 
 
 class Objective(Record):
@@ -58,10 +54,7 @@ class Objective(Record):
         return f"{self.of} of {what} at {self.workers} worker{'s' * (self.workers > 1)}"
 
     def resolved(self, suite: Suite) -> Objective:
-        """The same objective with its operation and worker count filled in.
-
-        Raises ValueError if the suite has no such step, or more than one.
-        """
+        """With operation and count filled in. Raises ValueError unless there is one such step."""
         workload = next((one for one in suite.workloads if one.name == self.workload), None)
         if workload is None:
             known = ", ".join(one.name for one in suite.workloads)
@@ -98,9 +91,6 @@ class Objective(Record):
         if self.workers is None and len(workload.workers) > 1:
             raise ValueError(f"{workload.name} is replayed at {counts} workers: name one of these")
         return self.workers if self.workers is not None else workload.workers[0]
-
-
-# A parameter of a tuning: one setting, its possible values, its effect and its scope.
 
 
 _SMALLEST_SIZE = 64 * 2**10
@@ -257,10 +247,7 @@ def _quantity(value: Setting) -> str:
 
 
 def show_setting(value: Setting | None) -> str:
-    """A value in words: `on`; `16 MiB` for a round size without a unit; else unchanged.
-
-    Below 64 KiB sizes cannot be told from counts: 4096 may be threads.
-    """
+    """`on`; `16 MiB` for a round size from 64 KiB: 4096 may be threads; else unchanged."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, int) and value >= _SMALLEST_SIZE and math.log2(value).is_integer():
@@ -438,10 +425,7 @@ class Tuning(Record):
         )
 
     def api_of(self, base: Suite) -> ObjectApi:
-        """The API by which a suite is replayed.
-
-        Raises ValueError if the suite lacks the wanted API, or has no API of gateways.
-        """
+        """The API by which a suite is replayed. Raises ValueError if there is no such API."""
         known: list[ObjectApi] = [
             api for one in base.api for api in get_args(ObjectApi) if api == one
         ]
@@ -454,10 +438,7 @@ class Tuning(Record):
         return wanted
 
     def suite_of(self, base: Suite | None) -> Suite:
-        """What is replayed: the steps of `base` (the named suite, or its own) that objectives need.
-
-        Raises ValueError if an objective matches no step or several, and as `api_of` does.
-        """
+        """The steps of `base` that objectives need. Raises ValueError as these and `api_of` do."""
         base = base or self.own
         api = self.api_of(base)
         objectives = [one.resolved(base) for one in self.objectives]

@@ -11,7 +11,8 @@ import numpy as np
 
 from fake_layers import hardware
 from weighbridge.results.analysis.across_runs.guard import ComparedRun
-from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan

@@ -1,5 +1,3 @@
-"""`weighbridge charts`: every chart of a run as a picture, for a bright room or a dark one."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -101,7 +101,6 @@ def command(
 
 
 def _gateways(layouts: tuple[str, ...], line: EndpointLine, hardware: Hardware) -> list[Existing]:
-    """The gateways of the layouts and of the line. Raises UsageError or DocumentError."""
     import os
 
     from weighbridge import selection
@@ -130,10 +129,7 @@ def _gateways(layouts: tuple[str, ...], line: EndpointLine, hardware: Hardware) 
 def _clean(
     endpoint: Endpoint, youngest: datetime, say: Callable[[str], None], *, deleting: bool
 ) -> None:
-    """List the buckets of one account, or delete them, and say how many.
-
-    Raises TargetError with all that could not be looked at or deleted.
-    """
+    """List an account's buckets, or delete them. Raises TargetError with all that failed."""
     from datetime import UTC
 
     from weighbridge.common.errors import TargetError
@@ -204,10 +200,7 @@ def _pool(gateway: Existing, hardware: Hardware) -> Iterator[GivenPool | None]:
 def _clean_pool(
     given: GivenPool, youngest: datetime, say: Callable[[str], None], *, deleting: bool
 ) -> None:
-    """List what runs left in a pool, or delete it, and say how much.
-
-    Raises DriverError or TargetError when something could not be looked at or deleted.
-    """
+    """List what runs left in a pool, or delete it. Raises DriverError or TargetError."""
     from datetime import UTC
 
     from weighbridge.common.errors import LeftBehind, TargetError

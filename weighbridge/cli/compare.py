@@ -266,9 +266,7 @@ def command(
 
 
 def exit_code(ran: Ran) -> int:
-    """3 if a step was not measured, its gateway died, or power cuts are missing, 4 if nothing may
-    be ranked, else 0.
-    """
+    """3: a step or power cut is missing, or a gateway died; 4: nothing may be ranked; else 0."""
     if ran.uncut or any(not step.complete for step in ran.steps):
         return EXIT_TARGET
     return EXIT_FINE if ran.derived.comparable else EXIT_INVALID

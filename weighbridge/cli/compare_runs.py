@@ -1,5 +1,3 @@
-"""`weighbridge compare-runs`: two runs of the same suite, of other releases, tunings or days."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +16,9 @@ if TYPE_CHECKING:
     from weighbridge.results.analysis.comparison import Comparison
 
 WRITTEN: Final = ("effects.csv", "differences.csv", "comparison.json")
-"""What is written to the folder of `--out`, beside the maps."""
 
 
 def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """An option that names a file for a summary."""
     return click.option(
         name, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=f"Write {what}"
     )
@@ -158,9 +154,7 @@ def command(
 def _refuse_targets(
     asked: Mapping[str, Path | None], out: Path | None, runs: Sequence[Path]
 ) -> None:
-    """Raise UsageError if two summaries are one file, or one would be written into a run's folder
-    or over a file of `out`.
-    """
+    """Raise UsageError if two summaries are one file, or one belongs to a run or to `out`."""
     folders = [run.resolve() for run in runs]
     of_out = {} if out is None else {(out / name).resolve(): f"{name} of --out" for name in WRITTEN}
     seen: dict[Path, str] = dict(of_out)
@@ -186,7 +180,6 @@ def _refuse_targets(
 def _summaries(
     summary: RunsSummary, html: Path | None, markdown: Path | None, junit: Path | None
 ) -> Iterator[tuple[Path, str]]:
-    """The files that were asked for, with their content."""
     from weighbridge.results.charts.change_map import change_maps
     from weighbridge.results.export.junit import junit_xml
     from weighbridge.results.export.runs_markdown import runs_markdown

@@ -92,7 +92,6 @@ class RunFolder(click.Path):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Runs whose path begins so, else any folder."""
         try:
             inside = [str(one.parent) for one in Path("runs").glob("*/manifest.json")]
         except OSError:

@@ -1,5 +1,3 @@
-"""`weighbridge completion SHELL`: what a shell needs to complete verbs, options and names."""
-
 from __future__ import annotations
 
 import click

@@ -1,5 +1,3 @@
-"""`weighbridge doctor`: what this machine, or real hosts, have and lack."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -67,10 +65,7 @@ def check_this_machine(hosts: Hardware, *, as_json: bool) -> int:
 
 
 def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, as_json: bool) -> int:
-    """Print what this machine and the real hosts have and lack; returns the exit code.
-
-    Raises UsageError for an unknown layout.
-    """
+    """What this machine and real hosts have and lack; the exit code. Raises UsageError."""
     from weighbridge import selection
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.screen.terminal import console, print_line
@@ -114,7 +109,6 @@ def _print_document(
     seen: Iterable[tuple[str, Iterable[HostRequirement], bool]],
     advice: tuple[str, ...] = (),
 ) -> None:
-    """Print what was seen as JSON: hosts, what they need, and whether that is optional."""
     from weighbridge.documents import DoctorDocument, RequirementSeen
     from weighbridge.results_output import print_document
 

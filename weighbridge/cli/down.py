@@ -1,5 +1,3 @@
-"""`weighbridge down`: tear down what is running or was left behind."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -42,10 +40,8 @@ def command(label: str | None, hardware: str | None, *, everything: bool) -> Non
 
 
 def down(label: str | None, *, everything: bool) -> None:
-    """Tear down a deployment on this machine.
-
-    Raises UsageError if it is not clear which one is meant, or, after all others are gone, if
-    a process is using it.
+    """Tear down a deployment here. Raises UsageError if it is not clear which, or, after all
+    others, if one is in use.
     """
     from weighbridge.environment import place
     from weighbridge.screen.terminal import console, print_line
@@ -79,10 +75,8 @@ def down(label: str | None, *, everything: bool) -> None:
 
 
 def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> None:
-    """Tear down on real hosts, those that answer.
-
-    Raises UsageError if it is not clear which deployment is meant, or if a run may be using it;
-    TargetError naming hosts that do not answer, or where something stayed, after the others.
+    """Tear down on real hosts. Raises UsageError if it is not clear which deployment, or if it may
+    be in use; after the others TargetError naming what did not answer or stayed.
     """
     import shutil
 
@@ -153,7 +147,6 @@ def _refuse_unclear(label: str | None, labels: list[str], *, everything: bool) -
 
 
 def _removed(removed: Iterable[tuple[str, str]]) -> list[str]:
-    """One line per deployment: how many of what kind were removed."""
     kinds: dict[str, Counter[str]] = {}
     for deployment, kind in removed:
         kinds.setdefault(deployment, Counter())[kind] += 1

@@ -1,5 +1,3 @@
-"""`weighbridge exec HOST -- COMMAND`: run a command in the gateway's network."""
-
 from __future__ import annotations
 
 import os
@@ -36,10 +34,7 @@ def command(hardware: str | None, host: str, argv: tuple[str, ...]) -> int:
 
 
 def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
-    """Run a command on a real host, with the files that its deployment sees; returns its status.
-
-    Raises UsageError.
-    """
+    """A command's status on a real host, with the files of its deployment. Raises UsageError."""
     from weighbridge.common.document import did_you_mean
     from weighbridge.topologies.ssh import claim, ending
     from weighbridge.topologies.ssh.connection import EventLoop, SshConnection

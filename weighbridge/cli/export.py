@@ -1,5 +1,3 @@
-"""`weighbridge export`: a run for other programs, papers and talks."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -30,7 +28,6 @@ class _Export(click.Command):
     """Lists the formats in its help, those of other packages included."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of formats."""
         from weighbridge.results.export.formats import FORMATS
 
         with formatter.section("Formats"):
@@ -110,7 +107,6 @@ def command(
 
 
 def _send(run: Path, url: str) -> str:
-    """Send a run to an InfluxDB; returns how much was sent, as a sentence."""
     from weighbridge.results.influx.export import send_run
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.store import RunStore

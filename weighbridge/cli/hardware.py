@@ -1,5 +1,3 @@
-"""`weighbridge hardware`: the hardware files that ship."""
-
 from __future__ import annotations
 
 import click

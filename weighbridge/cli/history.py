@@ -1,5 +1,3 @@
-"""`weighbridge history`: the figures of many runs over time, and where they changed."""
-
 from __future__ import annotations
 
 from functools import partial
@@ -12,7 +10,6 @@ from weighbridge.cli.options import as_json, fail_on, named, pictures, shown, sp
 from weighbridge.common.errors import EXIT_FINE, UsageError
 
 RUNS = Path("runs")
-"""Where runs are looked for if none is named."""
 
 
 @click.command("history")

@@ -1,8 +1,3 @@
-"""`weighbridge images`: the root images of lab hosts, and rebuilding them.
-
-Raises UsageError for unknown names, all at once, and if hosts are running on an image.
-"""
-
 from __future__ import annotations
 
 from functools import partial
@@ -59,7 +54,6 @@ def command(names: tuple[str, ...], *, refresh: bool, as_json: bool) -> None:
 
 
 def _known() -> Mapping[str, RootImage]:
-    """Every image that this suite builds, by name: one for each release, and that of the tools."""
     from weighbridge.gateways.gateway import STORES
     from weighbridge.topologies.attestation import IMAGE as TOOLS
 

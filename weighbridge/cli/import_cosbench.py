@@ -1,8 +1,3 @@
-"""`weighbridge import-cosbench FILE.xml`: a COSBench workload file as a suite.
-
-Raises UsageError or DocumentError.
-"""
-
 from __future__ import annotations
 
 from pathlib import Path

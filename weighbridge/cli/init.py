@@ -1,8 +1,3 @@
-"""`weighbridge init suite|layout|hardware [FILE]`: a commented file to edit.
-
-Raises UsageError if FILE exists, or there is no such file to start from.
-"""
-
 from __future__ import annotations
 
 from pathlib import Path

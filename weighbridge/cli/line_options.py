@@ -1,5 +1,3 @@
-"""Options for what files say otherwise: endpoints, and parts of a suite."""
-
 from __future__ import annotations
 
 import functools
@@ -91,9 +89,7 @@ def endpoints(verb: click.Command) -> click.Command:
 
 
 def overrides(verb: click.Command) -> click.Command:
-    """Add the options that replace parts of a suite; the verb gets them as a record
-    `overrides`.
-    """
+    """Add the options that replace parts of a suite, as a record `overrides`."""
 
     def made(given: dict[str, Any]) -> object:
         from weighbridge.suites.overrides import Overrides

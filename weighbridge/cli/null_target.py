@@ -1,5 +1,3 @@
-"""`weighbridge null-target`: a server of known behaviour, to calibrate drivers."""
-
 from __future__ import annotations
 
 import json

@@ -1,8 +1,3 @@
-"""`weighbridge open [RUN]`: the report of a run in a browser, or its path where there is none.
-
-Raises UsageError if there is no run or no report.
-"""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""Options that several verbs share."""
-
 from __future__ import annotations
 
 import functools
@@ -83,10 +81,7 @@ def bound(
 def influx_server(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> InfluxServer | None:
-    """Callback of an option that names an InfluxDB; its token is in the environment.
-
-    Raises UsageError.
-    """
+    """Callback of an option that names an InfluxDB. Raises UsageError."""
     if value is None:
         return None
     from weighbridge.results.influx.server import InfluxServer
@@ -112,10 +107,7 @@ def drivers_own(verb: click.Command) -> click.Command:
 
 
 def ssh_hardware(name: str | None) -> Hardware | None:
-    """The hardware of a file or shipped name if its hosts are reached by SSH.
-
-    Raises UsageError or DocumentError.
-    """
+    """The hardware if its hosts are reached by SSH. Raises UsageError or DocumentError."""
     if name is None:
         return None
     from weighbridge.selection import hardware_named

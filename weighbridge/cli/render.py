@@ -1,8 +1,3 @@
-"""`weighbridge render LAYOUT`: the configuration files of a layout, without starting anything.
-
-Raises UsageError or DocumentError.
-"""
-
 from __future__ import annotations
 
 import click

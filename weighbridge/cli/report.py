@@ -1,5 +1,3 @@
-"""`weighbridge report`: table, charts and report of a run, from its folder alone."""
-
 from __future__ import annotations
 
 from pathlib import Path

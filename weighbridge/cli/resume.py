@@ -1,8 +1,3 @@
-"""`weighbridge resume`: continue a run that was interrupted or killed.
-
-Raises as `weighbridge.run.resume` does.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

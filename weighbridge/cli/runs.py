@@ -1,8 +1,3 @@
-"""`weighbridge runs`: the runs of a folder, the newest first.
-
-Raises UsageError if there is no such folder.
-"""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""`weighbridge slides`: a talk from a run, as PowerPoint with native charts."""
-
 from __future__ import annotations
 
 from pathlib import Path

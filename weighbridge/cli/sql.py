@@ -1,5 +1,3 @@
-"""`weighbridge sql`: query many runs at once."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,7 +9,6 @@ from weighbridge.cli.options import shown
 from weighbridge.common.errors import UsageError
 
 RUNS = Path("runs")
-"""Where runs are looked for if none is named."""
 
 EXAMPLES: Final = (
     (
@@ -45,7 +42,6 @@ where workload = 'small-read' and workers = 8 order by created_at""",
 where tier = 'gateway' and phase = 'measure' group by all order by all""",
     ),
 )
-"""Example queries, each with what it asks."""
 
 
 def _epilog() -> str:

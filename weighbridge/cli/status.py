@@ -1,5 +1,3 @@
-"""`weighbridge status`: what is running here."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -46,9 +44,8 @@ def command(hardware: str | None, *, as_json: bool) -> int:
 
 
 def show_real(hardware: Hardware) -> None:
-    """Print what is running on real hosts, what has died, and what was left there.
-
-    Raises TargetError naming hosts that do not answer, after the others.
+    """What runs, has died, or was left on real hosts. Raises TargetError naming those that do not
+    answer, after the others.
     """
     from weighbridge.cli.down import counted
     from weighbridge.environment import place

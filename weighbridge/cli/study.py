@@ -1,8 +1,3 @@
-"""`weighbridge study`: replay a published study.
-
-Raises as `weighbridge.run.run` does.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,5 +1,3 @@
-"""`weighbridge suites`: the suites that ship."""
-
 from __future__ import annotations
 
 import click

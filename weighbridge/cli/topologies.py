@@ -1,8 +1,3 @@
-"""`weighbridge topologies`: what can be started, at which releases, with which parameters.
-
-Raises UsageError for an unknown gateway or layout.
-"""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,3 @@
-"""`weighbridge tune`: find the settings that help, and prove that they do.
-
-Raises as `weighbridge.tuning.session.tune` and `resume` do.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -184,10 +179,7 @@ def print_tunings(screen: Console) -> None:
 
 
 def print_settings(prepared: PreparedTuning, screen: Console, *, attest: bool) -> None:
-    """Print what a tuning would try, and the estimated time.
-
-    Raises UsageError if its budget is too short for any of it.
-    """
+    """What a tuning would try, and the time. Raises UsageError if its budget is too short."""
     from rich.markup import escape
 
     from weighbridge.conductor.time_estimate import TimeAllowance
@@ -218,7 +210,6 @@ def print_settings(prepared: PreparedTuning, screen: Console, *, attest: bool) -
 
 
 def _finish(outcome: TuningOutcome, doing: Doing, *, as_json: bool) -> int:
-    """Print the results; returns 4 if nothing may be ranked, else 0."""
     from weighbridge.results_output import show_results
 
     compared = outcome.table is None or any(
@@ -231,7 +222,6 @@ def _finish(outcome: TuningOutcome, doing: Doing, *, as_json: bool) -> int:
 
 
 def _folder(name: str, changes: Changes, out: Path) -> Path:
-    """The run that --resume is to continue."""
     from dataclasses import replace
 
     from weighbridge.tuning import session

@@ -1,5 +1,3 @@
-"""What a layout is capable of: start it, ask, tear it down; or ask one that a run has started."""
-
 from __future__ import annotations
 
 import secrets
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from weighbridge.gateways.capabilities.asking import Asked
 
 SHEET: Final = "capabilities"
-"""Title of the sheet of a run's manifest that has a layout's answers."""
 
 Say = Callable[[str], None]
 
@@ -34,10 +31,7 @@ def ask_layout(
     *,
     logs: Path,
 ) -> LayoutAnswers:
-    """Ask a layout on a deployment of its own; a failure of the layout is in the answers.
-
-    Hosts' logs are kept in `logs`.
-    """
+    """Ask a layout on its own deployment; its failure is among the answers."""
     # botocore is imported with it: not where Locust patches sockets afterwards.
     from weighbridge.gateways.capabilities.asking import Asked  # noqa: PLC0415
 
@@ -120,10 +114,8 @@ def ask_deployment(
     *,
     log: Path,
 ) -> None:
-    """Ask a running deployment; the answers are put into `asked`. Buckets of a gateway that
-    outlives it are deleted at the end.
-
-    Raises TargetError that names buckets that may be left.
+    """Ask a running deployment, into `asked`; delete buckets that would outlive it. Raises
+    TargetError naming what may be left.
     """
     from weighbridge.gateways.capabilities.asking import ask_all  # noqa: PLC0415
 

@@ -65,10 +65,8 @@ def clear(
     say: Callable[[str], None],
     sweep: Sweep = nothing_else,
 ) -> None:
-    """Delete `buckets`, and what `sweep` does; `say` gets what was deleted.
-
-    A signal, even one after another that ended the run, leaves it SOON_S more: it is raised then,
-    with a note of what may be left. Raises LeftBehind.
+    """Delete `buckets`, and what `sweep` does; `say` gets what was deleted. After a signal SOON_S
+    are left; it is raised with a note of what may remain. Raises LeftBehind.
     """
 
     def of_buckets(within_s: float | None) -> tuple[str, ...]:
@@ -105,11 +103,8 @@ def clearing(
     say: Callable[[str], None],
     sweep: Sweep = nothing_else,
 ) -> Iterator[None]:
-    """Delete `buckets`, and what `sweep` does, when the block ends, on every path; `say` gets what
-    was deleted or is left.
-
-    Raises LeftBehind if something is left, unless the block itself failed; see `clear` for
-    signals.
+    """`clear` when the block ends, on every path; `say` gets what was deleted or is left. Raises
+    LeftBehind unless the block itself failed.
     """
     try:
         yield
@@ -132,7 +127,6 @@ def clearing(
 
 
 def _together(left: Sequence[LeftBehind]) -> LeftBehind:
-    """Several errors as one."""
     if len(left) == 1:
         return left[0]
     advice = "\n".join(one.advice for one in left)
@@ -140,14 +134,8 @@ def _together(left: Sequence[LeftBehind]) -> LeftBehind:
     return LeftBehind(message, "; ".join(one.words for one in left), advice=advice)
 
 
-# Pools of clusters that already run, for layer `rados`: looked at first, swept at the end.
-
-
 class PoolCheck:
-    """Looks at the pool of each layout whose layer `rados` a plan measures; `found` are by layout.
-
-    A `Look` of topologies.preflight, while the layout's hosts are there.
-    """
+    """Looks (a `Look`) at the pool of each layer `rados`; `found` are by layout."""
 
     def __init__(self, plan: Plan, say: Say, log: Path) -> None:
         self.found: dict[str, BenchedPool] = {}
@@ -172,10 +160,7 @@ def benches(plan: Plan, layout: str) -> bool:
 
 
 def with_pools(plan: Plan, found: Mapping[str, BenchedPool]) -> Plan:
-    """The plan with these pools; an A/A control has its layout's.
-
-    Raises UsageError for one that is not as when the run began.
-    """
+    """The plan with these pools. Raises UsageError for one that is not as when the run began."""
     pools = {**found, **{twin: found[of] for twin, of in plan.twins.items() if of in found}}
     for name, then in plan.pools.items():
         now = pools.get(name, then)

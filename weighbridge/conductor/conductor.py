@@ -39,14 +39,9 @@ from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
 
-# Measuring each OSD of a deployment alone: the layer `osd` of a suite.
-
 
 def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested]:
-    """The write rate of each OSD, at the sizes of the suite's objects.
-
-    Empty if the suite does not ask for it, or there are no OSDs. Raises CommandFailed, TargetError.
-    """
+    """Each OSD's write rate at the suite's sizes, if asked. Raises CommandFailed, TargetError."""
     # Asking what is below a gateway may run programs on its hosts.
     below = deployment.running_gateway.below().ceph if "osd" in suite.layers else None
     if below is None:
@@ -83,7 +78,6 @@ class HostChecks:
         self._plan, self._store, self._wanted = plan, store, wanted
         self._attested: set[str] = set()
         self._again: set[str] = set()
-        """Layouts that seemed to differ."""
 
     def due(self, visit: Visit) -> bool:
         """Whether the hosts of a visit are to be attested."""
@@ -280,9 +274,7 @@ class Conductor:
         return ""
 
     def _cut_power(self) -> None:
-        """Cut the power of each layout under load, if the suite asks for it; a layout that fails
-        has fewer cuts, or none.
-        """
+        """Cut each layout's power under load, if asked; one that fails has fewer cuts."""
         wanted = self._suite.durability
         if wanted is None:
             return
@@ -321,7 +313,6 @@ class Conductor:
         return True
 
     def _missing(self, visit: Visit) -> bool:
-        """Whether anything of a visit is still to be measured."""
         return not self._plan.keys(visit) or bool(self._left(visit))
 
     def _left(self, visit: Visit) -> list[StepKey]:
@@ -337,7 +328,6 @@ class Conductor:
         return self._searches is not None and self._searches.next_of(key) is not None
 
     def _written(self, step: StepResult) -> None:
-        """A step is on the disk: searches count it."""
         if self._searches is not None:
             self._searches.add(step, judged(self._store, step))
 
@@ -473,9 +463,7 @@ class Conductor:
             yield deployment
 
     def _ask_capabilities(self, visit: Visit, deployment: Deployment) -> None:
-        """Ask a layout once what it is capable of, if the run wants to know; a failure of it then
-        changes no step.
-        """
+        """Ask a layout once what it is capable of, if wanted; a failure changes no step."""
         sheets = self._store.manifest.sheets
         if not self._plan.asked(visit) or (SHEET, visit.layout) in [
             (one.title, one.layout) for one in sheets
@@ -506,10 +494,7 @@ class Conductor:
         self._store.attest(figures)
 
     def _aged(self, deployment: Deployment, visit: Visit) -> bool:
-        """Age the store if the suite asks for it; whether it can be measured.
-
-        If it could not be aged, its steps are recorded as not measured.
-        """
+        """Whether the store is aged, if asked; else its steps are recorded as not measured."""
         if self._suite.age is None:
             return True
         self._display.say(f"aging {visit.layout}")

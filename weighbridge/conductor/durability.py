@@ -60,9 +60,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Mark:
-    """A moment of the load that is remembered on all disks: `at_s` seconds after its begin, between
-    `before_s` and `after_s` on CLOCK_MONOTONIC.
-    """
+    """A moment of the load that all disks remember, between two times of CLOCK_MONOTONIC."""
 
     number: int
     at_s: float
@@ -94,10 +92,8 @@ def refuse_unfit(wanted: Durability | None, planned: Sequence[Planned], hardware
 
 
 class DurabilityPass:
-    """The cuts of one layout, or those of its control, on a deployment of its own.
-
-    Lines of cuts are added to `folder` as each is done, and what the load did to its
-    `logs/survival-LAYOUT-LOAD.jsonl`.
+    """The cuts of one layout or its control, on its own deployment: lines go to `folder`, and what
+    the load did to `logs/survival-LAYOUT-LOAD.jsonl`.
     """
 
     def __init__(
@@ -133,10 +129,8 @@ class DurabilityPass:
         self._load_s = min(CONTROL_LOAD_S, wanted.load) if control else wanted.load
 
     def run(self) -> tuple[PowerCut, ...]:
-        """All cuts.
-
-        Raises TargetError when the layout does not start or fails under load, DriverError when the
-        load or the inspection does; StoreError. What was recorded stays.
+        """All cuts. Raises TargetError when the layout does not start or fails, DriverError when
+        load or inspection does; StoreError. What was recorded stays.
         """
         logs = self._folder / "logs" / f"durability-{self._name}"
         with deploy(
@@ -215,7 +209,6 @@ class DurabilityPass:
         mark: _Mark,
         expected: tuple[Expected, ...],
     ) -> PowerCut:
-        """Start again as after a cut at a mark, and read everything."""
         # Every second cut keeps nothing that was not flushed: what a store loses most by.
         keep = 0.0 if mark.number % 2 or self._control else self._wanted.keep
         seed = self._random.randrange(2**32)
@@ -279,9 +272,7 @@ class DurabilityPass:
 
 
 def _refuse_failed(deployment: Deployment, power: PowerCuts) -> None:
-    """Raise TargetError if hosts or disks failed since they were restored: what was found then says
-    nothing of the store.
-    """
+    """Raise TargetError if hosts or disks failed: what was found then says nothing of the store."""
     if gone := [name for name, host in deployment.hosts.items() if not host.is_up()]:
         raise TargetError(f"{', '.join(gone)}: gone before everything was read after a power cut")
     power.cut()
@@ -322,9 +313,6 @@ def missing(
     )
 
 
-# What a folder of power cuts was made with: cuts made with anything else do not get into it.
-
-
 FILE: Final = "durability.json"
 
 
@@ -337,10 +325,7 @@ class DurabilityOrder(Record):
     layouts: dict[str, Layout]
 
     def record(self, folder: Path) -> None:
-        """Write it to a folder, with the layouts that the folder has already.
-
-        Raises UsageError if cuts of the folder were made with other settings, StoreError.
-        """
+        """Write it beside other layouts'. Raises UsageError about other settings, StoreError."""
         path = folder / FILE
         all_of_it = self
         if path.exists():
@@ -360,7 +345,6 @@ class DurabilityOrder(Record):
         write_atomically(path, all_of_it.model_dump_json(indent=1))
 
     def _other_than(self, before: DurabilityOrder) -> list[str]:
-        """Names of settings that differ."""
         mine, others = (one.model_dump(exclude={"layouts"}) for one in (self, before))
         mine, others = ({**one.pop("wanted"), **one} for one in (mine, others))
         names = [name for name in mine if mine[name] != others[name]]

@@ -1,5 +1,3 @@
-"""Facts of this machine for the manifest: kernel, CPUs, memory, versions, relevant sysctls."""
-
 from __future__ import annotations
 
 import os

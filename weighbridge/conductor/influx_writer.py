@@ -31,10 +31,8 @@ CLOSE_S: Final = 15.0
 
 
 class InfluxWriter:
-    """Sends the points of the run in `store` to a server, from entering to leaving.
-
-    For a resumed run, the steps that it has already are sent first. Only `close` waits, and nothing
-    raises.
+    """Sends a run's points to a server, of a resumed run those of its steps first. Only `close`
+    waits, and nothing raises.
     """
 
     def __init__(

@@ -1,5 +1,3 @@
-"""Opening the driver of a pass: what it needs of the deployment, and its own settings."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +18,6 @@ LAYER_MARKS: Final[Mapping[str, str]] = {"gateway": "g", "object-server": "o"}
 """Ends a bucket's prefix for layers that must not find each other's objects."""
 
 DriverSettings = Mapping[str, object]
-"""Drivers' own settings, by the drivers' names."""
 NO_SETTINGS: Final[DriverSettings] = MappingProxyType({})
 
 
@@ -32,11 +29,8 @@ def prefix_of(prefix: str, one: Pass) -> str:
 def settings_of(
     drivers: Iterable[str], given: Mapping[str, object], *, lab: bool
 ) -> dict[str, object]:
-    """The settings of drivers by name, from the command's options. Raises UsageError, also for an
-    option of another driver.
-
-    `lab`: they will run on lab hosts, which have their own versions of some of this machine's
-    folders.
+    """Drivers' settings by name, from the command's options. Raises UsageError, also for another
+    driver's. `lab`: its hosts have their own versions of some folders.
     """
     drivers = tuple(dict.fromkeys(drivers))
     for name, kind in KINDS.items():
@@ -66,10 +60,8 @@ def opened(
     settings: DriverSettings = NO_SETTINGS,
     alone: bool = False,
 ) -> Iterator[OpenedDriver]:
-    """The driver of a pass, ended on every path.
-
-    `prefix` is the run's, `log` is for the driver's messages. `alone`: only on the first client.
-    Raises DriverError if it cannot be set up, or did not end well.
+    """A pass's driver, ended on every path. `prefix` is the run's; `alone`: on the first client
+    only. Raises DriverError if it cannot be set up, or ends badly.
     """
     target, ring = (
         _target(deployment, one) if one.api in ("swift", "s3", "object-server") else (None, None)

@@ -29,9 +29,8 @@ from weighbridge.topologies.loader import Planned
 LOOK_S: Final = 1.0
 """How often a store is asked how it stands."""
 WHOLE_WITHIN_S: Final = 600.0
-"""How long to wait after a step for a store to have all of its parts and copies again: OSDs on
-spinning disks rest 0.1 s after each object that they recover.
-"""
+"""How long a store may take to have all copies again: OSDs on spinning disks rest 0.1 s after each
+object that they recover."""
 SAY_S: Final = 15.0
 SIGNALLED_S: Final = 5.0
 """How long to wait for what is being started when a signal ends the run."""
@@ -75,7 +74,6 @@ def faults_left_out(
 
 
 def _unfit(fault: Fault, one: Planned, hardware: Hardware) -> str:
-    """Why a fault cannot be made on a layout; empty if it can."""
     if one.gateway.already_runs or hardware.of.for_running_gateways:
         return "it already runs, and this suite does not kill its daemons"
     if fault.way != "kill" and not hardware.of.cuts_power:
@@ -138,10 +136,8 @@ def maker_of(
 
 
 class OutageMaker:
-    """Makes the fault of one step; a context manager around the driver's step.
-
-    What died is there again when the context is left, unless starting it failed, or a signal ends
-    the run.
+    """Makes a step's fault around the driver's step. What died is there again on leaving, unless
+    starting it failed, or a signal ends the run.
     """
 
     def __init__(
@@ -154,9 +150,8 @@ class OutageMaker:
         *,
         services: Collection[str] | None = None,
     ) -> None:
-        """`services`: those of the host that it concerns; None: that of the target, or all.
-
-        Raises TargetError if the gateway does not say what it runs with.
+        """`services`: None is the target's, or all. Raises TargetError if the gateway does not say
+        what it runs with.
         """
         self._key = key
         self._deployment = deployment
@@ -233,17 +228,14 @@ class OutageMaker:
             self._await_whole()
 
     def on_progress(self, progress: Progress) -> None:
-        """Take a progress event of the step, as soon as it arrives: the first shows when the window
-        opened.
-        """
+        """Take a progress event as it arrives: the first shows when the window opened."""
         if progress.phase == "measure" and self._opened is None:
             self._opened = time.monotonic() - progress.done
             self._open.set()
 
     def write(self, folder: Path, restart_probes: Callable[[], None]) -> tuple[str, ...]:
-        """Record what was done, in a run folder; returns why the step is not valid.
-
-        `restart_probes` is called if a host was gone. Raises StoreError.
+        """Record what was done; returns why the step is not valid. `restart_probes`: a host was
+        gone. Raises StoreError.
         """
         if self._struck is None:
             return ("the window ended before the fault",)

@@ -41,7 +41,6 @@ class PassRunner:
     prefix: str
     given_up: set[StepKey]
     searches: Searches | None = None
-    """The searches of rates, if the plan has any."""
     at: StepTurn | None = None
     """The step that is measured or prepared."""
     tried: set[StepKey] = field(default_factory=set)
@@ -93,7 +92,6 @@ class PassRunner:
         return tuple(f"{UNLIKE}: no objects of {name}" for name in dict.fromkeys(lacking))
 
     def _next_of(self, turn: StepTurn) -> RateStep | None:
-        """The step that the search after a step needs next."""
         return None if self.searches is None else self.searches.next_of(turn.key)
 
     def _failed(self, at: StepTurn, ways: Sequence[Pass], error: DriverError | TargetError) -> bool:
@@ -235,7 +233,6 @@ class PassRunner:
 
 
 def _first_of_each(turns: Sequence[StepTurn]) -> list[StepTurn]:
-    """The first step of each driver and workload, in order."""
     found: dict[tuple[str, str], StepTurn] = {}
     for turn in turns:
         found.setdefault((turn.way.driver, turn.workload.name), turn)
@@ -243,7 +240,6 @@ def _first_of_each(turns: Sequence[StepTurn]) -> list[StepTurn]:
 
 
 def _file_name(visit: Visit, way: Pass) -> str:
-    """The name of files about a pass."""
     driver = way.driver if way.driver != DEFAULT_DRIVER else ""
     words = (visit.layout, way.api, way.layer, driver, str(visit.repeat))
     return "-".join(word for word in words if word)

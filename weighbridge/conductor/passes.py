@@ -55,9 +55,7 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
 
 
 def together(passes: Sequence[Pass]) -> tuple[tuple[Pass, ...], ...]:
-    """The passes, in order, as groups whose steps take turns: two drivers with the same workloads
-    on the same gateway, so that a drift affects both alike.
-    """
+    """The passes in groups that take turns: two drivers with the same workloads on one gateway."""
     alike = groupby(
         passes, key=lambda one: (one.api, one.layer, "" if one.api in GATEWAY_APIS else one.driver)
     )
@@ -67,9 +65,7 @@ def together(passes: Sequence[Pass]) -> tuple[tuple[Pass, ...], ...]:
 def left_out(
     suite: Suite, layers: Collection[str], why_none: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Which of the suite's layers are not measured on a layout that has these, and why; `why_none`
-    says it of those that it does not have.
-    """
+    """Which layers are not measured on a layout, and why; `why_none` of those that it lacks."""
     found = []
     for layer in suite.layers:
         if layer in ("disk", "network"):
@@ -93,7 +89,6 @@ def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
 
 
 def _loaded(driver: DriverName) -> tuple[str, ...]:
-    """APIs that a driver can load, those of layers included."""
     kind = KINDS.get_or_refuse(driver)
     return (*kind.apis, *kind.layers)
 
@@ -128,9 +123,7 @@ def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]
 
 
 def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
-    """What to measure of hosts before a gateway is started: what shows that deployments are alike,
-    and the suite's own layers.
-    """
+    """What to measure of hosts before a gateway starts: that they are alike, and layers."""
     return AttestOptions(
         sameness=sameness,
         sizes=suite.sizes_bytes if "disk" in suite.layers else (),
@@ -139,18 +132,13 @@ def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
 
 
 def wants_tools(suite: Suite, passes: Collection[Pass] = ()) -> bool:
-    """Whether a driver of the suite's layers, or of these passes, runs a tool on hosts: fio on RBD
-    and CephFS, or those of a study.
-    """
+    """Whether a driver of layers, or of these passes, runs a tool on hosts, such as fio."""
     named = {one.driver for one in passes}
     return any(
         kind.runs_tools
         for name, kind in KINDS.items()
         if name in named or {*suite.api, *suite.layers} & {*kind.layers}
     )
-
-
-# The suite of a search for the highest rate within a bound.
 
 
 _FOUND: Final = frozenset({"read", "write"})

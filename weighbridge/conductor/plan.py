@@ -65,9 +65,6 @@ def _design(names: Sequence[str], drawn: random.Random) -> list[tuple[str, ...]]
     return [row for one in squares for row in drawn.sample(one, size)]
 
 
-# What a suite asks of layouts that they are known not to do: refused before anything starts.
-
-
 def refuse_what_layouts_lack(suite: Suite, planned: Sequence[Planned]) -> None:
     """Raise UsageError for what a layout is known not to do, or a driver not on it."""
     _refuse_lone_drivers(suite, planned)
@@ -107,9 +104,7 @@ def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
 
 
 def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError when a layout does not take requests that are signed as a workload's, or
-    does not encrypt as they ask.
-    """
+    """Raise UsageError when a layout does not sign or encrypt as a workload asks."""
     faults = [
         f"{workload.name}: {one.layout.name} ({one.layout.release}): {lacked[way]}"
         for one in planned
@@ -183,7 +178,6 @@ class Plan(Record):
     layouts: tuple[Layout, ...]
     visits: tuple[Visit, ...]
     passes: dict[str, tuple[Pass, ...]]
-    """The passes on each layout, in order."""
     left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Layers of the suite not measured on each layout, or not with all workloads, and why."""
     structures: dict[str, Structure] = Field(default_factory=dict)
@@ -191,9 +185,7 @@ class Plan(Record):
     by_size: dict[str, tuple[Sized, ...]] = Field(default_factory=dict)
     """The settings of each layout that follow the size of its hosts."""
     twins: dict[str, str] = Field(default_factory=dict)
-    """A/A controls: layouts that are another one again under another name, and which one; any
-    difference between the two is noise.
-    """
+    """A/A controls and the layouts that they repeat: their differences are noise."""
     attest: bool = False
     """Whether hosts are measured before the first visit of each layout that is not a control."""
     pools: dict[str, BenchedPool] = Field(default_factory=dict)
@@ -207,9 +199,7 @@ class Plan(Record):
     order_seed: Annotated[int, Field(ge=0)]
     """Seed of the order of visits and of shuffled worker counts."""
     find: LatencyBound | None = None
-    """The bound within which the highest rate is searched, after each ordinary step of a gateway;
-    None: none is.
-    """
+    """The bound in which each gateway's highest rate is searched; None: none is."""
 
     @property
     def steps(self) -> int:
@@ -234,10 +224,8 @@ class Plan(Record):
         return together(self.passes[layout])
 
     def turns(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
-        """The steps of passes that take turns, in order: workload by workload, count by count.
-
-        With two drivers, the one that goes first changes from count to count and from repeat to
-        repeat.
+        """Steps of passes in turn: workload by workload, count by count. The first of two drivers
+        changes from count to count and repeat to repeat.
         """
         found = []
         for number, workload in enumerate(ways[0].workloads):
@@ -250,9 +238,7 @@ class Plan(Record):
         return tuple(found)
 
     def prepared(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
-        """Workloads of these passes that are prepared and not measured, each at its first count;
-        as `turns`.
-        """
+        """Workloads that are prepared, not measured, each at its first count; as `turns`."""
         found = []
         for number, workload in enumerate(ways[0].prepared, len(ways[0].workloads)):
             first = (visit.repeat + number) % len(ways)
@@ -279,9 +265,7 @@ class Plan(Record):
         )
 
     def cuts_missing(self, folder: Path) -> tuple[tuple[str, bool], ...]:
-        """Which passes of power cuts a run folder lacks: a layout's name, and whether it is the
-        control's. Raises InvalidMeasurement.
-        """
+        """Missing passes of cuts: layout, and whether its control's. Raises InvalidMeasurement."""
         wanted = self.suite.durability
         names = [one.name for one in self.layouts if one.name not in self.twins]
         return () if wanted is None else durability.missing(folder, names, wanted)
@@ -312,7 +296,6 @@ class Plan(Record):
         return self.attest and visit.layout not in self.twins and visit == first
 
     def _counts(self, visit: Visit, workload: Workload) -> Sequence[int]:
-        """The worker counts of a workload in the order of a visit's block."""
         order = self.suite.order
         if order == "shuffle":
             drawn = random.Random(f"{self.order_seed} {visit.repeat} {workload.name}")  # noqa: S311 - as in `balance`
@@ -334,10 +317,8 @@ def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
 
 
 def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
-    """The passes of an A/A control: all, or those up to the last workload that the suite names.
-
-    What comes before a step changes it, so nothing before is left out; of later workloads the
-    objects are written where a layout has them before its first step.
+    """An A/A control's passes: nothing before the last named workload is left out, as that changes
+    steps; of later ones objects are written as elsewhere.
     """
     named = suite.control
     if not isinstance(named, tuple):
@@ -385,7 +366,6 @@ def control_of(one: Planned) -> Planned:
 
 
 def _without(suite: Suite, workloads: Collection[str]) -> Suite:
-    """The suite without these workloads."""
     kept = tuple(one for one in suite.workloads if one.name not in workloads)
     return suite.model_copy(update={"workloads": kept})
 

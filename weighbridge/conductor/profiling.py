@@ -39,9 +39,6 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.writing import write_atomically
 from weighbridge.topologies.deployment import Deployment
 
-# perf on this machine: what it may record, and starting and stopping it.
-
-
 HERTZ: Final = 99
 """Not 100, so that periodic work of the system is not sampled each time or never."""
 STACK_BYTES: Final = 8192

@@ -64,9 +64,7 @@ class BackgroundLoad(Record):
 
 
 class QuietMachine:
-    """Waits until the machine is quiet; after one unsuccessful wait, only once it has been quiet
-    again.
-    """
+    """Waits until the machine is quiet; after waiting in vain, only once it was quiet again."""
 
     def __init__(
         self,

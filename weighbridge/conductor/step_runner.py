@@ -48,8 +48,6 @@ from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.hosts import SeenHost
 from weighbridge.topologies.loader import Planned
 
-# Dropping caches repeatedly while a step runs, if the suite asks for it.
-
 
 @contextmanager
 def dropping(
@@ -59,10 +57,8 @@ def dropping(
     clock: Callable[[], float] = time.monotonic,
     rest: Callable[[threading.Event, float], object] = threading.Event.wait,
 ) -> Iterator[None]:
-    """Call `drop` while the block runs, at once and then at the interval of `cache`, if it has one.
-
-    `rest` waits for so many seconds of `clock`, or until the event is set. Raises what `drop`
-    raised, unless something else failed.
+    """Call `drop` while the block runs, at once and at the interval of `cache`; `rest` waits
+    seconds of `clock`, or for the event. Raises what `drop` did, unless something else failed.
     """
     if not isinstance(cache, Every):
         yield
@@ -91,9 +87,6 @@ def dropping(
         thread.join()
     if failed:
         raise failed[0]
-
-
-# Reading what keeping objects costs: the disks around a preparation, and daemons' memory.
 
 
 _NUMBERED: Final = re.compile(r"[.-]\d+$")
@@ -143,10 +136,7 @@ def kept_objects(
 def memory_of(
     daemons: Sequence[Daemon], layout: str, repeat: int, workload: str
 ) -> list[DaemonMemory]:
-    """The memory of daemons; unknown of those whose processes are not found, or not readable.
-
-    Raises TargetError, also for an answer of a host that is none.
-    """
+    """The memory of daemons; unknown without readable processes. Raises TargetError."""
     groups = by_host(daemons)
     answers = together([partial(_ask, group) for group in groups])
     return [
@@ -222,7 +212,6 @@ class StepRunner:
         before = store.steps()
         self.complete = complete_steps(before)
         self.order = max((one.order for one in before), default=-1) + 1
-        """The next step's place among all that were tried."""
         self._suite = suite
         self._store = store
         self._display = display
@@ -247,7 +236,6 @@ class StepRunner:
         )
 
     def describe(self, deployment: Deployment) -> None:
-        """Record a deployment's facts, and the configuration files on its hosts."""
         name, rendered = deployment.layout.name, deployment.running_gateway.rendered
         configs = [
             ConfigFile(layout=name, host=one.host, path=one.path, text=one.text) for one in rendered
@@ -270,10 +258,7 @@ class StepRunner:
         workload: Workload,
         first: tuple[int, Pass] | None = None,
     ) -> None:
-        """Write the objects of a workload. Raises DriverError.
-
-        `first`: none of them exists yet, in this repeat and pass: record what they take on disks.
-        """
+        """Write a workload's objects; record what the `first` take on disks. Raises DriverError."""
         self._display.say(f"preparing {workload.name}")
         counted = first is not None and workload.needs_objects and workload.listed is None
         before = self._kept_bytes(deployment) if counted else None
@@ -463,7 +448,6 @@ class StepRunner:
         return self._profiler.step(deployment, tiers, key)
 
     def _in_this_step(self, died: TargetError) -> str:
-        """What died in a step, in words."""
         if isinstance(died, ServiceFailed):
             return f"in this step {self._in_words(died)}"
         return f"the gateway had failed when this step ended: {self._in_words(died)}"
@@ -501,10 +485,7 @@ class StepRunner:
 
 
 def gateway_fault(deployment: Deployment, *, doubted: bool = False) -> TargetError | None:
-    """What is wrong with a gateway: what has died, or that it does not answer; None if nothing is.
-
-    `doubted`: requests were not answered, so its free space is checked, too.
-    """
+    """What has died, or does not answer; None: nothing. `doubted`: check free space, too."""
     try:
         deployment.check()
         if doubted:

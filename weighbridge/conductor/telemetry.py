@@ -42,8 +42,6 @@ from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Hardware, quota_of
 
-# What a host's counters grew by between two samples.
-
 
 def grown(first: Counters, last: Counters) -> dict[str, object]:
     """The use of a host between two samples; unknown if a counter is unknown in one, or fell."""
@@ -103,9 +101,6 @@ def _model(
     return ModelDiskSecond.model_validate({**more, "cached_bytes": last.cached_bytes})
 
 
-# Reading a probe that runs on a host: one line of numbers per second on its stdout.
-
-
 SILENCE_S = 5.0
 """A probe reports every second; after so long without a line during a step it has stalled."""
 QUIT_S = 2.0
@@ -146,10 +141,7 @@ class ProbeInbox:
 
 
 class ProbeReader:
-    """A running probe; its lines go to `inbox` until `close`.
-
-    Raises WeighbridgeError or OSError if it cannot start.
-    """
+    """A running probe, whose lines go to `inbox`. Raises WeighbridgeError or OSError."""
 
     def __init__(self, probe: Probe, inbox: ProbeInbox, note: Note, *, stderr: Path) -> None:
         self.probe = probe
@@ -232,7 +224,6 @@ class ProbeReader:
 
 
 def _values(line: bytes) -> dict[str, float] | None:
-    """The numbers of a probe's line; None unless it is a flat object of finite numbers."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -259,9 +250,7 @@ class CounterSource(Protocol):
 def limits_of(
     hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Mapping[str, int | None]
 ) -> tuple[HostLimits, ...]:
-    """The limits and the tier of each of these hosts, given with the CPUs of their machines; those
-    that are only observed have no limits.
-    """
+    """Limits and tier of each of these hosts; those only observed have no limits."""
     own = tuple(
         HostLimits(
             host=name,
@@ -299,10 +288,7 @@ def limits_of(
 
 
 class Watch:
-    """A context manager that watches the hosts and probes of a deployment over all its steps.
-
-    `limits` names the hosts, `probes` returns the probes; events go to the store under `layout`.
-    """
+    """Watches a deployment's hosts (`limits`) and `probes`; events go to the store."""
 
     def __init__(
         self,

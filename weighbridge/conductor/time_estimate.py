@@ -29,7 +29,6 @@ WorkKind = Literal["start", "age", "prepare", "step", "search", "clean", "stop",
 STARTING_S: Final = 7.0
 """Starting, verifying and limiting a lab layout: 6 s for Ceph and its fronts, 8 s for Swift."""
 ATTESTING_S: Final = 17.0
-"""Measuring the lab's hosts."""
 STOPPING_S: Final = 3.0
 DRIVER_S: Final = 1.5
 """Starting a driver, with what a pass does around it."""
@@ -225,9 +224,7 @@ def _of_turns(
     leaves: bool,
     searched: Collection[StepKey],
 ) -> list[WorkUnit]:
-    """The units of steps that take turns. `leaves`: what they write is not deleted; after those
-    `searched` a rate is searched.
-    """
+    """Units of steps in turn. `leaves`: nothing is deleted; `searched`: a search follows."""
     pairs = {work_of(turn.way, turn.workload): turn.workload for turn in (*turns, *only_prepared)}
     prepare = {
         work: WorkUnit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one))
@@ -251,7 +248,6 @@ def _of_turns(
 def _steps(
     visit: Visit, turns: Sequence[StepTurn], searched: Collection[StepKey], *, leaves: bool
 ) -> list[WorkUnit]:
-    """Steps of a workload, then the searches of their rates."""
     steps = [_step(visit, turn, leaves=leaves) for turn in turns]
     pairs = [(one, turn) for one, turn in zip(steps, turns, strict=True) if turn.key in searched]
     searches = [

@@ -25,8 +25,6 @@ from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
 from weighbridge.suites import Suite, Workload, loader
 
-# What users of a locustfile do.
-
 
 class Replay(Record):
     """What users do: a workload over an API."""
@@ -47,10 +45,7 @@ def make_workload(name: str, **keys: Any) -> Workload:
 
 
 def suite_workload(suite: str, workload: str | None = None) -> Workload:
-    """A workload of a suite, by the suite's path or the name of a shipped one; None: its first.
-
-    Raises UsageError if there is none.
-    """
+    """A workload of a suite, by path or shipped name; None: its first. Raises UsageError."""
     return workload_of(loader.load(loader.find(suite)), workload)
 
 

@@ -1,5 +1,3 @@
-"""Users for locustfiles: of the native engine, and of SDKs."""
-
 from __future__ import annotations
 
 from weighbridge.drivers.locust.users import SdkWorkerUser, WorkerUser

@@ -67,17 +67,13 @@ def answer_csv(answer: QueryResult) -> str:
 
 
 def _cell(value: object) -> object:
-    """A value as CSV has it."""
     if isinstance(value, (bool, list, dict)):
         return json.dumps(value, ensure_ascii=False)
     return csv_text.formula_safe(value) if isinstance(value, str) else value
 
 
 def answer_json(answer: QueryResult) -> str:
-    """A list of objects, one for each line.
-
-    Raises UsageError if two columns have the same name: one of them would be lost.
-    """
+    """A list of objects. Raises UsageError if two columns have the same name."""
     twice = sorted({name for name in answer.columns if answer.columns.count(name) > 1})
     if twice:
         raise UsageError(
@@ -94,7 +90,6 @@ ANSWERS: Final[Mapping[str, Callable[[QueryResult], str]]] = MappingProxyType(
 
 
 def _shown(value: object) -> str:
-    """A value in one line of text, without control characters."""
     if value is None:
         return UNKNOWN
     if isinstance(value, (float, Decimal)):
@@ -110,7 +105,6 @@ def _shown(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, float):

@@ -1,5 +1,3 @@
-"""A comparison of two runs on a terminal: what differs, the table, a sentence for each workload."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -46,10 +44,7 @@ def print_comparison(
     *,
     earlier: int = 0,
 ) -> None:
-    """Print the two runs, the table of effects and its sentences.
-
-    `earlier`: how many runs of the same thing as A were given.
-    """
+    """Print two runs, effects and sentences; `earlier`: how many runs like A were given."""
     for side, run in (("A", a), ("B", b)):
         state = "" if run.manifest.state == "done" else f", {run.manifest.state}: incomplete"
         print_line(console, f"{side}  {run.manifest.run_id}, {run.manifest.created_at}{state}")
@@ -97,7 +92,6 @@ def _differences(guarded: Guarded) -> Table:
 
 
 def _effects(comparison: Comparison, *, intervals: bool) -> Table:
-    """A line for each cell: both values and the change of each metric, as far as it is a claim."""
     table = new_table()
     heads = [METRICS[metric].terminal for metric in ALWAYS]
     for title in (
@@ -163,9 +157,6 @@ def change_words(effect: Effect) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-# The history of many runs on the terminal: what changed, and each cell's figures.
 
 
 Cell = tuple[str, Kind, str, int]

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def print_running(place: StateFolders, console: Console) -> None:
-    """Print every running deployment, and which of its daemons have died.
-
-    Raises TargetError if that cannot be found out.
-    """
+    """Print running deployments and their dead daemons. Raises TargetError if unknown."""
     found = running_deployments(place)
     if not found:
         print_line(console, "nothing is running")
@@ -35,10 +32,7 @@ def print_running(place: StateFolders, console: Console) -> None:
 
 
 def dead_here(record: DeploymentRecord, place: StateFolders) -> list[str]:
-    """The lines about dead daemons of a deployment on lab hosts; none if all are running.
-
-    Real hosts must be asked, and the file that says how to reach them is not known here.
-    """
+    """Lines about dead daemons on lab hosts; how to ask real ones is not known here."""
     if HOSTS[record.kind].by_ssh:
         return ["  for its daemons: weighbridge status --hardware FILE"]
     dead, others = dead_of_lab(record, place)
@@ -50,10 +44,7 @@ def dead_here(record: DeploymentRecord, place: StateFolders) -> list[str]:
 def dead_of_lab(
     record: DeploymentRecord, place: StateFolders
 ) -> tuple[dict[LabDaemon, Path], tuple[LabDaemon, ...]]:
-    """The daemons of a deployment on lab hosts: those that died, with their logs, and the others.
-
-    None where its hosts are of another kind.
-    """
+    """Dead daemons on lab hosts, with their logs, and others; None: hosts of another kind."""
     if not HOSTS[record.kind].contained:
         return {}, ()
     from weighbridge.topologies.lab.host import daemons  # noqa: PLC0415 - only for lab hosts
@@ -71,10 +62,8 @@ def dead_there(
     there: LeftoverReport,
     hardware: Hardware,
 ) -> list[str]:
-    """The same for a deployment on real hosts, by their answers; names hosts that did not answer.
-
-    `record`: what this machine knows of it. If it knows nothing, any host that did not answer may
-    be part of it.
+    """The same on real hosts, by their answers, with hosts that did not answer; without a `record`
+    any of those may be part of it.
     """
     started = [one for one in there.daemons if one.deployment == found.claimed.deployment]
     dead = [one for one in started if not one.alive]
@@ -113,10 +102,7 @@ def _with_remedy(dead: Sequence[str], real: str = "") -> list[str]:
 
 
 def describe(record: DeploymentRecord) -> list[str]:
-    """The lines about one deployment.
-
-    Its network is reached from its client hosts, which see this machine's files.
-    """
+    """The lines about a deployment; its client hosts, which see this machine's files, reach it."""
     client, *others = record.clients
     what = f"layout {record.layout} on hardware {record.hardware}"
     addresses = (f"{name} {address}" for name, address in record.hosts.items())

@@ -63,14 +63,12 @@ class PlainDisplay:
         print_line(self._console, f"{time.strftime('%H:%M:%S')}  {text}")
 
     def begins(self, key: StepKey, number: int) -> None:
-        """Print which step begins."""
         self.say(f"step {number}/{self._plan.steps}  {step_name(key)}")
 
     def progress(self, progress: DriverProgress) -> None:
         """Only what has ended gets a line."""
 
     def ended(self, result: StepResult) -> None:
-        """Print the step's result."""
         left = show_duration(self._estimate.left_s())
         self.say(f"    {_outcome(result)}  ({left} left)")
 
@@ -117,7 +115,6 @@ class LiveDisplay:
         )
 
     def begins(self, key: StepKey, number: int) -> None:
-        """Show which step runs."""
         self.say(f"step {number}/{self._plan.steps}  {step_name(key)}")
 
     def progress(self, progress: DriverProgress) -> None:
@@ -134,7 +131,6 @@ class LiveDisplay:
         )
 
     def ended(self, result: StepResult) -> None:
-        """Add the step to the table."""
         self._rows.append(result)
 
     def _view(self) -> Group:
@@ -251,10 +247,7 @@ class InfluxDisplay:
 def sending(
     server: InfluxServer | None, store: RunStore, say: Callable[[str], None]
 ) -> Iterator[Callable[[Display], Display]]:
-    """A function that makes a display send, too; without a server it returns the display itself.
-
-    At the end, what is left is sent, or reported as not sent.
-    """
+    """Makes a display send, too, if there is a server; at the end the rest is sent or reported."""
     if server is None:
         yield lambda shown: shown
         return

@@ -51,7 +51,6 @@ class Line(Record):
     """An event of the run."""
 
     at: str
-    """The time of day."""
     text: str
 
 
@@ -89,7 +88,6 @@ class LivePage:
         self._fetched, self._asked_at_s = 0, 0.0
 
     def say(self, text: str) -> None:
-        """An event."""
         self._note(text)
         self._shown.say(text)
 
@@ -101,7 +99,6 @@ class LivePage:
         self._shown.begins(key, number)
 
     def progress(self, progress: Progress) -> None:
-        """Of the step that runs."""
         with self._lock:
             self._progress = progress
         self._shown.progress(progress)
@@ -128,9 +125,7 @@ class LivePage:
             self._html, self._report = html, self._report + 1
 
     def end(self, words: str) -> None:
-        """Show the last report and how the run ended; returns once an open page has both, or after
-        LAST_LOOK_S.
-        """
+        """Show the last report and the end; waits at most LAST_LOOK_S for an open page."""
         self.derive()
         with self._lock:
             self._state, self._doing = "ended", words
@@ -139,7 +134,6 @@ class LivePage:
             time.sleep(0.05)
 
     def now(self) -> Now:
-        """What there is to show."""
         with self._lock:
             self._asked_at_s = time.monotonic()
             return Now(
@@ -204,10 +198,8 @@ class _Answering(BaseHTTPRequestHandler):
         os.kill(os.getpid(), signal.SIGINT)
 
     def _path(self) -> str | None:
-        """What is asked for below the token; None for whoever does not know it.
-
-        A page of another site may reach this port under a name of its own: such a request has that
-        name as its Host.
+        """What is asked for below the token; None without it, or of another Host: another site's
+        page may reach this port under a name of its own.
         """
         if self.headers.get("Host") != f"{_ADDRESS}:{self.server.server_port}":
             return None

@@ -48,8 +48,6 @@ from weighbridge.results.record.durability import Finding as CutFinding
 from weighbridge.results.report.study_section import StudySection
 from weighbridge.screen.terminal import new_table, print_grid, print_line
 
-# What survived power cuts on a terminal: a table by layout, its controls, then sentences.
-
 
 def print_durability(found: Sequence[LayoutDurability], console: Console) -> None:
     """Print them: only findings that there are have a column; nothing where no layout was tried."""
@@ -58,7 +56,8 @@ def print_durability(found: Sequence[LayoutDurability], console: Console) -> Non
     seen = [
         one
         for one in FINDINGS
-        if one == "lost" or any(s.found[one].objects for each in found for s in _both(each))
+        if one == "lost"
+        or any(s.found[one].objects for each in found for s in (each.store, each.control))
     ]
     counts = ("cuts", "served", "acknowledged", *(FINDING_WORDS[one] for one in seen), "serves s")
     table = new_table("layout", "verdict", *counts, right=counts)
@@ -83,10 +82,6 @@ def print_durability(found: Sequence[LayoutDurability], console: Console) -> Non
                 print_line(console, f"  {of}, cut {cut.number}: {cut.why_not}", "yellow")
 
 
-def _both(one: LayoutDurability) -> tuple[CutSeries, CutSeries]:
-    return one.store, one.control
-
-
 def _cells(series: CutSeries, seen: Sequence[CutFinding]) -> tuple[str, ...]:
     serves = UNKNOWN if series.serves_s is None else show_figure(series.serves_s[0], 2)
     return (
@@ -96,9 +91,6 @@ def _cells(series: CutSeries, seen: Sequence[CutFinding]) -> tuple[str, ...]:
         *(f"{series.found[one].objects:,}" for one in seen),
         serves,
     )
-
-
-# A replayed study on a terminal: its tables, what changed, and its published results.
 
 
 _STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
@@ -157,9 +149,6 @@ def _style(cell: RecapCell) -> str:
     return f"{_STYLES.get(cell.verdict, 'bold')} {colour}".strip()
 
 
-# The results of a tuning on a terminal: each setting, the winner, its confirmation, the files.
-
-
 _SETTING_STYLES: Final = {
     "better": "bold blue",
     "worse": "dark_orange",
@@ -170,7 +159,6 @@ _SETTING_STYLES: Final = {
 WIDE: Final = 130
 """Columns for the table with intervals of two objectives and what each setting restarts."""
 _LISTED: Final = 12
-"""How many settings without an effect are listed."""
 
 
 def print_tuning(result: TuningResult, derived: Derived, console: Console) -> None:
@@ -230,7 +218,6 @@ def _print_without_effect(result: TuningResult, console: Console) -> None:
 
 
 def _table(result: TuningResult, lines: Sequence[SettingLine], width: int) -> Table:
-    """The trials in as many columns as fit: intervals, and what each setting restarts."""
     objectives = result.run.objectives
     wide = width >= WIDE
     short = short_names([line.name for line in lines])
@@ -288,7 +275,6 @@ _METRICS: Final = tuple(one for one in METRICS.values() if one.terminal)
 _RATES: Final = tuple(one.terminal for one in _METRICS if one.group in ("latency", "count"))
 _USES: Final = (*(one.terminal for one in _METRICS if one.group == "cost"), "saturated")
 _WORDS: Final = ("saturated", CUTS_THAT_LOST)
-"""Columns of words."""
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
@@ -389,10 +375,7 @@ def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> No
 
 
 def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
-    """The table in parts that fit, with the spread of repeats if that fits, too.
-
-    What power cuts did has a part of its own where there is no room beside the rates.
-    """
+    """The table in parts that fit; what power cuts did is one where there is no room for it."""
     several, cuts = len({row.driver for row in rows}) > 1, drawing.cuts(rows)
     if console.width < BOTH and any(row.within("max") is not None for row in rows):
         parts = [drawing.table(rows, several=several, only=one) for one in (drawing.rates, _RATES)]
@@ -456,10 +439,7 @@ class _RowTable:
         spread: bool = False,
         only: Sequence[str] | None = None,
     ) -> Table:
-        """A line for each row, with `only` these columns (default: all).
-
-        `several`: with a column of drivers; `spread`: with the ± of repeats.
-        """
+        """A line for each row; `several`: with drivers, `spread`: with the ± of repeats."""
         every = (*self.rates, *_RATES, *_USES, *self.cuts(rows))
         titles = every if only is None else tuple(only)
         several_apis = len({row.api for row in rows}) > 1
@@ -489,7 +469,6 @@ class _RowTable:
         return table
 
     def _cells(self, row: Row, *, spread: bool) -> dict[str, str]:
-        """A row's cells by title."""
         limit = (
             "none" if row.resources and not saturated(row.resources) else limit_brief(row.resources)
         )

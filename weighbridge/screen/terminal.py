@@ -1,5 +1,3 @@
-"""The console that verbs print to, and how they print lines and tables."""
-
 from __future__ import annotations
 
 import os
@@ -23,7 +21,6 @@ WIDTH_ELSEWHERE = 120
 
 
 _BETWEEN: Final = 2
-"""Spaces between two columns."""
 _AROUND: Final = 3
 """Spaces that a column takes at most beside its text."""
 _BEGIN: Final = re.compile(r" *(?:• |[a-z]  )?")
@@ -80,9 +77,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 class _NamesWhole(Table):
-    """A table that takes room from columns of sentences, and leaves those of single words whole,
-    if all of them fit so.
-    """
+    """Takes room from columns of sentences, and leaves single words whole, if they fit."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         free = [column for column in self.columns if column.width is None]
@@ -97,9 +92,7 @@ class _NamesWhole(Table):
 
 
 def new_table(*columns: str, right: Collection[str] = (), **options: Any) -> Table:
-    """A table with a rule below its header; columns named in `right` are right-aligned. Names are
-    broken only where the table would not fit otherwise.
-    """
+    """A table with a rule below its header; names break only where it would not fit."""
     table = _NamesWhole(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0), **options)
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")

@@ -61,7 +61,6 @@ class Course:
         self._preparing_s = guess.get("prepare", 0.0) + guess.get("clean", 0.0)
         self._starting_s = guess.get("start", 0.0) + guess.get("stop", 0.0)
         self.confirm_s = 0.0
-        """Seconds that the confirmation probably takes."""
         if prepared.tuning.confirm:
             visits = _visits(prepared, 2 * prepared.tuning.confirm)
             confirming = prepared.tuning.confirming(prepared.suite)

@@ -25,15 +25,12 @@ from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned, checked_again
 from weighbridge.topologies.preflight import preflight_all
-from weighbridge.tuning.space import Candidate, Space
+from weighbridge.tuning.space import Candidate, Space, once
 
 
 @dataclass(frozen=True)
 class PreparedTuning:
-    """A tuning that can begin.
-
-    `candidates` is empty for a search, where `singles` are checked instead.
-    """
+    """A tuning that can begin; for a search `candidates` is empty, `singles` are checked."""
 
     tuning: Tuning
     suite: Suite
@@ -43,7 +40,6 @@ class PreparedTuning:
     candidates: tuple[Candidate, ...]
     scopes: Mapping[str, Scope]
     text: str
-    """The tuning's file."""
     remarks: tuple[str, ...] = field(default=())
     """What is not tried, and why."""
 
@@ -66,10 +62,7 @@ class PreparedTuning:
         )
 
     def plan(self, candidates: tuple[Candidate, ...], *, attest: bool) -> Plan:
-        """The plan with these candidates, without visits: those are decided during the run.
-
-        Raises UsageError.
-        """
+        """The plan without visits, which are decided during the run. Raises UsageError."""
         planned = [one.planned for one in (self.baseline, *candidates)]
         return make_plan(self.suite, self.hardware, planned).model_copy(
             update={"visits": (), "attest": attest, "budget_s": self.tuning.budget}
@@ -101,9 +94,7 @@ class Changes:
 
 NO_CHANGES = Changes()
 HARDWARE: Final = "lab-cpu"
-"""The hardware of tunings that name none: one that is the same on every machine, so that what was
-tuned for it is true elsewhere.
-"""
+"""Hardware of tunings that name none: the same on every machine, so that results hold elsewhere."""
 
 
 def _silent(_text: str) -> None:
@@ -111,10 +102,7 @@ def _silent(_text: str) -> None:
 
 
 def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
-    """The tuning of a file or a shipped name, changed by the command line.
-
-    Raises DocumentError or UsageError.
-    """
+    """A tuning changed by the command line. Raises DocumentError or UsageError."""
     document, tuning = tuning_files.load(tuning_files.find(name))
     try:
         changed = Tuning.model_validate({**tuning.model_dump(), **changes.given})
@@ -128,11 +116,8 @@ def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
 def prepare(
     document: Document, tuning: Tuning, say: Say = _silent, *, ask: bool = False
 ) -> PreparedTuning:
-    """Check a tuning and make its candidates, with progress if it takes long; `ask`: real hosts are
-    asked their size.
-
-    Raises DocumentError with all faults at once, or UsageError; TargetError for hosts that do not
-    answer.
+    """Check a tuning and make its candidates, with progress; `ask` real hosts their size. Raises
+    DocumentError with all faults, UsageError, or TargetError.
     """
     hardware = selection.hardware_named(tuning.hardware or HARDWARE)
     suite, faults = None, _unknown_metrics(document, tuning)
@@ -155,7 +140,7 @@ def prepare(
             _candidates(document, tuning, hardware, baseline, suite, say)
         except DocumentError as error:
             faults += error.faults
-        raise DocumentError(_once(faults))
+        raise DocumentError(once(faults))
     if ask:
         hardware, (baseline,) = selection.on_sized_hosts([baseline], hardware)
     return checked(document, tuning, hardware, baseline, say=say)
@@ -169,10 +154,7 @@ def checked(
     suite: Suite | None = None,
     say: Say = _silent,
 ) -> PreparedTuning:
-    """A tuning of a layout that has been read, with its candidates; `suite`: default the tuning's.
-
-    Raises DocumentError with all faults at once, or UsageError.
-    """
+    """A tuning with candidates. Raises DocumentError with all faults, or UsageError."""
     suite = suite or tuning_files.suite_of(document, tuning)
     space, singles, candidates, scopes, remarks = _candidates(
         document, tuning, hardware, baseline, suite, say
@@ -204,10 +186,7 @@ def _candidates(
     suite: Suite | None,
     say: Say,
 ) -> tuple[Space, tuple[Candidate, ...], tuple[Candidate, ...], dict[str, Scope], tuple[str, ...]]:
-    """The space of a tuning, its single levels, candidates, scopes and remarks.
-
-    Raises DocumentError, UsageError.
-    """
+    """Space, single levels, candidates, scopes, remarks. Raises DocumentError, UsageError."""
     space, faults = Space(tuning, baseline, hardware, document), list[Fault]()
     if tuning.strategy == "search":
         need("optuna")
@@ -235,16 +214,14 @@ def _candidates(
         words = "the layout already has every value that is to be tried: there is nothing to try"
         faults.append(document.fault_at(("parameters",), words, key=True))
     if faults:
-        raise DocumentError(_once(faults))
+        raise DocumentError(once(faults))
     return space, singles, candidates, scopes, remarks
 
 
 def _other_promises(
     document: Document, hardware: Hardware, baseline: Planned, singles: Sequence[Candidate]
 ) -> Iterator[Fault]:
-    """Levels with which a write is acknowledged on other terms: they would win by what they lose in
-    a power cut.
-    """
+    """Levels that acknowledge writes on other terms: they would win by what a power cut takes."""
     disks = {name: len(host.disks) for name, host in hardware.hosts.items()}
 
     def terms(planned: Planned) -> str:
@@ -279,17 +256,11 @@ def _unknown_metrics(document: Document, tuning: Tuning) -> list[Fault]:
     return faults
 
 
-def _once(faults: list[Fault]) -> list[Fault]:
-    return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
-
-
 def prepare_again(
     store: RunStore, run: TuningRun, plan: Plan, say: Say = _silent
 ) -> PreparedTuning:
-    """The tuning of a run folder as it began: the same candidates under the same names.
-
-    Raises UsageError if this version would make others of it, DocumentError if the layout cannot be
-    made any more.
+    """A run's tuning as it began. Raises UsageError if its candidates changed, DocumentError if its
+    layout cannot be made.
     """
     layout = next(one for one in plan.layouts if one.name == run.baseline)
     baseline = checked_again(layout, plan.hardware, str(store.folder / "plan.resolved.json"))
@@ -307,11 +278,7 @@ def prepare_again(
 
 
 def check(found: PreparedTuning, place: StateFolders, say: Say, *, attest: bool) -> None:
-    """Have the release's programs check every candidate, on hosts that are started once; builds
-    missing images.
-
-    Raises UsageError with what they refuse of all candidates, CommandFailed.
-    """
+    """Have programs check all candidates on hosts. Raises UsageError, CommandFailed."""
     tools = wants_tools(found.suite) or bool(asked_of_hosts(found.suite, sameness=attest))
     tried = {one.variant.name: one for one in (found.baseline, *found.candidates, *found.singles)}
     refused = preflight_all(

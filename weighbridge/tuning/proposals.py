@@ -30,10 +30,7 @@ Note = Callable[[str], None]
 
 
 class OptunaSearch:
-    """Proposes candidates of a space.
-
-    `learn` is called with each new one, `note` with a text about each that is not tried, and why.
-    """
+    """Proposes candidates; `learn` gets each new one, `note` why one is not tried."""
 
     def __init__(self, space: Space, judge: Judge, learn: Learn, note: Note) -> None:
         self._space = space
@@ -109,7 +106,6 @@ class OptunaSearch:
         return entry.gain_high is not None and entry.gain_high < best
 
     def _finalists(self) -> Sequence[TrialCount]:
-        """The best of those that seem better than the baseline."""
         better = {
             name: gain
             for name, gain in self._gains.items()

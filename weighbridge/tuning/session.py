@@ -241,10 +241,7 @@ def resume(
 
 
 def unfinished(tuning: Tuning, out: Path) -> Path:
-    """The newest unfinished run of a tuning below `out`.
-
-    Raises UsageError if there is none, or if its tuning was different.
-    """
+    """A tuning's newest unfinished run. Raises UsageError without one, or about another tuning."""
     found = []
     for path in sorted(out.glob("*/tuning.json"), reverse=True):
         begun = TuningStore(path.parent).run()
@@ -274,10 +271,7 @@ def unfinished(tuning: Tuning, out: Path) -> Path:
 
 
 def sentences(prepared: PreparedTuning, course: Course) -> tuple[str, ...]:
-    """What will be done, and whether its budget is enough, in plain words.
-
-    Raises UsageError if it is too short for one round.
-    """
+    """What will be done. Raises UsageError if the budget is too short for one round."""
     tuning = prepared.tuning
     what = f"{len(prepared.candidates)} settings"
     if tuning.strategy == "search":
@@ -315,7 +309,6 @@ def _conduct(
     attest: bool,
     despite: Collection[str] = (),
 ) -> SettingTable:
-    """Run what is missing; the folder records how that ended."""
     try:
         found = _run_trials(prepared, store, doing, allowance, attest=attest, despite=despite)
     except BaseException as error:

@@ -24,7 +24,6 @@ from weighbridge.topologies.loader import LONGEST_NAME, Planned, changed_layout,
 MOST_COMBINATIONS: Final = 500
 """A larger grid is refused: with five trials of 10 s each, 500 take seven hours."""
 PROGRESS_EVERY_S: Final = 1.0
-"""Interval between lines of progress."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,9 @@ class Space:
             for key in (parameter.key, *level.also)
         ]
         self.keys = tuple(dict.fromkeys(keys))
-        """All settings that any level changes."""
         self.layout_settings: Mapping[str, Setting | None] = {
             key: _plain(self._of(self._has, key)) for key in self.keys
         }
-        """Their values in the layout."""
 
     def choices(self, number: int) -> tuple[Choice, ...]:
         """The levels of a parameter."""
@@ -91,11 +88,8 @@ class Space:
         )
 
     def scopes(self) -> dict[str, Scope]:
-        """What must be restarted when a setting changes. Raises DocumentError if the file says less
-        than is enough.
-
-        `nothing` is accepted if a restart of daemons would be enough: the daemons decide at run
-        time.
+        """What must be restarted when a setting changes. Raises DocumentError if the file says
+        less; `nothing` may stand for daemons, which decide at run time.
         """
         found: dict[str, Scope] = {}
         faults = []
@@ -139,10 +133,7 @@ class Space:
         )
 
     def singles(self, say: Say) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-        """Each level of each parameter alone, and remarks on those that change nothing.
-
-        Reports progress if it takes long. Raises DocumentError with all faults.
-        """
+        """Each level alone, and remarks on others. Raises DocumentError with all faults."""
         values = sum(len(parameter.levels) for parameter in self.tuning.parameters)
         progress = _Progress("values", values, say)
         found: list[Candidate] = []
@@ -171,7 +162,7 @@ class Space:
                 wrong = [self._document.fault_at(("parameters", number, "key"), wrong[0].message)]
             faults += wrong
         if faults:
-            raise DocumentError(_once(faults))
+            raise DocumentError(once(faults))
         return tuple(found), tuple(words)
 
     def combinations(self, trial_s: float, say: Say) -> tuple[Candidate, ...]:
@@ -206,7 +197,7 @@ class Space:
             if not one.variant.is_baseline:
                 found.setdefault(one.variant.name, one)
         if faults:
-            raise DocumentError(_once(faults))
+            raise DocumentError(once(faults))
         return tuple(found.values())
 
     def _merged(self, choices: Sequence[Choice]) -> tuple[Settings, dict[str, Fault]]:
@@ -304,5 +295,6 @@ def _larger(value: Setting, other: Setting) -> bool:
     return len(numbers) == 2 and numbers[0] > numbers[1]
 
 
-def _once(faults: Iterable[Fault]) -> list[Fault]:
+def once(faults: Iterable[Fault]) -> list[Fault]:
+    """The faults, each once, by their places."""
     return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))

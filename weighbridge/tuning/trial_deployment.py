@@ -35,12 +35,7 @@ class Switched:
 
 
 class TrialDeployment:
-    """Runs one candidate at a time, from the first `switch_to` on; a context manager that tears all
-    down.
-
-    `number` is the number of the first deployment, from 0 over the whole run. `settings` are
-    drivers' own.
-    """
+    """Runs a candidate at a time and tears all down; `number`: of the first deployment."""
 
     def __init__(
         self,
@@ -90,10 +85,8 @@ class TrialDeployment:
         return "cluster" if scope == "buckets" and self._driver is None and self._opened else scope
 
     def switch_to(self, wanted: Candidate) -> Switched:
-        """Run a candidate.
-
-        Raises what `deploy` and `Deployment.change` raise, and DriverError; then the running
-        settings are uncertain.
+        """Run a candidate. Raises as `deploy`, `change` or DriverError: its settings are uncertain
+        then.
         """
         scope, deployment = self.scope_to(wanted.variant), self._deployment
         if deployment is None or scope == "cluster":
@@ -127,10 +120,8 @@ class TrialDeployment:
         return found
 
     def measure(self, one: Candidate, repeat: int) -> float:
-        """Measure all steps of the running candidate as one trial; returns when the first began, on
-        the monotonic clock, in seconds.
-
-        Raises DriverError or TargetError, after every step is recorded.
+        """All steps as one trial; returns its start on the monotonic clock. Raises DriverError or
+        TargetError when all is recorded.
         """
         deployment = self._deployment
         assert deployment is not None  # noqa: S101 - `switch_to` was called
@@ -184,7 +175,6 @@ class TrialDeployment:
             self.tear_down()
 
     def tear_down(self) -> None:
-        """Tear everything down."""
         if self._deployment is not None:
             self._display.say(f"stopping {self._deployment.label}")
         self.__exit__(None, None, None)
@@ -286,10 +276,7 @@ class TrialDeployment:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the driver: on request if all is well, at once after an error.
-
-        If it does not end well, that is only recorded.
-        """
+        """End the driver: on request, at once after an error; a bad end is only recorded."""
         self._driver = None
         self._prepared.clear()
         driving, self._driving = self._driving, ExitStack()

@@ -28,14 +28,10 @@ from weighbridge.tuning.trial_deployment import Switched, TrialDeployment
 from weighbridge.tuning.turns import TrialCount, TrialTurn, Turns, rounds
 
 LEFT_OUT: Final = "left out"
-"""The kind of event for what is not tried."""
 
 
 class Tuner:
-    """Runs the trials of a tuning, or those that its run folder lacks.
-
-    `visits` are the judged steps so far; each step is added before its trial ends.
-    """
+    """Runs what a tuning's folder lacks. `visits`: judged steps, added before a trial ends."""
 
     def __init__(
         self,
@@ -75,10 +71,8 @@ class Tuner:
         return setting_table(self._run, self._trials, self._visits)
 
     def run(self) -> str:
-        """Run all trials, or as many as fit into the budget; returns why not all, or empty.
-
-        Raises UsageError if the trials in the folder are not those of this tuning; the error that
-        the baseline fails with; StoreError.
+        """Run trials that fit the budget; returns why not all. Raises UsageError if the folder has
+        another tuning's, the baseline's error; StoreError.
         """
         turns = self._turns()
         turn = next(turns, None)
@@ -122,7 +116,6 @@ class Tuner:
     # ---- trials from before
 
     def _recorded(self, turn: TrialTurn) -> Trial | None:
-        """The recorded trial of a turn; None if it is still to be made."""
         while self._before:
             trial = self._before.popleft()
             self._trials.append(trial)

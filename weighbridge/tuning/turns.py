@@ -44,7 +44,6 @@ class TrialCount:
     started: bool = True
 
     def add(self, trial: Trial) -> None:
-        """Count a trial."""
         self.trials += 1
         self.failures += bool(trial.failed)
         self.started = self.started and trial.stood
@@ -91,9 +90,7 @@ def rounds(
 
 
 def settled(table: SettingTable, variant: LayoutVariant) -> bool:
-    """Whether a setting needs no more trials: its interval is clear of the threshold, or it may not
-    be chosen anyway.
-    """
+    """Whether its interval is clear of the threshold, or it may not be chosen anyway."""
     entry = table.entry(variant)
     return entry is not None and (entry.clear or entry.verdict in ("not allowed", "failed"))
 

@@ -27,8 +27,6 @@ from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested, Manifest, PlannedLayout, ResolvedPlan
 from weighbridge.results.record.resolved import PlannedDisk
 
-# A run as it is compared with others: its table, and what decides what its figures mean.
-
 
 class ComparedRun(Record):
     """A run to compare. `rows` are those of the report, including A/A controls."""
@@ -79,9 +77,6 @@ def read_compared_run(folder: Path) -> ComparedRun:
         attested=data.attested,
         is_tuning=data.tuning is not None,
     )
-
-
-# How guard facts are read from a run; what they are for: `results.analysis.across_runs.guard`.
 
 
 _SIZE: Final = re.compile(r"[0-9.]+ ?[kKMGT]i?B")
@@ -199,7 +194,6 @@ OF_RUNS: Final[Mapping[str, Callable[[ComparedRun, Sequence[str]], Facts]]] = Ma
         "seed": _suite("seed"),
     }
 )
-"""Guard facts of a run, and how to read each."""
 
 
 # ---- guard facts of a layout
@@ -218,7 +212,6 @@ OF_LAYOUTS: Final[Mapping[str, Callable[[ComparedRun, str], str | None]]] = Mapp
 )
 
 GUARD_FACTS: Final = (*OF_RUNS, *OF_LAYOUTS)
-"""Names of all guard facts."""
 
 
 def all_facts(
@@ -236,9 +229,7 @@ def all_facts(
 
 
 def planned(run: ComparedRun, name: str) -> Facts:
-    """How a layout of a run was planned: release, places and settings, as its file gives them or as
-    they follow the size of its hosts. Sizes in bytes are written alike.
-    """
+    """How a layout was planned: release, places and settings, by file or by size of its hosts."""
     layout = run.layouts[name]
     plan = {"release": layout.release} if layout.release else {}
     settings = flat({"place": layout.place, **layout.settings})
@@ -311,7 +302,6 @@ class Guarded(Record):
     """What two runs have in common and what not."""
 
     same: tuple[str, ...]
-    """Guard facts that are known and equal."""
     unknown: tuple[str, ...]
     """Guard facts known of neither run."""
     unlike: tuple[Difference, ...]
@@ -323,10 +313,8 @@ class Guarded(Record):
 def guard(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
 ) -> Guarded:
-    """Check the guard facts of two runs, for pairs of layouts of A and B.
-
-    `despite` names guard facts that may differ, or `all`. Raises UsageError if others differ, or
-    for unknown names.
+    """Check guard facts for pairs of layouts. `despite` names facts that may differ, or `all`.
+    Raises UsageError if others differ, or for unknown names.
     """
     refuse_unknown(despite)
     theirs = {one.name for one in b.plan.suite.workloads}

@@ -58,8 +58,7 @@ OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
 
 
 def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Pairs of layouts of A and B: those requested as `A=B` or as one name, else all common names.
-
+    """Pairs of layouts of A and B: those requested, as `A=B` or one name, else all common names.
     Raises UsageError if there is none, or one is not in its run.
     """
     if not asked:
@@ -97,9 +96,8 @@ def check_history(
     pairs: Sequence[tuple[str, str]],
     despite: Sequence[str] = (),
 ) -> None:
-    """Check that earlier runs are of the same thing as A: guard facts, layouts' settings and hosts.
-
-    Raises UsageError if one differs, lacks a compared layout of A, or is given twice.
+    """Check that earlier runs are of the same thing as A. Raises UsageError if a guard fact,
+    setting or host differs, a layout is lacking, or one is given twice.
     """
     seen = {a.manifest.run_id: "A", b.manifest.run_id: "B"}
     layouts = dict.fromkeys(one for one, _ in pairs)
@@ -271,12 +269,10 @@ class MissingCell(Record):
     """With its run in brackets: `swift (A)`."""
     workload: str
     about: str
-    """Name of the requests: `64 kB reads`."""
     workers: int
 
     @property
     def text(self) -> str:
-        """What is missing, in a sentence."""
         return (
             f"{self.layout}, {self.about} of {self.workload}, "
             f"{counted(self.workers, 'worker')}: B has no result of it"
@@ -286,9 +282,7 @@ class MissingCell(Record):
 def missing(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], *, chosen: bool
 ) -> tuple[MissingCell, ...]:
-    """Cells comparable in A of which B has no row: of the compared layouts if those were chosen,
-    else of all.
-    """
+    """Cells comparable in A of which B has no row, of the compared layouts if those were chosen."""
     of_b = {(row.layout, kind_of(row), row.workers) for row in b.rows}
     sides = list(pairs)
     if not chosen:
@@ -332,10 +326,8 @@ RUNS: Final = 3
 
 
 def across_runs(tested: TTest, runs: Sequence[float]) -> TTest:
-    """The comparison of B with A, widened by the scatter from run to run.
-
-    `runs` are logarithms of the same figure of at least RUNS runs of the same thing, A included.
-    Raises ValueError for fewer.
+    """The comparison widened by the scatter from run to run: `runs` are logarithms of one figure of
+    at least RUNS runs like A, with it. Raises ValueError for fewer.
     """
     if len(runs) < RUNS:
         raise ValueError(f"{len(runs)} runs give no scatter from run to run: {RUNS} are needed")

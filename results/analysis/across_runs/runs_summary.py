@@ -1,7 +1,3 @@
-"""What comparing two runs came to: the verdict that a command ends with, and all that it is made
-of, for the terminal, a page, and summaries of CI.
-"""
-
 from __future__ import annotations
 
 import shlex
@@ -57,7 +53,6 @@ class RunsSummary(Record):
 
     @property
     def headline(self) -> str:
-        """The answer in one line."""
         return self.verdict.answer or next(iter(verdict_words(self.comparison)))
 
     @property
@@ -81,10 +76,7 @@ def runs_verdict(
     fail_on_regression: bool,
     gone: Sequence[MissingCell] = (),
 ) -> RunsVerdict:
-    """The verdict on a comparison of B with A, and with so many earlier runs of the same thing.
-
-    `gone` are cells of A of which B has no result.
-    """
+    """The verdict on B and A, with so many earlier runs; `gone`: cells of which B has no result."""
     if all(effect.ratio is None for effect in comparison.effects):
         return RunsVerdict(exit_code=EXIT_INVALID, answer="Nothing could be compared.")
     if not fail_on_regression:

@@ -39,16 +39,13 @@ class FoundRate(Record):
     workload: str
     connections: PositiveInt
     repeats: NonNegativeInt
-    """Searches with an answer."""
     steps: NonNegativeInt
     """Steps at a rate, over all searches."""
     rate_per_s: PositiveFloat | None = None
     """The highest rate that was served; None: none was, or it is not known."""
     low_per_s: PositiveFloat | None = None
     high_per_s: PositiveFloat | None = None
-    """Where the most that is served lies, for one repeat; over repeats the 95 % interval. None:
-    unknown.
-    """
+    """Where the most served lies, for one repeat; over repeats the 95 % interval. None: unknown."""
     latency_ms: NonNegativeFloat | None = None
     """The bound's metric at that rate: the highest of the steps in which it was served."""
     lowest_per_s: PositiveFloat | None = None
@@ -102,7 +99,6 @@ class FoundKind(Record):
     """The answers of all layouts for one workload, API and driver."""
 
     about: str
-    """`64 kB reads`."""
     connections: PositiveInt
     rates: tuple[FoundRate, ...]
 
@@ -115,7 +111,6 @@ class Found(Record):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """A sentence for each kind of requests."""
         return tuple(_sentence(self.bound, kind) for kind in self.kinds)
 
 
@@ -159,10 +154,8 @@ def found_rates(
     rows: Sequence[Row] = (),
     pairs: Sequence[PairDoubt] = (),
 ) -> Found:
-    """The answers of a run's searches.
-
-    `lost` are steps that were not measured, with the reason; `rows` the table of ordinary steps,
-    and `pairs` doubts about layouts' hosts.
+    """The answers of a run's searches. `lost`: steps not measured, with the reason; `rows`:
+    ordinary steps; `pairs`: doubts about layouts' hosts.
     """
     answers: list[tuple[tuple[str, Api, DriverName], Workload, FoundRate]] = []
     for layout in plan.layouts:
@@ -181,7 +174,10 @@ def found_rates(
                     for repeat in range(plan.suite.repeats)
                 ]
                 mine = [row for row in rows if _measured_as(row, first)]
-                doubts = (*_of_rows(mine), *_of_pairs(layout.name, pairs))
+                doubts = (
+                    *(one for row in mine for one in row.doubts if one.what in _OF_DEPLOYMENTS),
+                    *(pair.doubt for pair in pairs if layout.name in pair.layouts),
+                )
                 answer = _answer(first, [(key, searches.of(key)) for key in keys], lost, doubts)
                 power = next(iter(marks_of([row.power for row in mine])), None)
                 answer = answer.model_copy(update={"power": power})
@@ -348,16 +344,6 @@ def _is_of(step: StepKey, key: StepKey) -> bool:
 def _measured_as(row: Row, key: StepKey) -> bool:
     names = ("layout", "api", "driver", "workload", "workers")
     return all(getattr(row, name) == getattr(key, name) for name in names)
-
-
-def _of_rows(rows: Sequence[Row]) -> Iterator[Doubt]:
-    """The doubts about the deployments of a layout."""
-    return (one for row in rows for one in row.doubts if one.what in _OF_DEPLOYMENTS)
-
-
-def _of_pairs(layout: str, pairs: Sequence[PairDoubt]) -> Iterator[Doubt]:
-    """The doubts about a layout's hosts."""
-    return (pair.doubt for pair in pairs if layout in pair.layouts)
 
 
 def _doubt(doubt: Doubt) -> str:

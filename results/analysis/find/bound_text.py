@@ -1,5 +1,3 @@
-"""A bound as people write it: `p90<=50ms`."""
-
 from __future__ import annotations
 
 import re
@@ -17,9 +15,7 @@ _EXAMPLE: Final = 'Give a metric and its largest value, in quotes: --find "p90<=
 
 
 def may_bound(metric: Metric) -> bool:
-    """Whether a rate can be searched within this metric: a percentile or maximum of latencies, or
-    another one in ms of which less is better.
-    """
+    """Whether a rate can be searched within this metric: in ms, of which less is better."""
     return metric.unit == "ms" and (metric.better == "less" or metric.percent is not None)
 
 

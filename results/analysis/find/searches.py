@@ -67,10 +67,8 @@ class RateTrial(Record):
 
 
 class RateSearch(Record):
-    """One search: its start and its steps so far, in order.
-
-    `start_per_s` is the throughput of the closed loop, `least_per_s` the lowest rate that a step
-    can judge.
+    """One search. `start_per_s` is the closed loop's throughput, `least_per_s` the lowest rate that
+    a step can judge.
     """
 
     start_per_s: PositiveFloat
@@ -78,7 +76,6 @@ class RateSearch(Record):
     trials: Annotated[tuple[RateTrial, ...], Field(max_length=MOST_AT_A_RATE)] = ()
 
     def heard(self, trial: RateTrial) -> RateSearch:
-        """The search after one more step."""
         return self.model_copy(update={"trials": (*self.trials, trial)})
 
     @property
@@ -116,7 +113,6 @@ class RateSearch(Record):
 
     @property
     def confirmed(self) -> bool:
-        """Whether the answer was measured more than once."""
         return self.low is not None and self._times(self.low) > 1
 
     @property
@@ -178,11 +174,9 @@ class RateSearch(Record):
         return found
 
     def _times(self, rate_per_s: float) -> int:
-        """How many steps tell something about a rate."""
         return sum(trial.rate_per_s == rate_per_s for trial in self._telling())
 
     def _unknown(self, rate_per_s: float) -> int:
-        """How many steps say nothing about a rate."""
         return sum(trial.rate_per_s == rate_per_s for trial in self.trials) - self._times(
             rate_per_s
         )
@@ -213,9 +207,7 @@ LONGEST_S: Final = 60.0
 
 
 def window_s(workload: Workload, metric: Metric, rate_per_s: float) -> float:
-    """The window of a step at a rate, in seconds: long enough to give the metric without an
-    interval.
-    """
+    """Seconds of a step at a rate: long enough to give the metric without an interval."""
     percent = _percent(metric)
     samples = samples_needed(percent) if percent is not None else 0
     return max(workload.runtime, SHORTEST_S, min(samples / rate_per_s, LONGEST_S))
@@ -370,9 +362,7 @@ class Searches:
         return search
 
     def next_of(self, key: StepKey) -> RateStep | None:
-        """The step that the search of an ordinary step needs next; None if it is over, or cannot
-        begin.
-        """
+        """What an ordinary step's search needs next; None: it is over, or cannot begin."""
         search = self.of(key)
         rate = None if search is None else search.next_per_s
         if search is None or rate is None:
@@ -389,10 +379,7 @@ class Searches:
 
 
 def read_searches(store: RunStore, plan: FindingPlan) -> Searches | None:
-    """The searches of a run folder; None if it has none.
-
-    Raises InvalidMeasurement and UsageError as `read_visits` does.
-    """
+    """The searches of a run folder, if any. Raises InvalidMeasurement and UsageError."""
     if plan.find is None:
         return None
     searches = Searches(plan.find, plan.suite)
@@ -407,5 +394,4 @@ def judged(store: RunStore, step: StepResult) -> JudgedStep:
 
 
 def _key_at(key: StepKey, search: RateSearch, rate_per_s: float) -> StepKey:
-    """The key of the next step of a search."""
     return key.model_copy(update={"rate_per_s": rate_per_s, "search_step": len(search.trials) + 1})

@@ -18,7 +18,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from weighbridge.common.record import Record
 
 OTAVA: Final = "otava"
-"""The module, which comes with an extra."""
 
 
 class ChangeRule(Record):
@@ -27,9 +26,7 @@ class ChangeRule(Record):
     most_p: PositiveFloat = 1e-4
     """The largest p of a change in one series."""
     before: PositiveInt = 5
-    """Figures that are needed before a change, since the last one: of fewer, Otava underestimates
-    the scatter.
-    """
+    """Figures that are needed before a change: of fewer, Otava underestimates the scatter."""
     after: PositiveInt = 2
     """Figures from a change on: one run may be off by itself."""
     window: PositiveInt = 50
@@ -55,7 +52,6 @@ class ChangePoint(Record):
     """The mean of the figures after it, until the next change."""
     runs_before: NonNegativeInt
     runs_after: NonNegativeInt
-    """How many figures these are."""
     passing: NonNegativeInt = 0
     """Figures between the two sides, at levels that did not last, in neither mean."""
     p: NonNegativeFloat
@@ -71,10 +67,8 @@ class ChangePoint(Record):
 def change_points(
     values: Sequence[float], least: float, rule: ChangeRule = RULE
 ) -> tuple[ChangePoint, ...]:
-    """The changes of a series of figures above 0, in order.
-
-    `least`: a change by less than this share of the smaller side is not told. Raises ImportError
-    without the extra.
+    """The changes of figures above 0. `least`: a share of the smaller side, below which none is
+    told. Raises ImportError without the extra.
     """
     if len(values) < rule.runs:
         return ()
@@ -104,10 +98,7 @@ def change_points(
 def differ(
     before: Sequence[float], after: Sequence[float], least: float, rule: ChangeRule = RULE
 ) -> tuple[float, float, float] | None:
-    """The means of two sides and the p of their difference, if that is a change by the rule.
-
-    Raises ImportError without the extra.
-    """
+    """Both means and p, if they differ by the rule. Raises ImportError without the extra."""
     if len(before) < rule.before or len(after) < rule.after:
         return None
     low, high = sorted((fmean(before), fmean(after)))

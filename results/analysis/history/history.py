@@ -77,13 +77,10 @@ class RunChange(SeriesCell):
     """Of Student's t-test of the two sides; not corrected for the number of series."""
     direction: Literal["better", "worse"]
     doubts: tuple[Doubt, ...] = ()
-    """Doubts about its figures, if those without are not a change by themselves; with any it is
-    provisional.
-    """
+    """About its figures, if those without are no change by themselves; any makes it provisional."""
 
     @property
     def ratio(self) -> float:
-        """The figures after it relative to those before."""
         return self.after / self.before
 
     @property
@@ -93,7 +90,6 @@ class RunChange(SeriesCell):
 
     @property
     def text(self) -> str:
-        """The change in one sentence."""
         metric = METRICS[self.metric]
         figures = f"{show_figure(self.before)} to {show_figure(self.after)} {metric.unit}"
         doubted = f"; {doubt_brief(self.doubts)}" if self.doubts else ""
@@ -124,19 +120,16 @@ class LayoutChange(Record):
 
     @property
     def differs_words(self) -> str:
-        """What else differs, in words; empty if nothing that is known does."""
         return _words(self.differs)
 
     @property
     def brief(self) -> str:
-        """What changed most, in a few words."""
         most = max(self._told, key=lambda one: abs(one.ratio - 1))
         what = f"{METRICS[most.metric].name} of {most.about} on {self.label}"
         return f"{what} {show_percent(most.ratio)} from {self.begun:%Y-%m-%d} on"
 
     @property
     def text(self) -> str:
-        """What changed, in a sentence; the changes one by one are in the table."""
         by_metric: dict[MetricKey, list[RunChange]] = {}
         for one in self._told:
             by_metric.setdefault(one.metric, []).append(one)
@@ -146,7 +139,6 @@ class LayoutChange(Record):
 
     @property
     def _told(self) -> tuple[RunChange, ...]:
-        """Those that are not provisional, if there are any."""
         return tuple(one for one in self.changes if not one.doubts) or self.changes
 
 
@@ -170,7 +162,6 @@ class History(Record):
 
     @property
     def despite_words(self) -> str:
-        """In what runs were allowed to differ, in a sentence; empty if in nothing."""
         if not self.despite:
             return ""
         facts = "any guard fact" if ALL in self.despite else listed(self.despite)
@@ -178,12 +169,10 @@ class History(Record):
 
     @property
     def outlier_words(self) -> tuple[str, ...]:
-        """A sentence for each run and layout that has outliers."""
         return outlier_words(self.outliers)
 
     @property
     def headline(self) -> str:
-        """The answer in one line."""
         among = f"{counted(self.searched, 'cell')} of {counted(len(self.runs), 'run')}"
         sure = [one for one in self.changes if one.is_sure]
         if sure:
@@ -267,9 +256,7 @@ def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoin
 def _doubts(
     sides: Sequence[Sequence[HistoryPoint]], least: float, *, rises: bool
 ) -> tuple[Doubt, ...]:
-    """The doubts about figures of a change that those without doubts do not make; one of each
-    kind.
-    """
+    """The doubts of a change that figures without doubts do not make; one of each kind."""
     doubts = {doubt.what: doubt for side in sides for one in side for doubt in one.doubts}
     if not doubts:
         return ()
@@ -282,7 +269,6 @@ def _doubts(
 def _by_layout(
     found: Sequence[RunChange], of_run: Mapping[str, ComparedRun], despite: Sequence[str]
 ) -> Iterable[LayoutChange]:
-    """The changes of each layout that begin with the same run, by time."""
     places: dict[tuple[datetime, str, str, str], list[RunChange]] = {}
     for one in found:
         places.setdefault((one.begun, one.run, one.label, one.layout), []).append(one)
@@ -312,9 +298,7 @@ _OF_KIND: Final[Mapping[DifferenceKind, str]] = {
 
 
 def _words(differs: Sequence[Difference]) -> str:
-    """What differs first; then, each by itself, what only moved to the sizing rule, and what one
-    side does not record.
-    """
+    """What differs first; then what only moved to the sizing rule, and what one side lacks."""
     texts = []
     for kind, found in by_kind(differs).items():
         shown = [
@@ -332,9 +316,7 @@ def _named(one: Difference) -> str:
 
 
 def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
-    """From when on runs are not compared with those before, and why: a sentence for each run and
-    reason.
-    """
+    """From when on runs are not compared with those before, and why: a sentence each."""
     found: dict[tuple[str, str, str], list[SeriesBreak]] = {}
     for one in breaks:
         why = _words(one.differs) or one.hosts or "they differ"
@@ -352,9 +334,6 @@ def _labels(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
 
 def _workloads(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.workload for one in breaks))
-
-
-# Whether the latest run of a history is worse than those before it, as CI asks.
 
 
 def latest_verdict(history: History) -> RunsVerdict:

@@ -54,11 +54,9 @@ class OutlierRule(Record):
 OUTLIER_RULE: Final = OutlierRule()
 
 
-class OutlyingFigure(Record):
-    """A figure of a series that is far outside those of its neighbours."""
+class Outlying(Record):
+    """How far a figure is outside those of its neighbours."""
 
-    at: NonNegativeInt
-    """Its number in the series, from 0."""
     middle: PositiveFloat
     """The median of its neighbours."""
     low: NonNegativeFloat
@@ -69,15 +67,20 @@ class OutlyingFigure(Record):
     """Its modified z-score; None: its neighbours are all alike."""
 
 
+class OutlyingFigure(Outlying):
+    """A figure of a series that is far outside those of its neighbours."""
+
+    at: NonNegativeInt
+    """Its number in the series, from 0."""
+
+
 def outlying(
     values: Sequence[float],
     least: float,
     changes: Sequence[ChangePoint] = (),
     rule: OutlierRule = OUTLIER_RULE,
 ) -> tuple[OutlyingFigure, ...]:
-    """The outliers of a series of figures above 0, in order.
-
-    `changes` are those of the series: neighbours are of the same level. `least`: a figure that
+    """The outliers of figures above 0; neighbours are of one level between `changes`. `least`: what
     differs from the median by no more than this share is none.
     """
     logs = [math.log(one) for one in values]
@@ -116,9 +119,6 @@ def _outlying(
     )
 
 
-# Changes and outliers of one metric in several cells, in words.
-
-
 class Moved(Protocol):
     """A figure relative to others."""
 
@@ -140,35 +140,24 @@ def in_cells(metric: MetricKey, moved: Sequence[Moved]) -> str:
     return f"{METRICS[metric].name} {middle} in {counted(len(moved), 'cell')}{ends}, {ways}"
 
 
-class RunOutlier(SeriesCell):
+class RunOutlier(Outlying, SeriesCell):
     """A figure of one run that is far outside those of its neighbours."""
 
     run: str
     begun: datetime
     value: PositiveFloat
     """In the metric's unit, as all of these."""
-    middle: PositiveFloat
-    """The median of its neighbours."""
-    low: NonNegativeFloat
-    high: PositiveFloat
-    """Their interval: a figure in it is no outlier."""
-    neighbours: PositiveInt
-    z: float | None
-    """Its modified z-score among them; None: they are all alike."""
     in_a_row: PositiveInt
     """How many runs one after the other are outliers in the same direction, with this one."""
     direction: Literal["better", "worse"]
     doubts: tuple[Doubt, ...] = ()
-    """Those of its figure."""
 
     @property
     def ratio(self) -> float:
-        """The figure relative to the median of its neighbours."""
         return self.value / self.middle
 
     @property
     def words(self) -> str:
-        """`outlier, one run`, with doubts about its figure."""
         row = "one run" if self.in_a_row == 1 else f"one of {self.in_a_row} runs in a row"
         return "; ".join(filter(None, (f"outlier, {row}", doubt_brief(self.doubts))))
 
@@ -187,11 +176,7 @@ def run_outliers(series: RunSeries, changes: Sequence[ChangePoint]) -> tuple[Run
             run=points[one.at].run,
             begun=points[one.at].begun,
             value=values[one.at],
-            middle=one.middle,
-            low=one.low,
-            high=one.high,
-            neighbours=one.neighbours,
-            z=one.z,
+            **one.model_dump(exclude={"at"}),
             in_a_row=rows[one.at],
             direction="better" if metric.better_at(values[one.at] / one.middle) else "worse",
             doubts=points[one.at].doubts,

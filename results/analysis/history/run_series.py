@@ -29,8 +29,8 @@ from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, doubt_brief, doubt_words, few, graves, touching
 from weighbridge.results.metric import MetricFigure
-from weighbridge.results.metrics import METRICS, MetricKey, compared
-from weighbridge.suites import Api, Bounds, DriverName, Operation
+from weighbridge.results.metrics import MetricKey, compared
+from weighbridge.suites import Api, DriverName, Operation
 
 Standing = Literal["sure", "provisional", "not comparable"]
 """`provisional`: a mild doubt touches the figure. `not comparable`: a grave one does, or it is not
@@ -68,7 +68,6 @@ class HistoryPoint(Record):
 
     @property
     def notes(self) -> str:
-        """All that is to be known of it, in words; empty: nothing."""
         if self.why:
             return self.why
         # The words of an outlier have its doubts.
@@ -92,7 +91,6 @@ class SeriesCell(Record):
     api: Api
     driver: DriverName
     about: str
-    """Name of the requests: `64 kB reads`."""
     workers: int
     metric: MetricKey
     group: int
@@ -105,7 +103,6 @@ class SeriesCell(Record):
 
     @property
     def kind(self) -> Kind:
-        """The kind of requests."""
         return self.workload, self.operation, self.api, self.driver
 
 
@@ -119,7 +116,6 @@ class RunSeries(SeriesCell):
 
     @property
     def searched(self) -> tuple[HistoryPoint, ...]:
-        """The figures in which changes are searched."""
         return tuple(one for one in self.points if one.searched)
 
 
@@ -165,9 +161,8 @@ class _Group:
 def series_of(
     runs: Sequence[ComparedRun], despite: Sequence[str] = ()
 ) -> tuple[tuple[RunSeries, ...], tuple[SeriesBreak, ...]]:
-    """All series of these runs, and where runs of the same layout are no longer comparable.
-
-    `runs` are in order of time; `despite` names guard facts in which they may differ, or `all`.
+    """All series of these runs, by time, and their breaks. `despite` names guard facts in which
+    runs may differ, or `all`.
     """
     groups: dict[tuple[str, str, str], list[_Group]] = {}
     breaks = []
@@ -203,9 +198,7 @@ def label_of(layout: str, release: str) -> str:
 def _facts(
     run: ComparedRun, layout: str, workload: str, despite: Sequence[str]
 ) -> dict[str, Facts]:
-    """All that must be equal for figures of a layout and workload to be comparable, beside its
-    plan.
-    """
+    """All that must be equal for figures to be comparable, beside the plan."""
     guarded = all_facts(run, [workload], {layout: layout})
     return {name: facts for name, facts in guarded.items() if not {name, ALL} & set(despite)}
 
@@ -242,7 +235,6 @@ def begun(run: ComparedRun) -> datetime:
 def _series(
     group: _Group, number: int, layout: str, workload: str, names: Mapping[Kind, str]
 ) -> Iterator[RunSeries]:
-    """The series of a group: one for each kind of requests, worker count and compared metric."""
     cells: dict[tuple[Kind, int], list[tuple[ComparedRun, Row]]] = {}
     for run in group.runs:
         for row in run.rows:
@@ -268,14 +260,10 @@ def _series(
                     about=names[kind],
                     workers=workers,
                     metric=metric.key,
-                    least=_least(metric.key, last.plan.suite.bounds),
+                    least=metric.bound_of(last.plan.suite.bounds) - 1,
                     group=number,
                     points=tuple(points),
                 )
-
-
-def _least(metric: MetricKey, bounds: Bounds) -> float:
-    return METRICS[metric].bound_of(bounds) - 1
 
 
 def _point(run: ComparedRun, row: Row, metric: MetricKey, hosts: Sequence[Doubt]) -> HistoryPoint:

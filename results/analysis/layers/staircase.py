@@ -28,7 +28,7 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Level, Structure
-from weighbridge.results.analysis.findings import Kind
+from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested
@@ -40,25 +40,19 @@ from weighbridge.suites import Api, DriverName, Operation
 # Parallel File System", PDSW 2013): establish what each layer can do before judging the one above
 # it. In bytes of objects per second:
 #
-# - Disks: the sum over those that hold objects. A write goes to as many as there are replicas,
-# and
-#     twice to each that also has a journal; a read comes from one. For writes, and for reads in
-#   the
-#     order of the writes, the better of sequential and random requests counts, since the store
-#   places
-#     the data; for other reads random ones.
-# - OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals
-# are
-#     included.
-# - Network: at each end of each leg between clients, front, gateway and stores, the sum of what
-# its
-#     hosts sent, or received, at best, divided by how often an object crosses there; the smallest
-#   of
-#     these. If a host's NIC allows more than that of any host it was measured with, its own limit
-#     counts. Headers and all other traffic are left out.
+# - Disks: the sum over those that hold objects. A write goes to as many as there are replicas, and
+#   twice to each that also has a journal; a read comes from one. For writes, and for reads in the
+#   order of the writes, the better of sequential and random requests counts, since the store places
+#   the data; for other reads random ones.
+# - OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals are
+#   included.
+# - Network: at each end of each leg between clients, front, gateway and stores, the sum of what its
+#   hosts sent, or received, at best, divided by how often an object crosses there; the smallest of
+#   these. If a host's NIC allows more than that of any host it was measured with, its own limit
+#   counts. Headers and all other traffic are left out.
 #
-# Figures are for requests of the size of an object, or of the nearest measured size, which is
-# then stated; nothing is interpolated. Over deployments it is the median.
+# Figures are for requests of the size of an object, or of the nearest measured size, which is then
+# stated; nothing is interpolated. Over deployments it is the median.
 
 
 HardwareKind = Literal["disk", "osd", "network"]
@@ -87,7 +81,6 @@ class Ceiling(Record):
     """How far a result may be above it, as a fraction: how far attestations of equal hosts differ.
     """
     how: str
-    """How it was computed, in words."""
 
 
 class CeilingGap(Record):
@@ -194,7 +187,6 @@ def _disks(
 
 
 def _disk_of(one: Attested) -> str:
-    """`wb0` of `disk wb0 random read`."""
     return one.what.split()[1]
 
 
@@ -284,10 +276,7 @@ def _network(
 def _carried(
     attested: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
 ) -> tuple[float, bool] | None:
-    """The most that a host sends or receives, and whether a limit applies; None if not measured.
-
-    It was measured with single hosts and with all of them: the best shows what its own link can do.
-    """
+    """The most that a host sends or receives, alone or with all, and whether a limit applies."""
     mine = [
         one
         for one in attested
@@ -303,9 +292,7 @@ def _carried(
 
 
 def _crossings(structure: Structure, asked: CeilingQuery) -> list[Crossing]:
-    """Where bodies cross links between clients and stores; a host that is both ends has no
-    crossing.
-    """
+    """Where bodies cross links between clients and stores; none within a host."""
     reads = asked.operation == "read"
     legs = [(asked.clients, structure.entrances, 1.0, 1.0)]
     legs += [(structure.entrances, structure.gateways, 1.0, 1.0)]
@@ -383,18 +370,14 @@ _VERDICTS: Final[tuple[Verdict, ...]] = (
 
 
 class LayerDoubt(Record):
-    """A remark on a figure above one below it, or limited by its own load generator; `text` says
-    why.
-    """
+    """A remark on a figure above one below it, or limited by its own load generator."""
 
     verdict: Verdict
     text: str
 
 
 class LayerStep(Record):
-    """One layer. Rates are None for a gap, and `note` says why; else `note` says how they were
-    obtained.
-    """
+    """One layer. Rates are None for a gap; `note` says why, or how they were obtained."""
 
     level: Level
     name: str
@@ -423,7 +406,6 @@ class LayerStep(Record):
 
     @property
     def believable(self) -> bool:
-        """Whether the figure can be taken as it is."""
         return self.doubt is None or self.doubt.verdict != "not believable"
 
 
@@ -436,14 +418,12 @@ class Staircase(Record):
     api: Api
     driver: DriverName
     about: str
-    """Name of the requests, such as `64 kB reads`."""
     object_size_bytes: float
     daemons: PositiveInt = 1
     steps: tuple[LayerStep, ...]
 
     @property
     def kind(self) -> Kind:
-        """The kind of requests, as in rows and panels."""
         return self.workload, self.operation, self.api, self.driver
 
     @property
@@ -457,15 +437,11 @@ class Staircase(Record):
         return tuple(step for step in self.steps if step.throughput_ops_s is not None)
 
     def step(self, level: Level) -> LayerStep | None:
-        """The step of a layer, if known."""
         return next((step for step in self.known if step.level == level), None)
 
     @property
     def words(self) -> str:
-        """The staircase in one line:
-
-        `disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`.
-        """
+        """`disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`."""
         parts = []
         for number, step in enumerate(self.known):
             share = (

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from weighbridge.common.structure import Level, StoreLayer, Structure
 from weighbridge.results import doubt as doubts
-from weighbridge.results.analysis.findings import kind_of, subjects
+from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.layers.staircase import (
     HARDWARE,
     NAMES,
@@ -23,21 +23,18 @@ from weighbridge.results.analysis.layers.staircase import (
     ceiling,
 )
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
-from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
+from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
+from weighbridge.results.analysis.steps.summary import NOT_VALID, Row
 from weighbridge.results.analysis.steps.use import UTILIZED, What
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record import Attested, ResolvedPlan
 from weighbridge.results.record.resolved import BenchedPool
 from weighbridge.suites import Api, Operation
 
-# RADOS as it was measured in a pool that existed before a run, from one host of its cluster.
-
 
 def in_pool(step: LayerStep, row: Row, pool: BenchedPool) -> LayerStep:
-    """The step with what is known of the pool.
-
-    No layer is a share of it unless gateways keep objects in the same way on the same devices. How
-    many hosts they are on is not known: one that does more is no error.
+    """The step in a pool. No layer is a share of it unless gateways keep objects alike on the same
+    devices. How many hosts those are is not known: one that does more is no error.
     """
     if step.throughput_ops_s is None:
         return step
@@ -64,10 +61,8 @@ BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
 def staircases(
     plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested]
 ) -> tuple[Staircase, ...]:
-    """A staircase for each layout and kind of requests with bodies; none if the suite asks for no
-    layer.
-
-    `rows` and `layers` come from `rows_of`.
+    """A staircase for each layout and kind of requests with bodies, of `rows` and `layers` by
+    `rows_of`.
     """
     if not plan.suite.layers:
         return ()
@@ -204,14 +199,12 @@ def _staircase(
 
 
 def _top(structure: Structure | None, api: Api) -> Level:
-    """The layer of a layout's own steps."""
     if api in ("swift", "s3"):
         return "front" if structure is not None and structure.front is not None else "gateway"
     return cast("Level", api)
 
 
 def _levels(store: StoreLayer | None, structure: Structure | None, api: Api) -> list[Level]:
-    """The layers above the hardware, from the bottom up."""
     top = _top(structure, api)
     levels: list[Level] = [] if store is None or store == top else [store]
     levels += ["gateway"] if top == "front" else []
@@ -260,7 +253,6 @@ def _best(rows: Sequence[Row], level: Level, structure: Structure | None) -> Lay
 def _layer(
     plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Structure | None
 ) -> LayerStep:
-    """A layer that was replayed by itself."""
     ranked = [row for row in rows if row.ranked and row.value("throughput")]
     if not ranked:
         unasked = (
@@ -309,9 +301,7 @@ def _measured(
 
 
 def _held(row: Row, level: Level, structure: Structure | None) -> str:
-    """The CPU that ran out on the load generator: the gateway's host for Ceph's benchmarks and fio,
-    else a client.
-    """
+    """The CPU that ran out on the load generator: the gateway's host, else a client."""
     hosts = structure.gateways if level in BENCHED and structure is not None else ()
     full = [
         one
@@ -322,7 +312,6 @@ def _held(row: Row, level: Level, structure: Structure | None) -> str:
 
 
 def _why_not(rows: Sequence[Row]) -> str:
-    """Why none of the rows has a figure."""
     notes = [
         next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_VALID)
         for row in rows
@@ -391,9 +380,7 @@ def _shared(
 
 
 def _under(step: LayerStep, made: Sequence[LayerStep]) -> LayerStep | None:
-    """What a step is a share of: the next known layer below; of disks, OSDs and network the
-    smallest.
-    """
+    """What a step is a share of: the next known layer below; of the hardware the smallest."""
     if step.level in ("disk", "network"):
         return None
     known = [one for one in made if one.throughput_ops_s is not None and one.carries]

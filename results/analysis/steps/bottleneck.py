@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, percent, saturated
-from weighbridge.results.figures import listed
+from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, saturated
+from weighbridge.results.figures import listed, show_share
 from weighbridge.results.record import Tier
 
 _LIMITS: Final[Mapping[tuple[What, Tier], str]] = {
@@ -32,10 +32,8 @@ NOTHING_SEEN: Final = "nothing seen"
 
 
 def limited_by(resources: Sequence[Resource], reached: Sequence[What] = ()) -> str | None:
-    """What limited a step, by kind, the most used first: such as the disks of the stores, several
-    joined by `and`, or NOTHING_SEEN; None if unknown.
-
-    `reached` are resources whose ceiling, measured without a gateway, the step came close to.
+    """What limited a step, by kind, the most used first; None if unknown. `reached`: resources
+    whose ceiling, measured without a gateway, it came close to.
     """
     if not resources:
         return None
@@ -50,7 +48,7 @@ def limit_words(resources: Sequence[Resource]) -> str | None:
         return None
     full = saturated(resources)
     if not full:
-        return f"none above {percent(UTILIZED)}: {_highest(resources)}"
+        return f"none above {show_share(UTILIZED)}: {_highest(resources)}"
     others = f", also {', '.join(one.name for one in full[1:])}" if len(full) > 1 else ""
     return f"{full[0].words}{others}"
 
@@ -77,4 +75,4 @@ def _highest(resources: Sequence[Resource]) -> str:
 
 
 def _short(one: Resource) -> str:
-    return f"{one.host} {one.what} {percent(one.share)}"
+    return f"{one.host} {one.what} {show_share(one.share)}"

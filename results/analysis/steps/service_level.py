@@ -23,10 +23,8 @@ _NICE: Final = (1, 2, 5)
 
 
 class Stop(Record):
-    """One worker count on a layout's path: op/s and p90 in ms, with the range over its repeats.
-
-    `p90_ms` is None with too few samples, or if the driver counts in bins: `low_ms` and `high_ms`
-    are then the bin.
+    """One worker count on a path: op/s and p90 in ms, with ranges over repeats. `p90_ms` is None
+    with few samples, and in bins: `low_ms` to `high_ms`.
     """
 
     workers: int
@@ -81,9 +79,7 @@ class Served(Record):
 
 
 def path(cells: Sequence[Row]) -> tuple[Stop, ...]:
-    """A layout's path through its rows of one kind of requests by workers; unmeasured ones left
-    out.
-    """
+    """A layout's path through its rows of one kind of requests; unmeasured ones are left out."""
     return tuple(
         _stop(row)
         for row in sorted(cells, key=lambda row: row.workers)

@@ -1,5 +1,3 @@
-"""A figure with the spread of its repeats, as text: `594 ±3 %`."""
-
 from __future__ import annotations
 
 from typing import Final
@@ -45,10 +43,8 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
 
 
 def show_spread(figure: MetricFigure, digits: int = 3) -> str:
-    """`594 ±3 %`: half the width of the 95 % interval over repeats, or its ends if it is too
-    lopsided.
-
-    Only the figure if the interval is unknown, as with one repeat.
+    """`594 ±3 %`: half the 95 % interval over repeats, or its ends if lopsided; the figure alone
+    without an interval.
     """
     value, low, high = figure.value, figure.low, figure.high
     text = show_figure(value, digits)

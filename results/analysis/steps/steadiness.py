@@ -19,14 +19,14 @@ the minimum, never shortened.
   the differences of neighbours (J. von Neumann, Annals of Mathematical Statistics 12, 1941), where
   a slow drift does not show. Counting is part of that scatter: at 30 op/s it is large.
 - Stalls: seconds in which almost nothing completed, whatever the length of the window, and periodic
-  dips, by the rules of `results.analysis.steps.stalls`. Neither shows in a line or in fifths.
+  dips, by the rules above `stalls`. Neither shows in a line or in fifths.
 - At a constant rate throughput says little: a gateway that falls behind shows in the mean latency
   of the seconds, which is judged by the second rule as well. In a closed loop one follows from the
   other.
 
 A step is called steady only if a drift of DETECTABLE_MOVE would have been detected; with short
 windows, large scatter or drivers without per-second figures it is unknown, which is reported as
-such. `results.analysis.steps.together` judges drift over repeats where there are enough of them.
+such. `steady_over_repeats` judges drift over repeats where there are enough of them.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from weighbridge.common.record import Record
+from weighbridge.results.figures import show_share
 from weighbridge.results.record import Measurement
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, TTest, one_sample, t_quantile
 from weighbridge.suites import PARTS
@@ -73,9 +74,7 @@ less is noise at 30 requests a second.
 PERIOD_SIGMAS: Final = 4.3
 """One in 1,000 windows has a lag beyond this many standard errors by chance."""
 SWING: Final = 0.05
-"""Standard deviation of the periodic part relative to the mean: a dip by 17 % for a tenth of the
-time.
-"""
+"""Standard deviation of the periodic part over the mean: a dip by 17 % for a tenth of the time."""
 SHORTEST: Final = 4
 """The shortest period in seconds, and how often it must fit into the window."""
 
@@ -88,9 +87,7 @@ class Stall(Record):
 
 
 def stalls(counts: Sequence[float], workers: int) -> tuple[Stall, ...]:
-    """The stalls in a window of whole seconds, from what completed in each and the outstanding
-    requests.
-    """
+    """The stalls in a window of whole seconds, from completions and outstanding requests."""
     length = len(counts)
     mean = math.fsum(counts) / length if length else 0.0
     found, start = [], 0
@@ -109,11 +106,7 @@ def stalls(counts: Sequence[float], workers: int) -> tuple[Stall, ...]:
 
 
 def stall_words(found: Sequence[Stall]) -> str:
-    """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s`, `2 stalls of 1 to 3 s after 4 and 17
-    s`.
-
-    Raises ValueError without stalls.
-    """
+    """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s`. Raises ValueError without."""
     if not found:
         raise ValueError("no stall")
     longest, shortest = (f"{of(max(1, round(one.length_s)) for one in found)}" for of in (max, min))
@@ -158,9 +151,7 @@ def period_s(counts: Sequence[float]) -> int | None:
 
 
 def _length(counts: Sequence[float], start: int, end: int) -> float:
-    """How long a stall was, from what is missing relative to the median of the other seconds; the
-    seconds next to it count only if much is missing.
-    """
+    """How long a stall was: by what is missing; the seconds next to it count if much is."""
     mean = math.fsum(counts) / len(counts)
     level = median(count for count in counts if count > QUIET * mean)
     beside = [1 - counts[place] / level for place in (start - 1, end) if 0 <= place < len(counts)]
@@ -197,9 +188,7 @@ NOT_STEADY: Final = "not steady"
 UNKNOWN_STEADINESS: Final = "steadiness is not known"
 """How notes begin if it is unknown whether a step was steady."""
 SHORTEST_WINDOW_S: Final = 10
-"""Whole seconds that a window must have: five rounds of two seconds, and nine differences to
-estimate the scatter from.
-"""
+"""Whole seconds that a window must have: five rounds of two, and nine differences."""
 ROUNDS: Final = 5
 RANGE_BOUND: Final = 0.20
 MOVE_BOUND: Final = 0.10
@@ -225,9 +214,7 @@ class Steadiness(Record):
     drifts: bool = False
     """Whether it is not steady only because it drifts or was still warming up."""
     most: NonNegativeFloat | None = None
-    """Over repeats (`results.analysis.steps.steady_repeats`): the largest drift over the window
-    that is not ruled out, relative to the mean; None: unknown.
-    """
+    """The largest drift not ruled out over repeats, relative to the mean; None: unknown."""
     warmup_s: NonNegativeFloat | None = None
     """The warm-up that would have sufficed, for a step that was still warming up."""
 
@@ -263,7 +250,7 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
         return Steadiness(steady=False, notes=notes, drifts=drifts, warmup_s=warmup_s)
     if not detectable:
         hidden = (
-            f"throughput scatters so much that a drift of {_percent(DETECTABLE_MOVE)} would not "
+            f"throughput scatters so much that a drift of {show_share(DETECTABLE_MOVE)} would not "
             "have been detected"
         )
         return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: {hidden}", *remarks))
@@ -321,7 +308,7 @@ def _warming(counts: Sequence[float], warmup_s: float) -> tuple[list[str], float
     if abs(off) <= max(WARM_BOUND, chance):
         return [], None
     change = (
-        f"throughput after the first {cut} s is {_percent(abs(off))} "
+        f"throughput after the first {cut} s is {show_share(abs(off))} "
         f"{'higher' if off > 0 else 'lower'} than over the complete window"
     )
     needed_s = math.ceil(warmup_s + cut)
@@ -338,11 +325,11 @@ def _drifting(values: Sequence[float], what: str) -> list[str]:
     )
     faults = []
     if spread > max(RANGE_BOUND, RANGE_SIGMAS * _few(length) * scatter):
-        faults.append(f"{what} of fifths of the window varies by {_percent(spread)} of its mean")
-    move = _slope(values) * (length - 1) / mean
+        faults.append(f"{what} of fifths of the window varies by {show_share(spread)} of its mean")
+    move = linear_regression(range(len(values)), values).slope * (length - 1) / mean
     if abs(move) > max(MOVE_BOUND, _least_move(values)):
         faults.append(
-            f"{what} {'rises' if move > 0 else 'falls'} by {_percent(abs(move))} over the window"
+            f"{what} {'rises' if move > 0 else 'falls'} by {show_share(abs(move))} over the window"
         )
     return faults
 
@@ -361,18 +348,15 @@ def _least_move(values: Sequence[float]) -> float:
 
 
 def _few(length: int) -> float:
-    """The factor on bounds in standard errors because few differences estimate the noise.
-
-    Differences of neighbours are worth about two thirds of independent values; 1 + 2 / freedom is
-    close to Student's quantiles.
+    """The factor on standard errors, as few differences estimate the noise: they are worth two
+    thirds of independent values, so 1 + 2 / freedom is near Student's quantiles.
     """
     return 1 + 2 / (2 / 3 * (length - 1))
 
 
 def _noise(values: Sequence[float]) -> float:
-    """The standard deviation of values around a slow drift, from differences of neighbours.
-
-    Whole numbers scatter at least by their rounding: a variance of 1/12.
+    """The standard deviation around a slow drift, from differences of neighbours; at least that of
+    rounding whole numbers, 1/12.
     """
     differences = sum((after - before) ** 2 for before, after in pairwise(values)) / (
         2 * (len(values) - 1)
@@ -380,49 +364,30 @@ def _noise(values: Sequence[float]) -> float:
     return math.sqrt(max(differences, 1 / 12))
 
 
-def _slope(values: Sequence[float]) -> float:
-    """The increase of the least-squares line per value."""
-    return linear_regression(range(len(values)), values).slope
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
-
-
 # Steadiness over repeats: what one window cannot decide alone, repeats can together.
 #
 # Each window has a *move*: the rise of the least-squares line from its start to its end, relative
 # to its mean. By chance a window of 3 s moves by 10 to 30 % either way. What every repeat does is
-# not chance: caches that still fill, a warm-up that is too short. What only some repeats do is
-# part of their spread, and so of every interval computed from them.
+# not chance: caches that still fill, a warm-up that is too short. What only some repeats do is part
+# of their spread, and so of every interval computed from them.
 #
-# - Steady: the 90 % interval of the mean move (Student's) lies within MOST. These are two one-
-# sided
-#     tests at 5 % each, for equivalence (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987):
-#   a
-#     drift of MOST or more is called steady at most 5 times in 100.
-# - Not steady: its 98 % interval lies beyond LEAST and the window's *grain*, on one side. Less
-# than 2
-#     in 100 of steps without drift do. The grain is what a window cannot resolve: workers in step
-#     complete a batch more or less in a second than in the next, and if each repeat starts alike
-#   they
-#     do so in each repeat alike.
+# - Steady: the 90 % interval of the mean move (Student's) lies within MOST. These are two one-sided
+#   tests at 5 % each, for equivalence (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): a
+#   drift of MOST or more is called steady at most 5 times in 100.
+# - Not steady: its 98 % interval lies beyond LEAST and the window's *grain*, on one side. Less than
+#   2 in 100 of steps without drift do. The grain is what a window cannot resolve: workers in step
+#   complete a batch more or less in a second than in the next, in each repeat alike if each starts
+#   alike.
 # - In windows of 10 s and more, not steady as well: fifths of the window, averaged over the
-# repeats,
-#     whose range is beyond RANGE_BOUND and beyond chance, by their scatter from repeat to repeat.
-#   It is
-#     the rule of single windows (`results.analysis.steps.steadiness`) for what has no line.
+#   repeats, whose range is beyond RANGE_BOUND and beyond chance, by their scatter from repeat to
+#   repeat. It is the rule of single windows for what has no line.
 # - Other steps help if one step is too noisy: the other worker counts and operations of the same
-#     layout, which had the same warm-up. If the interval of all their moves together lies within
-#   MOST,
-#     and so does its own mean, it is steady too. A drift of MOST in all of them is called steady
-#   at
-#     most 9 times in 100; for one alone it takes a drift twice as large to be as certain.
-# - Otherwise it is unknown, and the largest drift not ruled out is reported: `Steadiness.most`.
-# The
-#     mean of a window that drifts by that much is off by half of it at either end, so a ratio
-#   that
-#     clears its bound by both sides' halves does so for any such drift.
+#   layout, which had the same warm-up. If the interval of all their moves together lies within
+#   MOST, and so does its own mean, it is steady too. A drift of MOST in all of them is called
+#   steady at most 9 times in 100; for one alone it takes a drift twice as large to be as certain.
+# - Otherwise it is unknown, and the largest drift not ruled out is reported: `Steadiness.most`. The
+#   mean of a window that drifts by that much is off by half of it at either end, so a ratio that
+#   clears its bound by both sides' halves does so for any such drift.
 #
 # Error rates: benchmarks/steadiness_rules.py, table in docs/statistics.md. Whole seconds are fine
 # enough: for a window of 3 s with even noise, a finer series would make the error of the move 6 %
@@ -440,11 +405,9 @@ EQUIVALENT: Final = 0.90
 
 
 def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float | None:
-    """The change from start to end of a step's window, relative to its mean: 0.1 is 10 % up.
-
-    Throughput of all operations together; at a constant rate (not `closed_loop`) their mean
-    latency. None if the driver reports no per-second figures, the window has fewer than two
-    seconds, or nothing was done in it (or in one of its seconds).
+    """The change of a step's window from start to end, relative to its mean: 0.1 is 10 % up. Of
+    throughput; at a rate (not `closed_loop`) of the mean latency. None if unknown, for fewer than
+    two seconds, or without operations.
     """
     seconds = math.floor(measurement.window_s + EDGE_S)
     if seconds < 2 or not measurement.seconds:
@@ -525,14 +488,14 @@ def steady_over_repeats(
     ):
         way = "rises" if within.difference > 0 else "falls"
         fault = (
-            f"over {len(known)} repeats it {way} by {_in_percent(within.difference)} from the "
+            f"over {len(known)} repeats it {way} by {show_share(abs(within.difference))} from the "
             "start of the window to its end"
         )
         return Steadiness(steady=False, notes=(f"{NOT_STEADY}: {fault}",), most=most)
     spread = _common_spread([shape for shape in shapes if shape])
     if spread > RANGE_BOUND + grain:
         fault = (
-            f"over {len(known)} repeats fifths of the window vary by {_in_percent(spread)} of its "
+            f"over {len(known)} repeats fifths of the window vary by {show_share(spread)} of its "
             "mean in the same way"
         )
         return Steadiness(steady=False, notes=(f"{NOT_STEADY}: {fault}",), most=most)
@@ -542,12 +505,12 @@ def steady_over_repeats(
     if most <= MOST:
         return Steadiness(steady=True, most=most)
     hidden = (
-        f"over {len(known)} repeats a drift of {_in_percent(most)} from the start of the window "
+        f"over {len(known)} repeats a drift of {show_share(most)} from the start of the window "
         "to its end is not ruled out"
     )
     return Steadiness(
         steady=None,
-        notes=(f"{UNKNOWN_STEADINESS}: {hidden} (steady: less than {_in_percent(MOST)})",),
+        notes=(f"{UNKNOWN_STEADINESS}: {hidden} (steady: less than {show_share(MOST)})",),
         most=most,
     )
 
@@ -587,7 +550,3 @@ def _move(values: Sequence[float], lengths_s: Sequence[float]) -> float:
         for place, length, value in zip(places, lengths_s, values, strict=True)
     )
     return along / across * span / mean
-
-
-def _in_percent(share: float) -> str:
-    return f"{abs(share) * 100:.0f} %"

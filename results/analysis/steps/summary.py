@@ -51,7 +51,7 @@ from weighbridge.results.analysis.steps.visit import (
 from weighbridge.results.doubt import Doubt, Grade, beside, graves
 from weighbridge.results.figures import ranged, without_numbers
 from weighbridge.results.metric import MetricFigure
-from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric, compared
+from weighbridge.results.metrics import METRICS, Figures, Metric, compared
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
 from weighbridge.suites import (
@@ -65,22 +65,6 @@ from weighbridge.suites import (
     parts_of,
 )
 
-__all__ = [
-    "NOT_STEADY",
-    "NOT_VALID",
-    "WITH_BODIES",
-    "Point",
-    "Row",
-    "rows_of",
-    "summarize",
-    "summarize_layers",
-    "visits",
-]
-
-
-# Doubts about a row of the table: what was left out of it, and what was measured beside it.
-
-
 DRIFT_MOST: Final = 0.5
 """If a larger drift than this is not ruled out, a row is provisional whatever the ratio."""
 
@@ -92,10 +76,8 @@ def row_doubts(
     known: Sequence[StepUse | None],
     verdict: Steadiness,
 ) -> Iterator[Doubt]:
-    """The doubts about the figures of a row.
-
-    `found` are its repeats and `points` theirs of its operation, `shown` those that count, and
-    `known` what the hosts used in those; `verdict` is that on their steadiness.
+    """The doubts about a row: `found` are its repeats, `points` theirs of its operation, `shown`
+    those that count, `known` what hosts used, `verdict` that on their steadiness.
     """
     if any(point.valid for point in points):
         kinds = (
@@ -153,10 +135,7 @@ def row_doubts(
 
 
 def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
-    """The CPU limit that may have set a percentile or the maximum of a repeat, in words; or None.
-
-    For a bin its upper edge is judged, or its lower one if it has none.
-    """
+    """The CPU limit that may have set a percentile, in words; of a bin its upper edge."""
     within = point.within(metric.key)
     value = point.value(metric.key)
     if within is not None:
@@ -171,7 +150,7 @@ def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
 # On a machine whose speed varies, single windows rise or fall although the step is in a steady
 # state. Leaving those out would keep the repeats of one level of the machine's speed. So where
 # enough repeats are known, a window's own drift makes none of them unsteady: what all of them do
-# decides (`results.analysis.steps.steady_repeats`), and the rest is part of their spread, which
+# decides (`steady_over_repeats`), and the rest is part of their spread, which
 # the intervals show. A stall, or a recurring dip, is judged in its own window.
 
 
@@ -197,9 +176,7 @@ def judged_together(found: Mapping[StepKey, JudgedStep]) -> dict[StepKey, Judged
 
 
 def verdict_on(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadiness:
-    """The verdict on repeats that count: unsteady if one was; if they cannot decide alone, judged
-    together. `beside` are the moves of all other steps of the layout.
-    """
+    """The verdict on repeats that count. `beside` are the moves of the layout's other steps."""
     verdicts = {point.steady for point in shown}
     if False in verdicts or verdicts == {True}:
         return Steadiness(steady=False not in verdicts)
@@ -247,9 +224,7 @@ def _left_open(one: JudgedStep, *, warms: bool) -> JudgedStep:
 
 
 NOT_VALID: Final = "not valid"
-"""First note of a row without any valid repeat, as NOT_STEADY without a steady one; the reasons
-follow.
-"""
+"""First note of a row without valid repeats, before the reasons, as NOT_STEADY."""
 
 
 class Row(Figures):
@@ -270,7 +245,6 @@ class Row(Figures):
     """What the engine sends over the API, in words; empty for other drivers."""
     workers: int
     repeats: NonNegativeInt
-    """How many repeats the figures come from."""
     lost: NonNegativeInt = 0
     """How many repeats that were begun have no point, as their step failed."""
     resources: tuple[Resource, ...] = ()
@@ -285,9 +259,7 @@ class Row(Figures):
     steady: bool | None = None
     """Whether the repeats that count were steady; None if unknown for one of them."""
     drift: NonNegativeFloat | None = None
-    """If steadiness is unknown: the largest drift over the window that is not ruled out, relative
-    to the mean. A comparison must be beyond what it could have caused.
-    """
+    """If steadiness is unknown, the largest drift not ruled out: a comparison must be beyond it."""
     doubts: tuple[Doubt, ...] = ()
     """Reasons not to rank it, or to call it provisional."""
     power: PowerMark | None = None
@@ -307,9 +279,7 @@ class Row(Figures):
 
     @property
     def provisional(self) -> bool:
-        """Whether it is ranked with a mild doubt: it is shown and marked, and no lead is based on
-        it.
-        """
+        """Whether it is ranked with a mild doubt, so that no lead is based on it."""
         return self.ranked and bool(self.doubts)
 
     @property
@@ -340,11 +310,8 @@ def summarize(
     steps: Iterable[StepResult],
     uses: Mapping[StepKey, StepUse] = MappingProxyType({}),
 ) -> tuple[Row, ...]:
-    """The table of a run without its layers: a row for everything planned, in the order of the
-    plan.
-
-    `uses` are what the hosts used, by step, if known. The last result of a step measured more than
-    once counts.
+    """The table without layers, a row for all that was planned. The last result of a step counts;
+    `uses`: what hosts used, if known.
     """
     return rows_of(plan, visits(plan, steps, uses))
 
@@ -363,9 +330,7 @@ def visits(
     steps: Iterable[StepResult],
     uses: Mapping[StepKey, StepUse] = MappingProxyType({}),
 ) -> dict[StepKey, JudgedStep]:
-    """Each step reduced to what is kept of it; steps are consumed one by one, as runs may have
-    many.
-    """
+    """Each step reduced to what is kept; consumed one by one, as runs may have many."""
     workloads = workloads_of(plan)
     return {
         step.key: visit(
@@ -432,7 +397,6 @@ def _row(
     visited: Mapping[StepKey, JudgedStep],
     moves: Mapping[StepKey, float | None],
 ) -> Row:
-    """`moves` are those of all steps of the layout: they help to judge short windows."""
     keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(repeats)]
     found = [visited[key] for key in keys if key in visited]
     points = tuple(one.points[operation] for one in found if operation in one.points)
@@ -495,7 +459,6 @@ def _row(
 
 
 def _missing(found: Sequence[JudgedStep], repeats: int) -> Iterator[str]:
-    """First notes of a row: repeats that were not measured or were left out."""
     if not found:
         yield "not measured"
         return
@@ -518,9 +481,7 @@ def _missing(found: Sequence[JudgedStep], repeats: int) -> Iterator[str]:
 
 
 def _notes(found: Sequence[JudgedStep]) -> Iterator[str]:
-    """The repeats' notes, each once, with the repeats that have it unless all do; those that differ
-    in their numbers alone are one, but remarks.
-    """
+    """The repeats' notes, each once, with the repeats that have it unless all do."""
     groups: dict[str, list[tuple[str, int]]] = {}
     for one in found:
         for note in (*one.notes, *one.remarks):
@@ -533,7 +494,6 @@ def _notes(found: Sequence[JudgedStep]) -> Iterator[str]:
 
 
 def _figures(shown: Sequence[Point], every: Sequence[Point]) -> dict[str, MetricFigure]:
-    """The repeats' figures merged by metric; one lower bound makes the result a lower bound."""
     found: dict[str, MetricFigure] = {}
     for metric in METRICS.values():
         figures = [point.figure(metric.key) for point in (every if metric.also_left_out else shown)]
@@ -548,9 +508,7 @@ def _figures(shown: Sequence[Point], every: Sequence[Point]) -> dict[str, Metric
 
 
 def _interval(metric: Metric, figures: Sequence[MetricFigure]) -> tuple[float | None, float | None]:
-    """The 95 % interval of a compared metric: Student's on logarithms over repeats, or by order
-    statistics for a single repeat with few samples.
-    """
+    """The 95 % interval of a compared metric, over repeats or by order statistics."""
     if len(figures) == 1:
         return figures[0].low, figures[0].high
     known = [one.value for one in figures if one.value is not None and one.value > 0]

@@ -52,10 +52,7 @@ def delayed_share(tops_us: Sequence[int], reached: Sequence[int]) -> float:
 
 
 def tail_cause(row: Row, delayed: float) -> str:
-    """What lengthened the slowest requests of a row, in words; empty if nothing is known of it.
-
-    `delayed` is the share of `delayed_share`.
-    """
+    """What lengthened a row's slowest requests; empty: unknown. `delayed`: of `delayed_share`."""
     quota = next((one for one in row.doubts if one.what == "set by the CPU limit"), None)
     if quota is not None:
         return quota.words

@@ -33,7 +33,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CounterFigure, DaemonCounters
-from weighbridge.results.figures import show_figure
+from weighbridge.results.figures import show_figure, show_share
 from weighbridge.results.record import (
     DiskLimit,
     DiskSecond,
@@ -76,9 +76,7 @@ class Throttled(Record):
     share_of_periods: Annotated[float, Field(ge=0, le=1)]
     """The share of periods with something to run in which the quota ran out."""
     share_of_time: NonNegativeFloat | None = None
-    """How long it was stopped relative to the window; each CPU counts, so it may be above 1. None:
-    unknown.
-    """
+    """How long it was stopped over the window; each CPU counts. None: unknown."""
     period_ms: Annotated[float, Field(gt=0)] | None = None
     """None: unknown."""
     stall_ms: NonNegativeFloat | None = None
@@ -124,9 +122,7 @@ class Throttled(Record):
 
     @property
     def words(self) -> str:
-        """`gateway-1 (limit 0.6 CPU) was throttled in 96 % of its periods of 100 ms, 54.0 ms each
-        time`.
-        """
+        """`gateway-1 (limit 0.6 CPU) was throttled in 96 % of its periods of 100 ms ...`."""
         periods = (
             "its periods" if self.period_ms is None else f"its periods of {self.period_ms:g} ms"
         )
@@ -142,20 +138,13 @@ class Throttled(Record):
 
 
 def touching(throttled: Sequence[Throttled], percent: float, latency_ms: float) -> Throttled | None:
-    """The host whose limit may have set a percentile (100: the maximum); of several the longest
-    stopped.
-    """
+    """The host, longest stopped, whose limit may have set a percentile (100: the maximum)."""
     found = [one for one in throttled if one.touches(percent, latency_ms)]
     return max(found, key=lambda one: one.stall_ms or 0.0, default=None)
 
 
-# CPU used by other programs on the machine that runs the hosts as containers.
-
-
 BESIDE: Final = 0.2
-"""Share of a machine's CPUs used by others from which it is reported: the hosts may have lacked
-them.
-"""
+"""Share of a machine's CPUs used by others from which it is reported."""
 
 
 class OtherPrograms(Record):
@@ -171,7 +160,6 @@ class OtherPrograms(Record):
 
     @property
     def share(self) -> float:
-        """The share of the machine, 0 to 1."""
         return self.cpus / self.of_cpus
 
 
@@ -214,18 +202,12 @@ def beside_words(repeats: Sequence[OtherPrograms | None]) -> str:
     return f"other programs used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"
 
 
-# Where requests queued: what daemons report of their queues and workers in a window.
-
-
 WAITING: Final = 1.0
 """Mean number of requests in a daemon's queue from which it is reported."""
 
 
 class Queue(Record):
-    """A daemon's mean queue length and workers over a window; None: it does not report them.
-
-    Its probe declares which of its counters these are (`common.counters.DaemonCounters`).
-    """
+    """A daemon's mean queue and workers (`common.counters.DaemonCounters`); None: unknown."""
 
     probe: str
     waiting: NonNegativeFloat | None = None
@@ -369,7 +351,6 @@ def figure_words(repeats: Sequence[Sequence[DaemonFigure]]) -> str:
 
 
 def _total(values: Sequence[float | None]) -> float | None:
-    """The sum; None if one is unknown: the others would be a different set of daemons."""
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None
 
@@ -426,9 +407,9 @@ class Resource(Record):
             periods = (
                 "its periods" if self.period_ms is None else f"periods of {self.period_ms:g} ms"
             )
-            held = f", throttled in {percent(self.throttled)} of {periods}"
+            held = f", throttled in {show_share(self.throttled)} of {periods}"
         own = ": the driver’s own limit" if self.tier == "client" else ""
-        return f"{self.name} ({percent(self.share)} of {self.limit}{held}){own}"
+        return f"{self.name} ({show_share(self.share)} of {self.limit}{held}){own}"
 
 
 class StepUse(Record):
@@ -441,9 +422,7 @@ class StepUse(Record):
     gateway_cpu_s: NonNegativeFloat | None = None
     storage_cpu_s: NonNegativeFloat | None = None
     disk_read_bytes: NonNegativeFloat | None = None
-    """Read from all disks of hosts that keep data; None if one could not be sampled, or if there
-    is none.
-    """
+    """Read from all disks of hosts that keep data; None if not known of one, or without any."""
     resources: tuple[Resource, ...] = ()
     queues: tuple[Queue, ...] = ()
     throttled: tuple[Throttled, ...] = ()
@@ -553,17 +532,10 @@ def quota_touches(use: StepUse, percent: float, latency_ms: float) -> str | None
 
 
 def others(uses: Sequence[StepUse | None]) -> tuple[float | None, ...]:
-    """The share of the machine's CPUs used by others, per repeat (None: unknown); empty without a
-    lab.
-    """
+    """The share of the machine's CPUs used by others, per repeat; empty without a lab."""
     shares = tuple(None if use is None else use.others for use in uses)
     lab = any(use is not None and (use.lab or use.others is not None) for use in uses)
     return shares if lab else ()
-
-
-def percent(share: float) -> str:
-    """`97 %`."""
-    return f"{share * 100:.0f} %"
 
 
 def _tier_cpu_s(
@@ -592,7 +564,6 @@ def _disk_read_bytes(
 def _throttled(
     limits: HostLimits, seconds: Sequence[HostSecond], window_s: float
 ) -> Throttled | None:
-    """For the complete window, extrapolated from what was sampled."""
     if limits.cpus is None:
         return None
     names = ("cpu_periods", "throttled_periods", "throttled_s")
@@ -669,7 +640,6 @@ def _resources(limits: HostLimits, seconds: Sequence[HostSecond]) -> Iterable[Re
 def _disk(
     limit: DiskLimit, seconds: Sequence[tuple[DiskSecond, float]]
 ) -> Iterable[tuple[float, str]]:
-    """Shares of a disk's limits, each with the limit's name."""
     span_s = sum(span for _, span in seconds)
     busy_s, waited_s = (
         sum(one.busy_s for one, _ in seconds),

@@ -70,7 +70,6 @@ class Verdict(Record):
     valid: bool
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
-    """The notes that make it invalid."""
     unserved: tuple[str, ...] = ()
     """The faults that show what the target does not serve: failures, and a rate not reached."""
 
@@ -86,11 +85,7 @@ def enough_samples(count: int, percent: float) -> bool:
 
 
 def least_samples(percent: float) -> int:
-    """The fewest samples for which a percentile is given at all: one is expected beyond it; 10 for
-    p90.
-
-    Up to `samples_needed` it has an interval.
-    """
+    """The fewest samples for which a percentile is given: one is expected beyond it; 10 for p90."""
     return math.ceil(round(100 / (100 - percent), 6))
 
 
@@ -231,10 +226,8 @@ def _too_slow(measurement: Measurement, rate_per_s: float, ended: int) -> list[s
 
 
 def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, float] | None:
-    """The relative deviation of the workers' accounted time from the available time, and its blur.
-
-    If the driver truncates latencies, what is left after the truncation that explains most of it.
-    None if something needed is unknown.
+    """How far the workers' accounted time is off the available time beyond what truncated latencies
+    explain, and its blur; None if something needed is unknown.
     """
     asked_s = measurement.window_s * measurement.workers
     blur = traits_of(measurement.driver).uncounted_requests * measurement.workers / done

@@ -103,11 +103,7 @@ def bounded(
 def highest_ms(
     max_us: int | None, in_flight_max_us: int | None
 ) -> tuple[float, float | None] | None:
-    """The maximum in ms as (low, high): of what ended; or with high None the oldest age not seen to
-    end.
-
-    None if neither is known.
-    """
+    """The maximum in ms as (low, high): of what ended, or with high None the oldest age."""
     if in_flight_max_us is not None and (max_us is None or in_flight_max_us > max_us):
         return in_flight_max_us / 1000, None
     return None if max_us is None else (max_us / 1000, max_us / 1000)
@@ -163,9 +159,7 @@ class OutageSecond(Record):
 
 
 class Times(Record):
-    """When the fault and the return really were, in seconds of the window; `back_s` None: not in
-    it.
-    """
+    """Seconds of the window at which fault and return really were; `back_s` None: not in it."""
 
     fault_s: float
     back_s: float | None
@@ -180,9 +174,7 @@ def times_of(fault: Fault, outage: Outage | None) -> Times:
 
 
 def before_fault(measurement: Measurement, fault: Fault, outage: Outage | None) -> Measurement:
-    """Its per-second figures as if the window had ended when the fault came; all else is as it
-    was.
-    """
+    """Its per-second figures as if the window had ended when the fault came."""
     fault_s = min(measurement.window_s, max(0.0, times_of(fault, outage).fault_s))
     seconds = tuple(one for one in measurement.seconds if one.second + 1 <= fault_s)
     return measurement.model_copy(update={"seconds": seconds, "window_s": fault_s})
@@ -323,10 +315,7 @@ class Point(Figures):
 
     @property
     def ranked(self) -> bool:
-        """Whether it counts in compared figures: valid and not known to be unsteady.
-
-        If steadiness is unknown, the row is provisional.
-        """
+        """Whether it counts in compared figures: valid and not known to be unsteady."""
         return self.valid and self.steady is not False
 
 
@@ -337,18 +326,14 @@ class JudgedStep(Record):
     valid: bool
     steady: bool | None = None
     drifts: bool = False
-    """Whether it is not steady only because it drifts or was still warming up."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What the driver noted with its figures."""
     use: StepUse | None = None
     dead: tuple[str, ...] = ()
-    """Endpoints that were left out, since they were dead."""
     points: dict[Operation, Point]
 
     @property
     def ranked(self) -> bool:
-        """Whether conclusions may be drawn from it."""
         return self.valid and self.steady is not False
 
 
@@ -495,7 +480,6 @@ def visit(
 
 
 def _figures(reader: _Reader) -> dict[str, MetricFigure]:
-    """Everything known of each metric."""
     found: dict[str, MetricFigure] = {}
     for metric in METRICS.values():
         if reader.broken and not (metric.of_outage or metric.key in OF_ANY):
@@ -517,10 +501,8 @@ def _from_disk(measurement: Measurement, use: StepUse) -> float | None:
 
 
 class _Reader:
-    """One operation of a step as metrics read it (`OperationReader`). Its latencies include
-    requests not seen to end (`results.analysis.steps.censoring`).
-
-    `fault` says why its histograms cannot be read: only the exact maximum is then known.
+    """One operation of a step as metrics read it (`OperationReader`); `fault` says why only the
+    exact maximum is known, if histograms are unreadable.
     """
 
     def __init__(
@@ -576,11 +558,8 @@ class _Reader:
         return sum(count for top_us, count in self._latency.buckets() if top_us <= within_s * 1e6)
 
     def latency(self, percent: float) -> MetricFigure | None:
-        """A percentile in ms, with its order-statistic interval if few samples are beyond it; 100:
-        maximum.
-
-        None if no sample is expected beyond it. Never above the exact maximum, unlike a bucket's
-        top.
+        """A percentile in ms (100: maximum), with its interval if few samples are beyond it; None
+        if none is expected there. Never above the exact maximum.
         """
         longest = highest_ms(self.tally.max_us, None if self.fault else self.tally.in_flight_max_us)
         if (

@@ -44,15 +44,11 @@ Verdict = Literal["changed", "same", "provisional", "missing"]
 
 
 class RecapCell(Record):
-    """How the throughput of one kind of requests changed.
-
-    `ratio` is None if a side was not measured or is not valid.
-    """
+    """The change of throughput of one kind of requests; `ratio` None: not measured or not valid."""
 
     down: str
     across: str
     baseline: str
-    """Layout of the baseline."""
     layout: str
     workload: str
     workers: PositiveInt
@@ -63,11 +59,9 @@ class RecapCell(Record):
     q: Share | None = None
     """The p-value corrected for the number of cells of the map."""
     why: str = ""
-    """Why it is missing."""
 
     @property
     def percent(self) -> float | None:
-        """The change in per cent."""
         return None if self.ratio is None else (self.ratio.value - 1) * 100
 
     @property
@@ -93,14 +87,11 @@ class Recap(Record):
     cells: tuple[RecapCell, ...]
 
     def cell(self, down: str, across: str) -> RecapCell | None:
-        """The cell at a place; None if nothing was to be compared."""
         return next((one for one in self.cells if (one.down, one.across) == (down, across)), None)
 
 
 def recaps(study: Study, rows: Sequence[Row], workloads: Sequence[Workload]) -> tuple[Recap, ...]:
-    """The maps that a study compares, for all variants that have rows; maps without cells are left
-    out.
-    """
+    """The maps that a study compares, for all variants that have rows; none without cells."""
     here = {row.layout for row in rows}
     variants = [variant for variant in study.variants if variant.name in here]
     picks = {workload.name: _PICKS.get(str(workload.pick), "") for workload in workloads}
@@ -224,9 +215,7 @@ def _column(row: Row) -> str:
 
 
 def _operation_words(rows: Sequence[Row], picks: dict[str, str]) -> dict[tuple[object, ...], str]:
-    """Names of the requests of each kind: `write`, `read, random`; with the API if there are
-    several.
-    """
+    """Names of the requests of each kind: `write`, `read, random`; with the API of several."""
     apis = {(row.api, row.layer) for row in rows}
     words = {}
     for row in rows:
@@ -253,7 +242,7 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
         if not row.ranked:
             why = doubt_words(row.condemned) or "; ".join(row.notes) or "not measured"
             return RecapCell(**head, ratio=None, verdict="missing", why=f"{row.layout}: {why}")
-    a, b = (_throughputs(row) for row in (after, before))
+    a, b = ([point.ops_s for point in row.used] for row in (after, before))
     if not a or not b or min(*a, *b) <= 0:
         return RecapCell(
             **head,
@@ -267,10 +256,6 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
     if doubts:
         return RecapCell(**head, ratio=found, verdict="provisional", p=p, why=doubt_words(doubts))
     return RecapCell(**head, ratio=found, verdict=verdict, p=p)
-
-
-def _throughputs(row: Row) -> list[float]:
-    return [point.ops_s for point in row.used]
 
 
 def recap_csv(maps: Iterable[Recap]) -> str:

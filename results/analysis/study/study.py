@@ -32,7 +32,6 @@ from weighbridge.suites.studies import (
 )
 
 FILE: Final = "study.json"
-"""The file of a run folder that says which study it replays."""
 
 NOT_VALID: Final = "not valid"
 NOT_RANKED: Final = "not ranked"
@@ -53,7 +52,6 @@ class StudyRun(Record):
 
     @property
     def chosen(self) -> StudyScale:
-        """The scale."""
         return self.study.scales[self.scale]
 
 
@@ -68,7 +66,6 @@ class StudyTable(Record):
 
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
-        """The lines as text."""
         return tuple(tuple(show(value) for value in line) for line in self.lines)
 
     def csv(self) -> str:
@@ -84,7 +81,6 @@ class StudyOutcome(Record):
     recaps: tuple[Recap, ...]
     published: tuple[StudyTable, ...]
     conclusions: tuple[ConclusionResult, ...] = ()
-    """The study's conclusions, and this run's verdict on each."""
 
     @property
     def parameters(self) -> StudyTable | None:
@@ -93,7 +89,6 @@ class StudyOutcome(Record):
 
     @property
     def concluded(self) -> StudyTable | None:
-        """The conclusions as a table; None if the study has none."""
         if not self.conclusions:
             return None
         return StudyTable(
@@ -105,10 +100,7 @@ class StudyOutcome(Record):
 
 
 def parameter_table(scale: StudyScale, lacking: Sequence[str]) -> StudyTable | None:
-    """A scale's parameters, needs and lacks, each with its place in the study; None without any.
-
-    `lacking` are needs that hosts did not meet, in sentences.
-    """
+    """A scale's parameters, needs (`lacking`: not met) and lacks, with places in the study."""
     lines = [(one.says, one.where, one.here) for one in scale.parameters]
     for need in scale.needs:
         head = f"{need.says} ({need.where}): "
@@ -150,9 +142,7 @@ def study_of(run_folder: Path) -> StudyRun | None:
 def outcome(
     run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()
 ) -> StudyOutcome:
-    """The results of a study. `rows` are those of the table and of the layers below; `between` are
-    doubts about pairs of layouts. Raises UsageError.
-    """
+    """The results of a study; `between` are doubts about pairs of layouts. Raises UsageError."""
     workloads = plan.suite.workloads
     table = _Levels(run, [workload.name for workload in workloads])
     return StudyOutcome(
@@ -177,7 +167,6 @@ class _Levels:
         }
 
     def level(self, row: Row, dimension: str) -> str:
-        """The level of a row in a dimension."""
         if dimension in self.run.study.factors:
             return self._variants[row.layout].factors[dimension]
         own: dict[str, Callable[[], str]] = {
@@ -193,7 +182,6 @@ class _Levels:
         return own[dimension]()
 
     def place(self, row: Row, dimension: str) -> float:
-        """The sort key."""
         if dimension == "size":
             return row.object_size_bytes or 0.0
         if dimension == "workers":
@@ -202,7 +190,6 @@ class _Levels:
         return order.index(level) if level in order else 0
 
     def name(self, row: Row, dimension: str) -> str:
-        """The name of a level."""
         level = self.level(row, dimension)
         if dimension == "workers":
             theirs = self.run.chosen.study_workers(row.workload, row.workers)
@@ -256,7 +243,6 @@ def _keys(
 
 
 def _figure(rows: Sequence[Row], figure: str) -> Value:
-    """A figure of the only row."""
     if not rows:
         return None
     if len(rows) > 1:

@@ -1,6 +1,6 @@
 """A study's conclusions checked by its replay: supported, contradicted, or undecided, and why.
 
-A conclusion consists of checks, each comparing cells with other cells (suites.studies.conclusion).
+A conclusion consists of checks, each comparing cells with other cells (suites.studies.study).
 It is supported if every cell agrees, contradicted if one says the opposite, and else undecided.
 Cells are judged by the function that compares layouts (`results.analysis.comparing.compare`), for
 all conclusions of the study at once, so that p-values are corrected for all of them. A verdict that
@@ -40,10 +40,7 @@ _THAN: Final = "than"
 
 
 class ConclusionCell(Record):
-    """A cell of a conclusion.
-
-    `agrees` is None if undecided; `text` says what was measured, or why it is undecided.
-    """
+    """`agrees` is None if undecided; `text` says why, or what was measured."""
 
     agrees: bool | None
     text: str
@@ -57,10 +54,8 @@ class ConclusionResult(Record):
     id: str
     says: str
     where: str = ""
-    """The conclusion's place in the study."""
     verdict: Verdict
     why: str
-    """In one sentence."""
     cells: tuple[ConclusionCell, ...]
 
 
@@ -85,11 +80,7 @@ def conclusions(
     bounds: Bounds,
     between: Sequence[PairDoubt] = (),
 ) -> tuple[ConclusionResult, ...]:
-    """A replay's verdict on each of a study's conclusions.
-
-    `rows` are those of gateways and of layers; `bounds` are the suite's; `between` are doubts about
-    pairs of layouts.
-    """
+    """A replay's verdict on each conclusion. `between` are doubts about pairs of layouts."""
     cells = _Cells(study, scale, rows, between)
     asked = {
         pair: None
@@ -115,7 +106,6 @@ class _Cells:
             self._rows.setdefault(_Place(row.layout, row.workload, row.workers), []).append(row)
 
     def pairs(self, check: ConclusionCheck) -> Iterator[_Pair]:
-        """All pairs of cells that a check compares."""
         for variant, workload, workers in product(
             check.of.variants, check.of.workloads, check.of.workers
         ):
@@ -228,7 +218,6 @@ def _judged(
 
 
 def _by_bandwidth(row: Row) -> Row:
-    """The row with MB/s in place of op/s, so that requests of different sizes can be compared."""
     points = tuple(point.model_copy(update=_swapped(point)) for point in row.points)
     return row.model_copy(update={**_swapped(row), "points": points})
 

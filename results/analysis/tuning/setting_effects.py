@@ -51,9 +51,7 @@ from weighbridge.suites.tuning import Objective, Setting, show_setting
 
 NO_BASELINE: Final = "the baseline has no trial that counts beside it"
 _DIGITS: Final = 12
-"""Digits beyond these are rounding errors of a logarithm: equal figures must have a ratio of 1, and
-no spread.
-"""
+"""Digits beyond these are rounding errors of a logarithm: equal figures have a ratio of 1."""
 
 
 class Reading(Record):
@@ -67,9 +65,7 @@ class Reading(Record):
     why: str = ""
     """Why there is no value, or no reference."""
     reference: PositiveFloat | None = None
-    """The baseline's figure at that moment, from its trials on both sides; None for the baseline
-    itself, and if there is none.
-    """
+    """The baseline's figure at that moment; None for the baseline itself, and if there is none."""
 
     @property
     def log_ratio(self) -> float | None:
@@ -82,9 +78,7 @@ class Reading(Record):
 def readings(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
 ) -> tuple[Reading, ...]:
-    """All readings, by objective and then by trial; failed trials have none. `visits` are their
-    steps.
-    """
+    """All readings, by objective and then by trial; failed trials have none."""
     return tuple(
         one for number in range(len(run.objectives)) for one in _of(number, run, trials, visits)
     )
@@ -104,9 +98,7 @@ def step_of(run: TuningRun, trial: Trial, workload: str, workers: int) -> StepKe
 def steps(
     run: TuningRun, objectives: Iterable[Objective] | None = None
 ) -> tuple[tuple[str, int], ...]:
-    """Workload and worker count of each step of these objectives (None: all of the run's), each
-    once.
-    """
+    """Workload and worker count of each step of these objectives (None: all of the run's)."""
     wanted = run.objectives if objectives is None else objectives
     by_name = {workload.name: workload for workload in run.suite.workloads}
     return tuple(
@@ -210,9 +202,7 @@ def _figure(
 def _within_repeats(
     objective: Objective, bound_ms: float, visits: Mapping[int, JudgedStep | None]
 ) -> tuple[float | None, str]:
-    """The largest throughput with p90 within a bound; unknown if an unranked step might have been
-    it.
-    """
+    """The largest throughput with p90 in a bound; unknown if an unranked step might be it."""
     found: list[float] = []
     for workers, visit in visits.items():
         point, why = _point(objective, workers, visit)
@@ -246,9 +236,6 @@ def _point(
 
 def _at(objective: Objective, workers: int) -> str:
     return f"{objective.workload} at {counted(workers, 'worker')}"
-
-
-# Words about tried settings: what a variant sets, and one of its effects in a sentence.
 
 
 _MORE: Final = ("more", "fewer", "as many")
@@ -320,9 +307,7 @@ def _set(run: TuningRun, key: str, value: Setting) -> str:
 
 
 def _shown(run: TuningRun, key: str, value: Setting | None) -> str:
-    """As in a configuration file; with a unit of size only if its range has units: 4096 may be a
-    count.
-    """
+    """As in a configuration file; sizes have units if their range has: 4096 may be a count."""
     if value is None or isinstance(value, (bool, str)):
         return show_setting(value)
     parameter = run.tuning.parameter(key)
@@ -412,7 +397,6 @@ class Pairs:
     lacking: tuple[str, ...]
     """Why others do not."""
     failed: tuple[str, ...]
-    """Why trials could not be made."""
     looks: int
 
     @property
@@ -441,9 +425,7 @@ class Pairs:
 
 
 def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> tuple[Pairs, ...]:
-    """A variant's pairs for each objective; `trials` are its own, at least one; `found` all
-    readings.
-    """
+    """A variant's pairs for each objective; `trials` are its own, `found` all readings."""
     numbers = {trial.number for trial in trials}
     made = []
     for objective in range(len(run.objectives)):
@@ -462,10 +444,7 @@ def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> 
 
 
 def effects(run: TuningRun, found: Sequence[Pairs]) -> tuple[Effect, ...]:
-    """The effects, in order, corrected together.
-
-    One with too few trials for a claim counts as a test, but helps no other.
-    """
+    """The effects, corrected together; one with too few trials for a claim counts as a test."""
     tested = [number for number, one in enumerate(found) if one.p is not None]
     q_of: dict[int, float] = dict(
         zip(tested, corrected([_entered(found[number]) for number in tested]), strict=True)
@@ -569,7 +548,6 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _most(reasons: Sequence[str]) -> str:
-    """The most frequent reason."""
     return Counter(reasons).most_common(1)[0][0] if reasons else ""
 
 
@@ -582,9 +560,6 @@ def gains(run: TuningRun, found: Mapping[int, Sequence[Reading]]) -> list[float]
             if (log := one.log_ratio) is not None:
                 by_trial.setdefault(one.trial, []).append(signs[number] * log)
     return [sum(logs) / len(logs) for logs in by_trial.values() if len(logs) == len(signs)]
-
-
-# The drift of a tuning's baseline over the run, for each objective: line, scatter and range.
 
 
 HOUR_S: Final = 3600.0
@@ -600,9 +575,7 @@ class Drift(Record):
     objective: NonNegativeInt
     trials: NonNegativeInt
     per_hour: float | None = None
-    """The factor by which it changed per hour, by the line through the logarithms of its trials;
-    None if unknown.
-    """
+    """The factor per hour, by the line through its trials' logarithms; None if unknown."""
     span_s: NonNegativeFloat = 0.0
     """The longest time in one deployment from the start of its first trial to that of its last."""
     p: float | None = None
@@ -668,9 +641,7 @@ def _drift(number: int, what: str, trials: Mapping[int, Trial], found: Sequence[
 
 
 def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, float | None]:
-    """Slope per second, and p, of a line through sets of (seconds, logarithm), each with its own
-    height; None: unknown.
-    """
+    """Slope per second and p of a line through sets, each with its own height; None: unknown."""
     freedom = sum(map(len, sets)) - len(sets) - 1
     if freedom < 1 or sum(max(at)[0] - min(at)[0] for at in sets) < SPAN_S:
         return None, None

@@ -48,9 +48,7 @@ _BEFORE: Final = re.compile(r"(?<![^ (])(?:[A-Za-z_][\w:-]*\.)+(?=[A-Za-z_])")
 
 
 class ObjectiveChange(Record):
-    """What a setting does to one objective; `tone` is the claim, `value` the sort key (more is
-    better).
-    """
+    """A setting's change of one objective; `tone` is the claim, `value` the sort key."""
 
     change: str
     interval: str
@@ -141,7 +139,6 @@ def _change(effect: Effect) -> ObjectiveChange:
 
 
 def _cpu(ratio: Ratio | None) -> str:
-    """CPU per operation relative to the baseline, marked if its interval includes no change."""
     if ratio is None:
         return UNKNOWN
     unclear = ratio.low is not None and ratio.high is not None and not ratio.shown

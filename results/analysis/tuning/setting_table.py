@@ -38,15 +38,11 @@ from weighbridge.results.record import EntryVerdict, LayoutVariant, StepKey, Tri
 from weighbridge.results.statistics import Ratio, one_sample
 from weighbridge.suites.tuning import Objective
 
-__all__ = ["Drift", "Reading", "SettingEntry", "SettingTable", "setting_table"]
-
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
 class SettingEntry(Record):
-    """One variant: its settings, its trials and its results; `effects` are in the objectives'
-    order.
-    """
+    """One variant: settings, trials and results; `effects` are in the objectives' order."""
 
     variant: LayoutVariant
     name: str
@@ -56,23 +52,16 @@ class SettingEntry(Record):
     effects: tuple[Effect, ...]
     verdict: EntryVerdict
     clear: bool
-    """Whether each objective's interval is beyond its threshold, or within it on both sides, so
-    that more trials would add nothing.
-    """
+    """Whether each interval is beyond its threshold, or within it: more trials add nothing."""
     gain: float | None
-    """How much better it is than the baseline, as geometric mean over the objectives: 1.1 is 10 %
-    better. None: unknown.
-    """
+    """The geometric mean over the objectives: 1.1 is 10 % better. None: unknown."""
     gain_low: float | None = None
     gain_high: float | None = None
-    """Its running 95 % interval, as of one look, for pruning proposals; None with fewer than 2
-    trials.
+    """Its running 95 % interval as of one look, to prune proposals; None with fewer than 2 trials.
     """
     gateway_cpu: Ratio | None = None
     storage_cpu: Ratio | None = None
-    """CPU seconds per 1000 operations relative to the baseline, over the objectives' steps; None:
-    not recorded.
-    """
+    """CPU s per 1000 operations over the baseline's, over the objectives; None: not recorded."""
     notes: tuple[str, ...] = ()
     """Why it is not allowed or failed, and other remarks."""
 
@@ -105,11 +94,7 @@ class SettingTable(Record):
 def setting_table(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
 ) -> SettingTable:
-    """The table of the trials so far; `visits` are their steps. A pure function, called after each
-    round.
-
-    Settings with unknown gain come last, in the order in which they were first tried.
-    """
+    """The table of the trials so far; unknown gains come last, by first trial."""
     found = readings(run, trials, visits)
     by_variant: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -220,9 +205,7 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
 
 
 def _rank(one: SettingEntry) -> tuple[bool, float]:
-    """Allowed choices first, then the largest gain: one objective's loss may hide in another's
-    gain.
-    """
+    """Allowed choices first, then the largest gain: one's loss may hide in another's gain."""
     return one.verdict == "better", -math.inf if one.gain is None else one.gain
 
 
@@ -288,11 +271,7 @@ Tier = Literal["gateway", "storage"]
 def costs(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep], tier: Tier
 ) -> dict[int, float]:
-    """The logarithm of each trial's CPU relative to the baseline, by number: the mean over the
-    objectives' steps.
-
-    Only trials that have it for every step, with a baseline next to each.
-    """
+    """The logarithm of each trial's CPU over the baseline's, by number, if known."""
     wanted = steps(run)
     logs: dict[int, list[float]] = {}
     for workload, workers in wanted:
@@ -315,9 +294,7 @@ def costs(
 def cost_ratio(
     variant: LayoutVariant, trials: Sequence[Trial], found: Mapping[int, float]
 ) -> Ratio | None:
-    """A variant's CPU relative to the baseline, with the 95 % interval of one look; None if
-    unknown.
-    """
+    """A variant's CPU over the baseline's with the interval of one look; None if unknown."""
     logs = [
         found[trial.number]
         for trial in trials

@@ -37,14 +37,11 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, geometric
 from weighbridge.suites import Bounds
 from weighbridge.suites.tuning import Objective, Parameter, show_setting
 
-# The confirmation of a tuning: winner vs baseline on fresh deployments, so on new data.
-
 
 class Confirmation(Record):
     """The results of the run that confirms a winner; `effects` are in the objectives' order."""
 
     folder: Path
-    """Its run folder."""
     state: State
     baseline: str
     winner: str
@@ -58,14 +55,11 @@ class Confirmation(Record):
 
     @property
     def known(self) -> tuple[Effect, ...]:
-        """Those that were compared."""
         return tuple(one for one in self.effects if one is not None and one.ratio is not None)
 
     @property
     def confirmed(self) -> bool:
-        """Whether the winner is better in at least one objective, worse in none, and lost nothing
-        in power cuts, where the tuning asks for them.
-        """
+        """Whether it is better in one objective, worse in none, and lost nothing in power cuts."""
         verdicts = [one.verdict for one in self.effects if one is not None]
         return (
             (self.survival is None or self.survival.judgement == "kept")
@@ -76,9 +70,7 @@ class Confirmation(Record):
 
     @property
     def gain(self) -> Ratio | None:
-        """How much better the winner is: the geometric mean over the objectives, with the interval
-        of a single one.
-        """
+        """The geometric mean over the objectives, with the interval of a single one."""
         ratios = [
             one.ratio if METRICS[one.metric].better == "more" else one.ratio.inverted
             for one in self.known
@@ -107,9 +99,7 @@ def confirmation(
     bounds: Bounds,
     durability: Sequence[LayoutDurability] = (),
 ) -> Confirmation | None:
-    """The verdict on a tuning's objectives by a run of baseline and winner; None without two
-    layouts. `durability` is what was found of those whose power was cut.
-    """
+    """The verdict of a run of baseline and winner, `durability` included; None without both."""
     if not comparison.subjects:
         return None
     sides = comparison.baseline, comparison.subjects[0]
@@ -136,7 +126,6 @@ def confirmation(
 
 
 def _at(objective: Objective, winner: str, comparison: Comparison) -> Effect | None:
-    """The comparison's cell of an objective."""
     return next(
         (
             one
@@ -192,7 +181,6 @@ def _within(
 
 
 def _largest(rows: list[Row], bound_ms: float) -> list[float]:
-    """Per visit, the largest throughput whose p90 is within the bound, if there is one."""
     found: dict[int, float] = {}
     for row in rows:
         for point in row.points:
@@ -221,17 +209,14 @@ class TuningResult(Record):
 
     @property
     def refused(self) -> tuple[SettingEntry, ...]:
-        """Settings that are not allowed or could not be tried."""
         return tuple(one for one in self.table.entries if one.verdict in ("not allowed", "failed"))
 
     @property
     def rounds(self) -> int:
-        """The number of rounds over the baseline and open settings."""
         return len({one.round for one in self.trials})
 
     @property
     def failures(self) -> tuple[Trial, ...]:
-        """Trials that could not be made."""
         return tuple(one for one in self.trials if one.failed)
 
     def scope(self, variant: LayoutVariant) -> Scope | None:
@@ -265,7 +250,6 @@ class TuningResult(Record):
 
     @property
     def headline(self) -> str:
-        """The result in one sentence without a full stop."""
         entries = self.table.entries
         settings = counted(len(entries), "setting")
         if not entries:
@@ -342,9 +326,7 @@ class TuningResult(Record):
         return f"Not confirmed{unfinished}: {effects}; {repeats}."
 
     def _versus(self, number: int, effect: Effect) -> str:
-        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 op/s vs 1,470
-        op/s`.
-        """
+        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 op/s vs 1,470`."""
         if effect.ratio is None:
             return effect.text.rstrip(".")
         interval, values = interval_words(effect), value_words(effect)
@@ -368,9 +350,7 @@ class TuningResult(Record):
 
     @property
     def _refuted(self) -> bool:
-        """Whether a complete confirmation with enough visits for a claim did not confirm, or power
-        cuts took writes from the winner.
-        """
+        """Whether a complete confirmation did not confirm, or power cuts took its writes."""
         found = self.confirmation
         if found is None:
             return False
@@ -442,9 +422,6 @@ def value_words(effect: Effect) -> str:
     unit = METRICS[effect.metric].unit
     subject, baseline = show_figure(effect.subject_value), show_figure(effect.baseline_value)
     return f"{subject} {unit} vs {baseline} {unit}"
-
-
-# A tuning in four figures: what helps most, whether it held, what has no effect, what to avoid.
 
 
 BLUE: Final = "#0072B2"

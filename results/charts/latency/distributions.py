@@ -88,9 +88,7 @@ def repeat_marks(
 
 
 def table_cells(one: LayoutLatencies) -> tuple[str, str, str]:
-    """The first cells of a table's line: layout, repeats, and the samples of the repeat with the
-    fewest.
-    """
+    """The first cells of a line: layout, repeats, and the samples of the repeat with the fewest."""
     name = f"{one.layout} ({one.why_not})" if one.why_not else one.layout
     return (name, str(len(one.ranked)), show_figure(one.count) if one.count else UNKNOWN)
 
@@ -332,9 +330,7 @@ def _tail_label(one: LayoutLatencies, floor: float) -> Label:
 
 
 def _tail_csv(drawn: Sequence[KindLatencies]) -> str:
-    """A line for each percentile of each repeat, and of their mean (`repeat` empty); 100 is the
-    max.
-    """
+    """A line for each percentile of each repeat, and of their mean (`repeat` empty)."""
     lines: list[tuple[object, ...]] = []
     for kind in drawn:
         for one in kind.layouts:

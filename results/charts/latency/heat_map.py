@@ -106,9 +106,7 @@ def heat_maps(kinds: Sequence[KindLatencies]) -> tuple[Figure, ...]:
 
 
 def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
-    """The map of the repeat that is shown of a layout, in columns of `width_s`, without a last
-    partial second.
-    """
+    """The map of the repeat that is shown of a layout, in complete columns of `width_s`."""
     repeat = shown_repeat(one)
     if repeat is None:
         gap = next(
@@ -147,9 +145,8 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
 
 
 def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ...]:
-    """Runs of seconds in which nothing succeeded though STALLED requests were due on average.
-
-    Where few requests are made per second, many seconds have none: that is no stall.
+    """Runs of seconds without success though STALLED requests were due: where few are made, many
+    seconds have none.
     """
     busy = {
         second.second: second.count
@@ -166,9 +163,7 @@ def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ..
 
 
 def shown_repeat(one: LayoutLatencies) -> RepeatLatencies | None:
-    """The first repeat that counts with latencies by the second, else the first with such
-    latencies.
-    """
+    """The first repeat that counts with latencies by the second, else the first with such."""
     kept = [repeat for repeat in one.repeats if _by_band(repeat)]
     return next((repeat for repeat in kept if repeat.ranked), next(iter(kept), None))
 
@@ -189,7 +184,6 @@ def _column(repeat: RepeatLatencies, start_s: int, end_s: int) -> HeatColumn:
 
 
 def _cells(kind: KindLatencies, width_s: int) -> int:
-    """The number of cells of a figure with columns of `width_s`."""
     repeats = [repeat for one in kind.layouts if (repeat := shown_repeat(one)) is not None]
     return sum(
         len(
@@ -226,7 +220,6 @@ def _figure(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> Fi
 
 
 def _finding(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
-    """The longest stall, else the slowest request."""
     stalls = [(stall[1] - stall[0], one, stall) for one in maps if (stall := one.stall) is not None]
     if stalls:
         length_s, one, (start, _) = max(stalls, key=lambda found: found[0])
@@ -334,7 +327,6 @@ def _panel(one: LatencyMap, x: AxisScale, y: AxisScale, heat: HeatScale) -> Pane
 
 
 def _csv(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
-    """A line for each cell."""
     workload, operation, api, driver = kind.kind
     about = (api, driver, workload, operation, kind.workers)
     lines = [

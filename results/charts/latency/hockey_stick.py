@@ -62,7 +62,6 @@ class HockeyData(Record):
 
     @property
     def bound(self) -> str:
-        """The bound as text."""
         return "" if self.bound_ms is None else f"{self.bound_ms:g}"
 
     @property
@@ -215,9 +214,7 @@ def _line(layout: str, stop: Stop) -> tuple[str, ...]:
 
 
 def hockey_csv(found: Sequence[HockeyData]) -> str:
-    """A line for each worker count, and one for what each layout serves in the bound (`workers`
-    empty).
-    """
+    """A line for each worker count, and one for what is served in the bound (`workers` empty)."""
     lines: list[tuple[object, ...]] = []
     for data in found:
         workload, operation, api, driver = data.kind
@@ -374,7 +371,6 @@ def _bound_marks(data: HockeyData, floor_ms: float) -> tuple[Mark, ...]:
 
 
 def _labels(data: HockeyData, floor_ms: float) -> list[Label]:
-    """The names, at the end of each path; where nothing is joined, at the last drawn point."""
     words = {one.layout: one.words for one in data.served}
     found = []
     for layout, stops in data.paths.items():

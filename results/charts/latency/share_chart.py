@@ -40,10 +40,7 @@ APART: Final = 2.0
 BETWEEN: Final = 4
 """Percent of requests that may lie in a gap."""
 STEEPER: Final = 3.0
-"""How many times wider, in logarithms, a gap is than other intervals of as many requests.
-
-With less, latencies are merely spread.
-"""
+"""How many times wider, in logarithms, a gap is than intervals of as many requests."""
 OUTER: Final = 5
 """The least percentage of requests in a group."""
 _TABLE: Final = (1, 10, 25, 50, 75, 90, 99)
@@ -70,10 +67,7 @@ def shares(kinds: Sequence[KindLatencies]) -> Figure | None:
 
 
 class LatencyGap(Record):
-    """A gap between two groups of requests.
-
-    `percent` were done within `low_us`, and all others but BETWEEN took at least `high_us`.
-    """
+    """`percent` were done within `low_us`, and all others but BETWEEN took at least `high_us`."""
 
     layout: str
     percent: int
@@ -230,9 +224,7 @@ def _share_trace(layout: str, repeat: RepeatLatencies) -> Trace:
 
 
 def _share_labels(kind: KindLatencies) -> tuple[Label, ...]:
-    """Names at the ends of lines, all at one height: the farther right, the lower, so that the
-    lines to them do not cross.
-    """
+    """Names at the ends of lines, the farther right the lower: lines to them do not cross."""
     ends = sorted((_end_ms(one), one.layout, one.why_not) for one in kind.layouts if one.known)
     top = float(SHARES[-1])
     found = [
@@ -257,7 +249,6 @@ def _end_ms(one: LayoutLatencies) -> float:
 
 
 def _share_csv(drawn: Sequence[KindLatencies]) -> str:
-    """A line for each share of each repeat, and of their mean (`repeat` empty)."""
     lines: list[tuple[object, ...]] = []
     for kind in drawn:
         for one in kind.layouts:

@@ -119,7 +119,6 @@ def _panel(kind: OverloadKind) -> Panel:
 
 
 def _lines(curve: GoodputCurve) -> list[Trace]:
-    """Through neighbours that are judged."""
     runs = [list(run) for judged, run in groupby(curve.points, lambda one: one.judged) if judged]
     return [
         Trace(
