@@ -189,7 +189,6 @@ class Keystone(Record):
 
     @property
     def by_application(self) -> bool:
-        """Whether an application credential is used."""
         return bool(self.application_credential_id or self.application_credential_name)
 
     @property
@@ -488,7 +487,6 @@ class _LimitedProgram:
 
     @property
     def returncode(self) -> int | None:
-        """As of Popen."""
         return self._program.returncode
 
     def communicate(self) -> tuple[Any, Any]:

@@ -82,7 +82,6 @@ class Wire:
     def __call__(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> HttpAnswer:
-        """Send one request and read its whole answer."""
         response, found = bounded_http.exchanged(
             self._connection, self._timeout_s, method, path, body, headers, LARGEST_ANSWER_BYTES
         )
@@ -94,7 +93,6 @@ class Wire:
         return self._connection.sock if isinstance(self._connection.sock, ssl.SSLSocket) else None
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 

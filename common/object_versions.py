@@ -26,7 +26,6 @@ class ObjectVersion:
     """When it was written, as the server said it; "" if it did not."""
 
     def query(self, api: str) -> str:
-        """The query that asks for this version of the object."""
         return f"{'versionId' if api == 's3' else 'version-id'}={quote(self.id, safe='')}"
 
 

@@ -52,7 +52,6 @@ class Fragments(Record):
 
     @property
     def count(self) -> int:
-        """How many fragments a piece of an object has."""
         return self.data + self.parity
 
     @property

@@ -109,7 +109,6 @@ class LoadSite:
         return kind.model_validate({**common, "request_timeout_s": self.suite.timeout, **own})
 
     def settings_as(self, kind: type[Own]) -> Own | None:
-        """The driver's own settings."""
         return self.settings if isinstance(self.settings, kind) else None
 
     def process(

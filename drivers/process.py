@@ -104,19 +104,15 @@ class DriverProcess:
         return self._ask(command, Ready, None, listening)
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """See Driver."""
         return self._ask(command, Prepared, on_progress)
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
-        """See Driver."""
         return self._ask(command, Measured, on_progress)
 
     def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
-        """See Driver."""
         return self._ask(command, Cleaned, on_progress)
 
     def age(self, command: AgeBuckets, on_progress: OnProgress | None = None) -> Aged:
-        """Fill and churn the store."""
         return self._ask(command, Aged, on_progress)
 
     def quit(self) -> None:

@@ -110,7 +110,6 @@ class Setup(Record):
 
     @property
     def api(self) -> Literal[ObjectApi, "object-server"]:
-        """The API that is loaded."""
         return self.target.api if self.ring is None else "object-server"
 
     @property

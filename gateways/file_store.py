@@ -155,7 +155,6 @@ class FileStore:
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
-        """All of them."""
         return tuple(one for stage in self.stages for one in stage)
 
     def start(self, client: Host, say: Say, names: Collection[str] | None = None) -> None:
@@ -203,7 +202,6 @@ class RunningFileStore(RunningGateway):
         )
 
     def settle(self) -> tuple[str, ...]:
-        """Nothing is known that it defers."""
         return ("nothing to wait for",)
 
     def drop_caches(self) -> tuple[str, ...]:
@@ -296,7 +294,6 @@ class FileGateway(Gateway, Generic[Place, Settings]):
         store.await_ready()
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """S3."""
         return ("s3",)
 
     def cannot_restart(self) -> str:

@@ -83,7 +83,6 @@ class Front(ABC):
 
     @property
     def wants_fastcgi(self) -> bool:
-        """Whether it speaks FastCGI to daemons that do."""
         return False
 
     @classmethod
@@ -213,7 +212,6 @@ class FrontedSettings(Record):
     fronts: ClassVar[tuple[str, ...]] = ()
 
     def of_front(self, name: str) -> FrontSettings:
-        """The settings of one front."""
         found: FrontSettings = getattr(self, name)
         return found
 

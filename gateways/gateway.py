@@ -340,7 +340,6 @@ class RunningGateway(ABC):
         return Tolerance()
 
     def probes(self) -> tuple[Probe, ...]:
-        """Programs on its hosts that print the counters of its daemons every second."""
         return ()
 
     def start_again(self, names: Collection[str], say: Say) -> None:
@@ -420,7 +419,6 @@ class Gateway(ABC):
 
     @property
     def image(self) -> RootImage:
-        """The root image of its release's hosts."""
         return self.releases[self.release]
 
     @abstractmethod

@@ -54,7 +54,6 @@ class FileGrammar:
     """First words that form a line's key only together with the second word."""
 
     def is_of(self, name: str) -> bool:
-        """Whether this grammar parses files of this name."""
         return any(
             name.endswith(one[1:]) if one.startswith("*") else name == one for one in self.names
         )
@@ -74,7 +73,6 @@ class FileGrammar:
         return ""
 
     def note(self, head: str) -> str:
-        """A remark for users about a section or container."""
         return ""
 
 

@@ -275,7 +275,6 @@ exec chroot {at}/root env -i {" ".join(_environment())} sh -e /build/make
 
 
 def _go_make(program: GoProgram) -> str:
-    """What runs in the image."""
     wanted = f"{program.module}@{program.version}"
     flags = " ".join(["-s -w", *(f"-X {one}" for one in program.variables)])
     return f"""

@@ -74,7 +74,6 @@ class AttestOptions(Record):
     """The layer `network`: every pair of hosts, both ways."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to measure."""
         return self.sameness or bool(self.sizes) or self.all_pairs
 
 

@@ -61,7 +61,6 @@ class Machine(Record):
 
     @property
     def cpus(self) -> int:
-        """How many CPUs it has."""
         return sum(map(len, self.cores))
 
 

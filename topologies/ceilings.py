@@ -147,7 +147,6 @@ class DiskRequest(Record):
 
     @property
     def rw(self) -> str:
-        """The name in fio."""
         return f"rand{self.operation}" if self.pick == "random" else self.operation
 
 

@@ -104,7 +104,6 @@ class Deployment:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The APIs that it serves."""
         return self.running_gateway.endpoints
 
     @property
@@ -114,21 +113,17 @@ class Deployment:
 
     @property
     def clients(self) -> tuple[Host, ...]:
-        """All load generators."""
         return tuple(self.hosts[name] for name in self.hardware.clients)
 
     @property
     def observed(self) -> Mapping[str, ClusterHost]:
-        """See Hosts."""
         return self._hosts.observed
 
     @property
     def helpers(self) -> tuple[int, ...]:
-        """Processes of this suite on this machine that its hosts need."""
         return self._hosts.helpers
 
     def facts(self) -> dict[str, str]:
-        """Facts about hosts and gateway that decide results."""
         tuned = self.layout.tuned or "none: settings as shipped, except what the layout's name says"
         spread = {
             f"{one.api}: several endpoints": one.spread_words

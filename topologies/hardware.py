@@ -252,7 +252,6 @@ class HostSpec(Record):
 
     @property
     def own_cpus(self) -> tuple[int, ...]:
-        """The numbers of the CPUs that are its own."""
         return () if self.cpuset is None else cpu_numbers(self.cpuset)
 
     @property
@@ -326,7 +325,6 @@ class Hardware(Record):
 
     @property
     def of(self) -> HostKind:
-        """The kind of these hosts."""
         return HOSTS[self.kind]
 
     @property
@@ -346,7 +344,6 @@ class Hardware(Record):
 
     @property
     def settings(self) -> dict[str, str]:
-        """All kernel settings for real hosts."""
         return {**(STUDY_2014 if self.profile == "study-2014" else {}), **self.sysctl}
 
     def _client_faults(self) -> Iterator[FileFault]:
@@ -398,7 +395,6 @@ class Hardware(Record):
                     yield from self._model_faults(disk, where)
 
     def _model_faults(self, disk: Disk, where: tuple[str | int, ...]) -> Iterator[FileFault]:
-        """Why a disk cannot have a model here."""
         if not self.of.contained:
             yield (*where, "model"), "is only for lab hosts: other disks take their own time"
         for key in ("bandwidth", "iops"):
@@ -406,7 +402,6 @@ class Hardware(Record):
                 yield (*where, key), "a disk with a model is limited by its figures: leave this out"
 
     def _cpu_faults(self) -> Iterator[FileFault]:
-        """CPUs of their own that hosts cannot have."""
         first: dict[int, str] = {}
         for name, spec in self.hosts.items():
             where = ("hosts", name, "cpuset")
@@ -424,7 +419,6 @@ class Hardware(Record):
             first |= dict.fromkeys(spec.own_cpus, name)
 
     def _duplicate_faults(self) -> Iterator[FileFault]:
-        """Addresses of two hosts and disks of one host that are the same."""
         first: dict[str, str] = {}
         for name, spec in self.hosts.items():
             if spec.address is not None:

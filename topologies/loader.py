@@ -85,7 +85,6 @@ class Reference:
     changes: tuple[ChangedSetting, ...] = ()
 
     def fault(self, change: ChangedSetting) -> Fault:
-        """The place of faults of a change."""
         return Fault("layout", 1, change.column, "", self.text)
 
     def renamed(self, name: str) -> str:
@@ -181,7 +180,6 @@ def _split(text: str, mark: str) -> Sequence[str]:
 
 
 def _levels(annotation: Any) -> int:
-    """How many mappings are nested in this type."""
     if typing.get_origin(annotation) is dict:
         return 1 + _levels(typing.get_args(annotation)[1])
     return 0

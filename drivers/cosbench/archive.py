@@ -72,14 +72,12 @@ class LocalFolder:
             )
 
     def names(self, path: str) -> tuple[str, ...]:
-        """See Folder."""
         try:
             return safe_files.names(self._path, path)
         except OSError as error:
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
 
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
-        """See Folder."""
         try:
             # Regular files only: a link may lead to files of this user, a pipe never ends.
             with os.fdopen(self._opened(path), "rb") as file:
@@ -139,7 +137,6 @@ class Archived:
 
     @property
     def log(self) -> str:
-        """The log of COSBench's drivers."""
         return self.text("workload.log")
 
 
@@ -254,7 +251,6 @@ class SshFolder:
             raise DriverError(f"{place}: there is no such folder on that host")
 
     def names(self, path: str) -> tuple[str, ...]:
-        """See drivers.cosbench.archive.Folder."""
         try:
             found = self._run(self._sftp.listdir(f"{self._path}/{path}"), READ_S)
         except FileNotFoundError:
@@ -262,14 +258,12 @@ class SshFolder:
         return tuple(sorted(str(name) for name in found if name not in (".", "..")))
 
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
-        """See drivers.cosbench.archive.Folder."""
         try:
             return self._run(self._read(f"{self._path}/{path}", last_bytes), READ_S)
         except FileNotFoundError:
             return None
 
     def close(self) -> None:
-        """End the connection."""
         self._connection.close()
         self._runner.close()
 

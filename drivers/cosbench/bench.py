@@ -128,7 +128,6 @@ class CosbenchContainers:
         return f"{self._prefix}-{workload.name}-"
 
     def names(self, workload: Workload) -> list[str]:
-        """The containers' names."""
         return [
             f"{self.prefix(workload)}{number}"
             for number in range(1, workload.objects.containers + 1)
@@ -243,7 +242,6 @@ class ProgressReporter:
         self._thread.join()
 
     def set(self, progress: Progress) -> None:
-        """Report this from now on."""
         with self._lock:
             self._progress = progress
 
@@ -452,7 +450,6 @@ class Cosbench:
             self._stack = stack.pop_all()
 
     def close(self) -> None:
-        """End all that was started."""
         self._stack.close()
 
     def ready(self) -> Ready:

@@ -190,17 +190,14 @@ class Installation:
 
     @property
     def controller(self) -> str:
-        """The controller's URL."""
         return self._url("controller")
 
     @property
     def driver(self) -> str:
-        """The driver's URL."""
         return self._url("driver")
 
     @property
     def archive(self) -> Path:
-        """The folder of results."""
         return self.folder / "archive"
 
     @property

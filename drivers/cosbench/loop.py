@@ -44,11 +44,9 @@ class CosbenchLoop:
             yield line
 
     def _secrets(self) -> tuple[str, ...]:
-        """All secrets that texts of libraries may contain."""
         return () if self._setup is None else self._setup.secrets
 
     def close(self) -> None:
-        """End all that was started."""
         if self._bench is not None:
             self._bench.close()
             self._bench = None

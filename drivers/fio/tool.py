@@ -125,7 +125,6 @@ class FioDriver(AdminToolDriver):
         """Whether the workload was prepared."""
 
     def notes(self, workload: Workload, workers: int) -> Sequence[str]:
-        """What a reader must know about such a step."""
         return ()
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
@@ -164,7 +163,6 @@ class FioDriver(AdminToolDriver):
         return Measured(measurement=measurement, kept=kept_of(ran, "fio"))
 
     def client_load(self, ran: Sequence[CommandOutput]) -> Load | None:
-        """The client's use of CPU."""
         return self.load(ran)
 
 

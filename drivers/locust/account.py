@@ -309,7 +309,6 @@ class Account:
 
     @property
     def expires(self) -> bool:
-        """Whether the token or the keys are so old that they should be replaced."""
         return time.monotonic() - self._granted_s >= credential.RENEW_AT * self.life_s
 
     @property
@@ -324,12 +323,10 @@ class Account:
 
     @property
     def port(self) -> int:
-        """The port that requests go to."""
         return self._place.port
 
     @property
     def tls(self) -> bool:
-        """Whether requests go over TLS."""
         return self._place.tls
 
     @property
@@ -640,7 +637,6 @@ class ObjectServers(Account):
         return ()
 
     def _reach(self) -> None:
-        """Check that every server listens."""
         until_s = time.monotonic() + min(self._timeout_s, REACH_S)
         for address, port in self._servers:
             reach(UrlParts(address, port, tls=False, path=""), until_s - time.monotonic())

@@ -26,7 +26,6 @@ class Body(io.RawIOBase):
         self._seed, self._size, self._at = seed, size, 0
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def seekable(self) -> bool:
@@ -43,7 +42,6 @@ class Body(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from the position on."""
         length = min(len(buffer), max(0, self._size - self._at))
         buffer[:length] = content(self._seed, self._size, self._at, length)
         self._at += length
@@ -114,7 +112,6 @@ class S3Client:
         )
 
     def read(self, bucket: str, name: str) -> Iterator[bytes]:
-        """See Client."""
         body = self._client.get_object(Bucket=bucket, Key=name)["Body"]
         try:
             yield from iter(lambda: body.read(CHUNK_BYTES), b"")
@@ -122,25 +119,20 @@ class S3Client:
             body.close()
 
     def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> str:
-        """See Client."""
         answer = self._client.put_object(Bucket=bucket, Key=name, Body=body, ContentLength=size)
         return str(answer.get("ETag", ""))
 
     def delete(self, bucket: str, name: str) -> None:
-        """See Client."""
         self._client.delete_object(Bucket=bucket, Key=name)
 
     def list(self, bucket: str) -> int:
-        """See Client."""
         page = self._client.list_objects_v2(Bucket=bucket, MaxKeys=LIST_MOST)
         return len(page.get("Contents", ()))
 
     def head(self, bucket: str, name: str) -> int:
-        """See Client."""
         return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
 
     def classify(self, error: Exception) -> str | None:
-        """See Client."""
         if not isinstance(error, self._error):
             return None
         response = cast("dict[str, dict[str, Any]]", getattr(error, "response", {}))
@@ -196,7 +188,6 @@ class SwiftClient:
         return self._connection
 
     def read(self, bucket: str, name: str) -> Iterator[bytes]:
-        """See Client."""
         _, body = self._ready().get_object(bucket, name, resp_chunk_size=CHUNK_BYTES)
         try:
             yield from body
@@ -204,23 +195,18 @@ class SwiftClient:
             body.close()
 
     def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> str:
-        """See Client."""
         return str(self._ready().put_object(bucket, name, body, content_length=size) or "")
 
     def delete(self, bucket: str, name: str) -> None:
-        """See Client."""
         self._ready().delete_object(bucket, name)
 
     def list(self, bucket: str) -> int:
-        """See Client."""
         return len(self._ready().get_container(bucket, limit=LIST_MOST)[1])
 
     def head(self, bucket: str, name: str) -> int:
-        """See Client."""
         return int(self._ready().head_object(bucket, name)["content-length"])
 
     def classify(self, error: Exception) -> str | None:
-        """See Client."""
         if not isinstance(error, self._error):
             return None
         status = getattr(error, "http_status", None)

@@ -24,8 +24,6 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class _Fed:
-    """What of an operation is in the statistics already."""
-
     count: int = 0
     bytes: int = 0
     sum_us: int = 0

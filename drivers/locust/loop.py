@@ -111,7 +111,6 @@ class LocustLoop:
         )
 
     def _secrets(self) -> tuple[str, ...]:
-        """All secrets that texts of libraries may contain."""
         return () if self._setup is None else self._setup.secrets
 
     def close(self) -> None:

@@ -365,7 +365,6 @@ class PreparedObjects:
         return known is not None and same_objects(known, workload)
 
     def forget(self, workload: Workload) -> None:
-        """A step may have deleted some of its objects."""
         self._complete.pop(whole(workload).name, None)
 
     def prepare(self, command: Prepare, send: Send) -> Prepared:
@@ -418,7 +417,6 @@ class PreparedObjects:
         ]
 
     def make_buckets(self, workload: Workload, send: Send) -> None:
-        """Make the buckets of a workload."""
         self._account.renew()
         sent_s = time.monotonic()
         for number, bucket in enumerate(self._buckets(workload)):

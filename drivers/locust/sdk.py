@@ -254,7 +254,6 @@ class Recorder:
         moved_bytes: int,
         first_byte_us: int | None,
     ) -> None:
-        """Record a request that succeeded."""
         record = self._records.setdefault(operation, _Record())
         record.count += 1
         record.bytes += moved_bytes
@@ -463,12 +462,10 @@ class SdkWorkerGroup:
         return outcome
 
     def open_window(self) -> None:
-        """See WorkerGroup."""
         self._recorder, self._open, self._opened_s = Recorder(), True, time.perf_counter()
         self._begun, self._behind_s = 0, 0.0
 
     def close_window(self) -> None:
-        """See WorkerGroup."""
         if self._open and self._recorder is not None:
             self._open, self._closed_s = False, time.perf_counter()
             self._take_census(self._recorder, self._closed_s)
@@ -502,7 +499,6 @@ class SdkWorkerGroup:
         """See WorkerGroup. The clients read the account's token for each request."""
 
     def progress(self) -> WorkerProgress:
-        """See WorkerGroup."""
         deleting = sum(not greenlet.dead for greenlet in self._deleting)
         return WorkerProgress(
             started=len(self._started),
@@ -516,7 +512,6 @@ class SdkWorkerGroup:
         )
 
     def snapshot(self) -> Window:
-        """See WorkerGroup."""
         if self._recorder is None:
             return Window(tallies=(), seconds=(), window_s=0.0)
         end_s = time.perf_counter() if self._open else self._closed_s
@@ -530,7 +525,6 @@ class SdkWorkerGroup:
         )
 
     def delete_written(self, parallel: int) -> None:
-        """See WorkerGroup."""
         left = list(self._requests.written)
         self._deleting = [
             gevent.spawn(self._delete_share, left[number::parallel]) for number in range(parallel)

@@ -176,7 +176,6 @@ def _sum(parts: Iterable[int | None]) -> int | None:
 
 
 def _most(parts: Iterable[int | None]) -> int | None:
-    """The largest that is known."""
     return max((part for part in parts if part is not None), default=None)
 
 

@@ -107,19 +107,15 @@ class NativeWorkerGroup:
         )
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
-        """See WorkerGroup."""
         self._engine.add_worker(index, of, repeat)
 
     def remove_worker(self, index: int) -> None:
-        """See WorkerGroup."""
         self._engine.remove_worker(index)
 
     def open_window(self) -> None:
-        """See WorkerGroup."""
         self._engine.open_window()
 
     def close_window(self) -> None:
-        """See WorkerGroup."""
         self._engine.close_window()
 
     def stop(self, timeout_s: float) -> int:
@@ -127,17 +123,14 @@ class NativeWorkerGroup:
         return int(gevent.get_hub().threadpool.apply(self._engine.stop, (timeout_s,)))
 
     def renew(self, account: Account) -> None:
-        """See WorkerGroup."""
         self._engine.renew_keys(account.keys)
 
     def progress(self) -> WorkerProgress:
-        """See WorkerGroup."""
         return WorkerProgress.model_validate(
             {**json.loads(self._engine.progress()), "started": self._engine.started()}
         )
 
     def snapshot(self) -> Window:
-        """See WorkerGroup."""
         return Window.model_validate_json(self._engine.snapshot())
 
     def prepare(
@@ -153,15 +146,12 @@ class NativeWorkerGroup:
         self._engine.know_versions(list(ids))
 
     def delete_prepared(self, parallel: int) -> None:
-        """Start deleting all of the workload's prepared objects."""
         self._engine.delete("objects", parallel)
 
     def delete_listed(self, numbers: Sequence[int], parallel: int) -> None:
-        """Start deleting prepared objects by their numbers."""
         self._engine.delete_listed(list(numbers), parallel)
 
     def delete_written(self, parallel: int) -> None:
-        """See WorkerGroup."""
         self._engine.delete("written", parallel)
 
 

@@ -173,14 +173,12 @@ class WorkerProcess:
         return progress
 
     def open_window(self) -> Empty:
-        """Record from now on."""
         group = self._running()[1]
         self._cpu_at_open_s = time.process_time()
         group.open_window()
         return Empty()
 
     def window_so_far(self) -> Window:
-        """What the window recorded so far."""
         return self._running()[1].snapshot()
 
     def close_window(self) -> Window:

@@ -62,7 +62,6 @@ class RbdImage:
 
     @property
     def path(self) -> str:
-        """Its name for Ceph's tools."""
         return f"{self.pool}/{self.name}"
 
 
@@ -253,7 +252,6 @@ class RbdBench(ImageDriver):
 
 
 def _rate(lines: Sequence[BlockProgress]) -> float:
-    """Operations a second between the last two lines."""
     if len(lines) < 2 or lines[-1].seconds <= lines[-2].seconds:
         return 0.0
     before, last = lines[-2:]

@@ -47,7 +47,6 @@ class BenchPlace(Record):
 
     @property
     def rados(self) -> tuple[str, ...]:
-        """The start of commands for this place."""
         return ("rados", *self.client, "--pool", self.pool)
 
 
@@ -64,7 +63,6 @@ class RadosBenchCommand(Record):
     """A write ends with this number."""
 
     def argv(self) -> tuple[str, ...]:
-        """The command."""
         words = [*self.place.rados, "bench", str(self.seconds), self.mode]
         words += ["-t", str(self.workers), "--run-name", self.run, "--format", "json"]
         if self.mode == "write":
@@ -74,7 +72,6 @@ class RadosBenchCommand(Record):
         return tuple(words)
 
     def cleanup_argv(self) -> tuple[str, ...]:
-        """The command that deletes what it wrote."""
         return *self.place.rados, "cleanup", "--run-name", self.run
 
 
@@ -262,7 +259,6 @@ class RadosCluster:
             time.sleep(_POLL_S)
 
     def places(self, prefix: str, options: RadosBenchOptions) -> tuple[BenchPlace, ...]:
-        """A pool for each instance."""
         names = (f"{prefix}-rados-{number}" for number in range(options.instances))
         return tuple(BenchPlace(pool=name) for name in names)
 
@@ -273,7 +269,6 @@ class RadosCluster:
         self.make_pools(dict.fromkeys(names, groups), "rados")
 
     def how(self, options: RadosBenchOptions) -> str:
-        """See BenchCluster."""
         groups = pg_num_each(options.pg_num, options.instances)
         return f"a pool of {groups} placement groups each"
 

@@ -99,7 +99,6 @@ class PoolDetail(Record):
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Why nothing should be benched in it."""
         full = [one for one in self.flags_names.split(",") if one in FULL]
         found = [f"it is full ({', '.join(full)}): writes would wait for ever"] if full else []
         limits = [show_bytes(self.quota_max_bytes)] if self.quota_max_bytes else []
@@ -284,12 +283,10 @@ class GivenPool:
         self._log = log
 
     def within(self, namespace: str) -> GivenPool:
-        """The same in another namespace."""
         return GivenPool(self.machine, self.pool, namespace=namespace, log=self._log)
 
     @property
     def place(self) -> BenchPlace:
-        """The namespace."""
         client = (*self.pool.client, "--namespace", self.namespace)
         return BenchPlace(pool=self.pool.pool, client=client)
 
@@ -331,7 +328,6 @@ class GivenPool:
             raise TargetError("\n".join(f"{where}: {fault}" for fault in faults))
 
     def how(self, options: RadosBenchOptions) -> str:
-        """See BenchCluster."""
         return f"in the pool {self.pool.pool}, which existed before"
 
     def remove_made(self, *, timeout_s: float = SWEEP_S) -> None:
@@ -346,7 +342,6 @@ class GivenPool:
             raise self.left(error.message) from error
 
     def left(self, why: str) -> ObjectsLeft:
-        """The error for objects that may be left."""
         where = f"pool {self.pool.pool}, namespace {self.namespace}, by {self.machine.name}"
         return ObjectsLeft(where, why)
 
@@ -482,7 +477,6 @@ class _Look:
         )
 
     def _profile(self, name: str) -> CommandOutput:
-        """What the cluster says of a profile of erasure coding."""
         return self.given.ceph("osd", "erasure-code-profile", "get", name)
 
     def _probe(self) -> None:

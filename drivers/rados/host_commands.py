@@ -56,7 +56,6 @@ class CommandOutput:
 
     @property
     def text(self) -> str:
-        """Its complete output."""
         return "\n".join(line for _, line in self.lines)
 
 
@@ -106,7 +105,6 @@ class HostCommands:
         return ran
 
     def close(self) -> None:
-        """End whatever is running."""
         program, self._program = self._program, None
         if program is None:
             return
@@ -203,8 +201,6 @@ def kept_of(ran: Sequence[CommandOutput], name: str = "") -> tuple[KeptFile, ...
 
 
 class _Line(Record):
-    """A line of output."""
-
     kind: Literal["line"]
     number: NonNegativeInt
     seconds: NonNegativeFloat
@@ -212,8 +208,6 @@ class _Line(Record):
 
 
 class _End(Record):
-    """The end of a command."""
-
     kind: Literal["end"]
     number: NonNegativeInt
     seconds: NonNegativeFloat

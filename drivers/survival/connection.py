@@ -275,7 +275,6 @@ class Access:
     """What no text may repeat."""
 
     def lines(self, method: str, path: str, query: str) -> str:
-        """The header lines that let a request in."""
         if self.api == "swift":
             return f"X-Auth-Token: {self.keys[2]}\r\n"
         return signed_headers(
@@ -350,7 +349,6 @@ class Requests:
         return self._connection.ask(head, body, body_bytes=body_bytes, most_bytes=most_bytes)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 

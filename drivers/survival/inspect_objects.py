@@ -82,7 +82,6 @@ class ObjectReader:
         return judged(expected, sight, newest)
 
     def close(self) -> None:
-        """Close all connections."""
         for requests in self._requests.values():
             requests.close()
 
@@ -360,8 +359,6 @@ def _inspect(
 
 
 class _Listings:
-    """Listings of the containers of objects that have been read."""
-
     def __init__(
         self, order: InspectOrder, read: Sequence[Judged], accesses: Mapping[str, Access]
     ) -> None:

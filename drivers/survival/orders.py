@@ -57,7 +57,6 @@ class WriteOrder(Record):
     _fit = field_validator("endpoints")(refuse_unfit)
 
     def containers_of(self, api: ObjectApi) -> tuple[str, ...]:
-        """The containers that objects are written to."""
         return tuple(f"{self.prefix}-{api}-{number}" for number in range(self.containers))
 
     def all_containers(self, api: ObjectApi) -> tuple[str, ...]:

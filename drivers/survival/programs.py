@@ -121,7 +121,6 @@ class _Followed:
                 raise self.error(f"it was silent for {silence_s:g} s")
 
     def error(self, what: str) -> DriverError:
-        """An error with the last lines of the program's log."""
         return DriverError("\n".join([f"{self._name}: {what}", *last_lines(self._log)]))
 
 
@@ -159,7 +158,6 @@ class Writing:
         """All that were made, also those of segments."""
 
     def go(self) -> None:
-        """Start to write."""
         self._send(b"go\n")
 
     def check(self) -> None:

@@ -62,7 +62,6 @@ class ObjectWriter:
             _done(answer, "make container", (200, 201, 202, 204))
 
     def write(self, container: str, name: str, version: int, size_bytes: int, way: Way) -> None:
-        """Write a version of an object."""
         pieces = self._bodies.pieces(
             object_name(self._requests.access.api, container, name), version, size_bytes
         )

@@ -51,7 +51,6 @@ class Names:
         return found
 
     def object(self) -> str:
-        """The name of a new object."""
         self._objects += 1
         return f"object-{self._objects}"
 
@@ -134,11 +133,9 @@ class StoreSession(ABC):
         return name
 
     def new(self) -> str:
-        """The name of an object that nobody has made."""
         return self.names.object()
 
     def wire(self, scheme: str, netloc: str) -> Wire:
-        """A connection to a host of this store."""
         return Wire(scheme, netloc, self.endpoint.get("ca_file"), SILENCE_S)
 
     def put(

@@ -282,7 +282,6 @@ def with_new_keys(endpoint: Endpoint) -> Endpoint:
 
 
 def _fields(keys: Keys, source: KeySource | None) -> dict[str, Any]:
-    """The fields of an endpoint that its keys are in."""
     return {
         "user": credential("s3: the access key", keys.access),
         "key": SecretStr(credential("s3: the secret key", keys.secret)),

@@ -212,7 +212,6 @@ class Sweep:
 
     @property
     def there(self) -> str:
-        """The endpoint that is asked now."""
         here = self._endpoints[0]
         return f"{here.api} {here.storage_url or here.url}"
 
@@ -221,11 +220,9 @@ class Sweep:
         return self._asked(named, TargetError)
 
     def content(self, bucket: str, made: datetime) -> LeftoverBucket | None:
-        """See leftover_buckets.content."""
         return self._asked(lambda here: content(here, bucket, made), EndpointSilent)
 
     def delete(self, bucket: str) -> int:
-        """See leftover_buckets.delete."""
         return self._asked(lambda here: delete(here, bucket), EndpointSilent)
 
     def _asked(self, act: Callable[[Endpoint], Found], useless: type[TargetError]) -> Found:

@@ -212,7 +212,6 @@ class Null(Gateway):
         }
 
     def arguments(self, address: str) -> tuple[str, ...]:
-        """The command's arguments on a host with this address."""
         settings = self.settings
         options: dict[str, object] = {
             "--host": address,

@@ -32,7 +32,6 @@ class Osd:
 
     @property
     def disks(self) -> tuple[str, ...]:
-        """All disks that it needs."""
         return tuple(one for one in (self.device, *self.more, self.journal_disk) if one is not None)
 
 

@@ -127,7 +127,6 @@ class CephState:
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
-        """All daemons."""
         return (*self.store, *self.radosgws.values(), *self.front)
 
     @property
@@ -147,7 +146,6 @@ class CephState:
 
     @property
     def mgrs(self) -> tuple[CephDaemon, ...]:
-        """The mgr beside each mon."""
         return tuple(mgrs(self.roster.mons, self.hosts))
 
     def facts(self, checks: Sequence[OperationCheck]) -> dict[str, str]:

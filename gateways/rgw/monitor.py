@@ -195,7 +195,6 @@ class CephDaemon:
 
     @property
     def socket(self) -> str:
-        """The path of its admin socket on its host."""
         return f"/run/ceph/{self.name}.asok"
 
     def failed(self, what: str, *, advice: str = "") -> ServiceFailed:

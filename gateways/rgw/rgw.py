@@ -113,7 +113,6 @@ class Rgw(Gateway):
 
     @property
     def settings(self) -> RgwSettings:
-        """All settings that decide results."""
         return self.cluster.settings
 
     def apis(self) -> tuple[ObjectApi, ...]:

@@ -235,14 +235,12 @@ class OsdSettings(Record):
 
     @property
     def least_disks(self) -> int:
-        """The least number of disks of an OSD host."""
         if self.objectstore == "memstore":
             return 0
         return self.disks or (2 if self.own_journal else 1)
 
     @property
     def striped(self) -> bool:
-        """Whether all disks of a host are one OSD's."""
         return self.objectstore == "filestore" and self.filestore.raid0
 
     @property
@@ -275,7 +273,6 @@ class EcSettings(Record):
 
     @property
     def fragments(self) -> Fragments:
-        """The same for every kind of store."""
         return Fragments(data=self.k, parity=self.m)
 
 
@@ -316,7 +313,6 @@ class PoolSettings(Record):
 
     @property
     def kept(self) -> Redundancy:
-        """How object data is kept."""
         if self.ec is None:
             return Redundancy(replicas=self.replicas)
         return Redundancy(replicas=1, fragments=self.ec.fragments)
@@ -531,7 +527,6 @@ def _placement_groups(pools: PoolSettings, osds: int) -> Iterator[Sized]:
 
 
 def _osds(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> dict[str, int]:
-    """OSDs by host."""
     osd = settings.osd
     found = {}
     for name in place.osd:

@@ -248,7 +248,6 @@ def _daemon(host: Host, role: str, port: int, *options: str) -> Daemon:
 
 
 def _keys(user: str, key: str) -> str:
-    """The file of the S3 gateway's users."""
     known = {
         "name": user,
         "credentials": [{"accessKey": user, "secretKey": key}],

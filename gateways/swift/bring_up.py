@@ -107,7 +107,6 @@ class SwiftBringUp:
         run_prepared(host, script)
 
     def _make_store(self, host: Host) -> None:
-        """Set up configuration and file systems of one storage host."""
         script = ["pids="]
         for disk in host.disks[: self.settings.disks]:
             script += [f"mkfs.xfs -q -f -K {disk} &", 'pids="$pids $!"']
@@ -115,7 +114,6 @@ class SwiftBringUp:
         self._prepare(host, [*script, *mounts(self.roster, host)])
 
     def _make_proxy(self, host: Host) -> None:
-        """Set up configuration and memcached of a proxy host."""
         self._prepare(host)
         memory = str(self.settings.proxy.memcached_memory // 2**20)
         address = ("-l", host.address, "-p", str(config.MEMCACHED_PORT))
@@ -161,7 +159,6 @@ class SwiftBringUp:
         await_ports(self.client, daemons, self.say)
 
     def _make_rings(self) -> None:
-        """Compute the ring files on the first proxy host and put them on every host."""
         devices: dict[str, list[dict[str, str | int]]] = {server: [] for server in SERVERS}
         for one in self.roster.devices:
             devices[one.server].append(

@@ -291,8 +291,6 @@ _ADVICE = "Tear the deployment down and start it with these settings."
 
 
 class _Read(TypedDict):
-    """The program's output for a file."""
-
     sha256: str
     age_s: float
     processes: list[tuple[int, float]]

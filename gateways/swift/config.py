@@ -405,7 +405,6 @@ class SwiftRoster:
         return [(first,), *((f"{OBJECTS}/d{index}",) for index in range(count - 1))]
 
     def disks(self, store: Site, server: str) -> tuple[str, ...]:
-        """The disks of a storage host that a server keeps data on."""
         return tuple(
             disk
             for disk, folders in zip(store.disks, self.folders(store), strict=False)
@@ -414,7 +413,6 @@ class SwiftRoster:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """All disks of all rings."""
         return tuple(
             Device(server, store.name, store.address, zone, self._port(server, index), name)
             for zone, store in enumerate(self.stores, 1)
@@ -423,7 +421,6 @@ class SwiftRoster:
         )
 
     def ports(self, store: Site, server: str) -> tuple[int, ...]:
-        """The ports of a server on a storage host."""
         return tuple(
             dict.fromkeys(
                 one.port for one in self.devices if (one.host, one.server) == (store.name, server)
@@ -464,13 +461,11 @@ class Secrets:
 
     @classmethod
     def of(cls, cluster: SwiftCluster, sites: Mapping[str, Site]) -> Secrets:
-        """New secrets for a deployment."""
         host = cluster.tls_host
         return cls(certificates=None if host is None else issued(sites[host]))
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All secrets."""
         own = () if self.certificates is None else (self.certificates.secret,)
         return (self.key, self.prefix, self.suffix, *own)
 

@@ -180,7 +180,6 @@ def _start(
 
 
 def _fronts(state: SwiftState) -> Sequence[Daemon]:
-    """The programs of its front."""
     front, place = state.cluster.front(), state.front_host
     return () if front is None or place is None else front.daemons(place)
 
@@ -330,7 +329,6 @@ class RunningSwift(RunningGateway):
         return self._below()
 
     def disk_space(self) -> DiskSpace:
-        """The file systems of the disks in the object ring."""
         rows = self._file_systems(config.OBJECTS)
         return DiskSpace(
             bytes=sum(size for size, _, _ in rows),

@@ -170,7 +170,6 @@ class EcSettings(Record):
 
     @property
     def fragments(self) -> Fragments:
-        """The same for every kind of store."""
         return Fragments(data=self.k, parity=self.m)
 
 
@@ -228,7 +227,6 @@ class SwiftSettings(FrontedSettings):
 
     @property
     def kept(self) -> Redundancy:
-        """How objects are kept."""
         if self.ec is None:
             return Redundancy(replicas=self.replicas)
         return Redundancy(replicas=1, fragments=self.ec.fragments)
@@ -248,7 +246,6 @@ class SwiftCluster(Record):
         return tls_host(self.place, self.settings, unfronted)
 
     def front(self) -> Front | None:
-        """The layout's front."""
         return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH))
 
 

@@ -126,7 +126,6 @@ class Swift(Gateway):
 
     @property
     def settings(self) -> SwiftSettings:
-        """All settings that decide results."""
         return self.cluster.settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
@@ -134,7 +133,6 @@ class Swift(Gateway):
         return ("swift", "s3") if self.settings.s3api else ("swift",)
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
-        """As its release's s3api."""
         return RELEASES[self.release].s3_lacks
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:

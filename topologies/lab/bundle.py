@@ -289,7 +289,6 @@ class Bundle:
         ]
 
     def write(self) -> None:
-        """Make the bundle's folders and config.json."""
         own = ("upper", "work") if self.root is None else ("root",)
         for name in ("rootfs", *own) if self.image is not None else ("rootfs",):
             (self.folder / name).mkdir(parents=True, exist_ok=True)

@@ -312,7 +312,6 @@ class LabMachine:
 
     @property
     def cpus(self) -> int:
-        """The number of CPUs."""
         return os.cpu_count() or 1
 
     def counters(self) -> Counters:

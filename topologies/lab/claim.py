@@ -58,7 +58,6 @@ class ClaimedMachine(Record):
     """Controllers that cgroups below the root had before the lab's were made; None: not known."""
 
     def write(self, state: Path) -> None:
-        """Write it atomically."""
         path = _path(state, self.deployment)
         path.parent.mkdir(parents=True, exist_ok=True)
         safe_files.write(path.parent, path.name, self.model_dump_json().encode())
@@ -137,7 +136,6 @@ class Claim:
             raise
 
     def add(self, limits: tuple[RootLimit, ...]) -> None:
-        """Record limits that are about to be put on in the root cgroup."""
         limits = (*self.claimed.root_limits, *limits)
         self.claimed = self.claimed.model_copy(update={"root_limits": limits})
         self.claimed.write(self.state)
@@ -251,7 +249,6 @@ def _locked(path: Path) -> int:
 
 
 def _describe(descriptor: int, deployment: str, since: str) -> None:
-    """Write the holder of a lock into its file."""
     about = {"deployment": deployment, "pid": os.getpid(), "since": since}
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(about).encode(), 0)

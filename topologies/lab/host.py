@@ -51,7 +51,6 @@ class LabDaemon(Record):
 
     @property
     def alive(self) -> bool:
-        """Whether that same process is running."""
         if self.pid is None:
             return False
         now = LabProcess.of(self.pid)

@@ -173,7 +173,6 @@ class ModelDisks:
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._process.pid
 
     def path(self, name: str) -> Path:

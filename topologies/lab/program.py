@@ -145,17 +145,14 @@ class LabProgram(subprocess.Popen[bytes]):
         input: bytes | None = None,  # noqa: A002 - as in Popen
         timeout: float | None = None,
     ) -> tuple[Any, Any]:
-        """As of Popen."""
         # Only the first call may have input: it goes on with what is left of it.
         communicate, data = super().communicate, iter((input,))
         return self._nudging(lambda part_s: communicate(next(data, None), part_s), timeout)
 
     def wait(self, timeout: float | None = None) -> int:
-        """As of Popen."""
         return self._nudging(super().wait, timeout)
 
     def poll(self) -> int | None:
-        """As of Popen."""
         if super().poll() is None and time.monotonic() >= self._nudged_s + _NUDGE_S:
             self._nudge()
         return self.returncode
@@ -206,5 +203,4 @@ class LabProgram(subprocess.Popen[bytes]):
             send(process, sig)
 
     def forget(self) -> None:
-        """Remove the file with its pid."""
         self._pid_file.unlink(missing_ok=True)

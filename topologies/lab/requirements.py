@@ -111,7 +111,6 @@ def _overlay() -> HostRequirement:
 
 
 def _module(name: str) -> bool:
-    """Whether the running kernel has a module that it loads on demand."""
     listed = Path("/lib/modules") / os.uname().release / "modules.dep"
     return listed.exists() and f"/{name}.ko" in listed.read_text()
 

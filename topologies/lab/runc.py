@@ -34,7 +34,6 @@ class Runc:
     root: Path
 
     def argv(self, *arguments: str) -> list[str]:
-        """A runc command line."""
         return ["runc", "--root", str(self.root), *arguments]
 
     def containers(self) -> tuple[Container, ...]:

@@ -49,7 +49,6 @@ class Login:
 
     @classmethod
     def of(cls, name: str, spec: HostSpec, access: SshAccess) -> Self:
-        """The login of a host of the hardware."""
         reach = spec.ssh or Reach()
         host = cls(
             name=name,
@@ -280,7 +279,6 @@ class EventLoop:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended."""
         return self.loop.is_closed()
 
     def close(self) -> None:
@@ -352,7 +350,6 @@ class Pipes:
             transport.close()
 
     async def log_stderr(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """Write the program's stderr to the file."""
         while chunk := await process.stderr.read(65536):
             self._stderr.write(chunk)
             self._stderr.flush()
@@ -387,7 +384,6 @@ class EndedCommand:
 
     @property
     def text(self) -> str:
-        """Its stdout and stderr."""
         return (self.out + self.err).decode(errors="replace")
 
 
@@ -431,7 +427,6 @@ class SshConnection:
 
     @property
     def lost(self) -> bool:
-        """Whether the host has stopped answering."""
         return self._lost is not None
 
     def open(self) -> None:

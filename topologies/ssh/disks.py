@@ -115,7 +115,6 @@ def clear(shell: Shell, disks: Sequence[RealDisk]) -> None:
 
 
 def _unfit(one: dict[str, Any], *, wipe: bool) -> list[str]:
-    """What is wrong with a disk that exists."""
     path = one["path"]
     if one["partition"]:
         return [f"{path} is a partition: deployments use complete disks, so name the disk"]

@@ -74,7 +74,6 @@ class ClaimedDeployment:
 
     @property
     def at_work(self) -> bool:
-        """Whether its conductor is running on this machine."""
         return self.claimed.conductor_running(socket.gethostname())
 
     @property
@@ -110,8 +109,6 @@ class _Traces(Record):
 
 @dataclass(frozen=True)
 class _Examined:
-    """A host that was examined."""
-
     shell: Shell
     claimed: ClaimedHost | None
     found: tuple[HostLeftover, ...]

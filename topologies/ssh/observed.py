@@ -97,7 +97,6 @@ class ObservedHost:
         connection.close()
 
     def close(self) -> None:
-        """End its programs."""
         try:
             self._programs.close()
         finally:
@@ -126,7 +125,6 @@ class ObservedHosts:
             self._stack = stack.pop_all()
 
     def close(self) -> None:
-        """End all programs and connections."""
         self._stack.close()
 
 

@@ -98,7 +98,6 @@ class RemoteProgram:
         self.send_signal(signal.SIGKILL)
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(
@@ -107,7 +106,6 @@ class RemoteProgram:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close its pipes and wait for its end."""
         self.stdout.close()
         with contextlib.suppress(BrokenPipeError):  # it ended before it read everything
             self.stdin.close()

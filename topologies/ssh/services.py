@@ -216,11 +216,9 @@ class Services:
 
     @property
     def slice(self) -> str:
-        """The deployment's slice on this host."""
         return f"weighbridge-{self.on_host.deployment.replace('-', '_')}.slice"
 
     def unit(self, name: str, kind: str = "service") -> str:
-        """The unit of a service or of a program."""
         return f"weighbridge-{self.on_host.deployment}-{name}.{kind}"
 
     def hold(self, memory_bytes: int | None) -> str:
@@ -253,7 +251,6 @@ class Services:
         return ("nsenter", f"--mount=/proc/{self.on_host.holder}/ns/mnt", "--")
 
     def inside(self, tag: str) -> tuple[str, ...]:
-        """Prefix of a command that runs it in the view and in the limits."""
         return ("systemd-run", "--scope", *self._unit(tag, "scope"), *_UNIT, *self.enter())
 
     def _unit(self, name: str, kind: str = "service") -> tuple[str, ...]:
@@ -322,7 +319,6 @@ class Services:
         )
 
     def service_path(self, service: str) -> str:
-        """The path of that script on the host."""
         return f"{self.on_host.folder}/services/{service}"
 
     @property

@@ -94,7 +94,6 @@ class Python(Record):
 
     @classmethod
     def here(cls) -> Python:
-        """The Python of this process."""
         import platform  # noqa: PLC0415 - slower to import than the rest of this file
         import sysconfig  # noqa: PLC0415
 
