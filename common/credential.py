@@ -284,10 +284,7 @@ class _Projects(_Part):
 
 
 def log_in(keystone: Keystone, secret: str, path: str, send: Send) -> Granted:
-    """Ask Keystone for a token; `path` is that of its URL, such as `/v3`.
-
-    Raises KeystoneRefuses, and what `send` raises.
-    """
+    """Ask Keystone at `path`, such as `/v3`, for a token. Raises KeystoneRefuses, as `send`."""
     path = f"{path.rstrip('/')}/auth/tokens"
     answer = _ask(keystone, secret, _scope(keystone), path, send)
     if answer.status == _REFUSED:
@@ -411,9 +408,6 @@ def _names(names: Iterable[str], secrets: Sequence[str]) -> str:
     found = list(dict.fromkeys(redacted(one, secrets) for one in names))
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return ", ".join(f"{one[:64]!r}" for one in found[:_SHOWN]) + more
-
-
-# Keys of S3 that end, and where they are got again: AWS profiles, read by botocore.
 
 
 PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(

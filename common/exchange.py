@@ -204,10 +204,7 @@ def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
 
 
 def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[SplitResult, str, Wire]:
-    """Storage URL, token and connection from the v1 auth URL, or from Keystone's.
-
-    Raises WrongAnswer.
-    """
+    """Storage URL, token and connection from v1 auth or from Keystone. Raises WrongAnswer."""
     place = urlsplit(endpoint["url"])
     send = wire(place)
     if endpoint.get("keystone"):

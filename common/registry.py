@@ -77,10 +77,7 @@ class Registry(Mapping[str, T]):
         return name
 
     def get_or_refuse(self, name: str) -> T:
-        """The object of that name.
-
-        Raises UsageError with the closest name and the list of all names if there is none.
-        """
+        """The object of that name. Raises UsageError with the closest one and all names."""
         try:
             self.known(name)
         except ValueError as error:

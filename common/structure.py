@@ -12,9 +12,6 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
 
-# The layers of an object store: what a suite asks for, a store offers and a staircase shows.
-
-
 StoreLayer = Literal["osd", "rados", "object-server", "gateway", "rbd", "cephfs"]
 """What can be measured below or beside a gateway. `gateway`: one daemon without its front."""
 
@@ -43,9 +40,7 @@ ANSWERS: Final[Mapping[Answers, str]] = {
 
 
 class Fragments(Record):
-    """Erasure coding: each piece of an object as `data` fragments, and `parity` more, any of which
-    replace as many lost ones.
-    """
+    """Erasure coding in `data` fragments and `parity` more, any of which replace as many lost."""
 
     data: PositiveInt
     parity: PositiveInt
@@ -134,9 +129,6 @@ class Structure(Redundancy):
         return 1 + (self.fragments.count - 1) / self.fragments.data
 
 
-# The parts of a gateway that can die: its services, their hosts, and what each is for.
-
-
 Role = Literal["gateway-daemon", "storage-daemon", "storage-host", "storage-disk"]
 """What any layout has: a radosgw or Swift proxy; an OSD or object server; a host of the latter; a
 disk that keeps objects.
@@ -161,9 +153,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Target:
-    """What a fault happens to: one service of a host, a disk of it, or a host with all of its
-    services.
-    """
+    """What a fault happens to: a service of a host, a disk of it, or the host with all services."""
 
     host: str
     service: str | None = None
@@ -237,9 +227,6 @@ def _lone(parts: Sequence[Part], target: Target) -> str:
     if target.service is None and target.disk is None and served <= {target.host}:
         return "all its gateway daemons are there"
     return ""
-
-
-# Scopes: what must be restarted or created again before a changed setting takes effect.
 
 
 Scope = Literal["nothing", "reload", "restart", "buckets", "cluster"]
@@ -332,9 +319,6 @@ class CutDisk(Record):
         if self.kept_blocks > self.unflushed_blocks:
             raise ValueError("more blocks were kept than were unflushed")
         return self
-
-
-# A pool of a Ceph cluster that already runs, and the client by which `rados bench` may use it.
 
 
 PathThere = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/+-]{1,200}$")]

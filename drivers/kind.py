@@ -51,10 +51,7 @@ class OpenedDriver:
 
 @dataclass(frozen=True)
 class ClusterSite:
-    """The Ceph cluster of a deployment.
-
-    `host` has the admin's keyring and Ceph's programs; `mon` runs the mon.
-    """
+    """A deployment's Ceph cluster. `host` has the admin's keyring and programs, `mon` the mon."""
 
     host: Host
     mon: Host
@@ -114,10 +111,7 @@ class LoadSite:
     def process(
         self, module: str, *arguments: str, look: Callable[[], None] = lambda: None
     ) -> DriverProcess:
-        """Start a Python module as a driver on the first client; a context manager that ends it.
-
-        `look`: see DriverProcess.
-        """
+        """Start a module as a driver on the first client, and end it. `look`: see DriverProcess."""
         command = self.clients[0].module(module, *arguments)
         env = dict(command.env)
         if PATHS in env and PATHS in os.environ:
@@ -129,10 +123,7 @@ class LoadSite:
 
 
 class DriverKind(ABC):
-    """One kind of driver.
-
-    Found by its name in `traits` in the entry point group `weighbridge.drivers`.
-    """
+    """One kind of driver, found by its name in `traits` in the group `weighbridge.drivers`."""
 
     traits: ClassVar[DriverTraits]
     apis: ClassVar[tuple[Api, ...]] = ()
@@ -184,10 +175,7 @@ class DriverKind(ABC):
 
     @abstractmethod
     def opened(self, site: LoadSite) -> AbstractContextManager[OpenedDriver]:
-        """The driver, set up, and ended on every path.
-
-        Raises DriverError when it cannot be set up, or did not end well.
-        """
+        """The driver, set up and ended on every path. Raises DriverError when either fails."""
 
 
 KINDS: Final[Registry[DriverKind]] = Registry("weighbridge.drivers", "driver", kind=DriverKind)
@@ -195,9 +183,7 @@ KINDS: Final[Registry[DriverKind]] = Registry("weighbridge.drivers", "driver", k
 
 
 def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
-    """What a driver cannot do of a workload over an API, in words. Raises UsageError for a driver
-    that is not installed.
-    """
+    """What a driver cannot do of a workload, in words. Raises UsageError if not installed."""
     kind = KINDS.get_or_refuse(driver)
     faults = [*kind.unfit(workload, api)]
     for key, label, only, own in _asked_of_s3(workload):

@@ -237,9 +237,7 @@ class DriverProcess:
 
 
 def how_it_ended(code: int) -> str:
-    """How a program on a host ended, by its exit status: signal N is -N, or 128 + N where a shell
-    or ssh is between.
-    """
+    """How a program ended, by exit status: signal N is -N, or 128 + N by a shell or ssh."""
     number = -code if code < 0 else code - 128
     if number not in set(signal.Signals):
         return f"ended with exit status {code}"
@@ -261,9 +259,6 @@ def last_lines(log: Path) -> list[str]:
         if lines
         else [f"its log is empty: {log}"]
     )
-
-
-# Programs on other clients that a driver depends on: started, watched, and ended on every path.
 
 
 KILLED_S: Final = 10.0

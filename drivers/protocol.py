@@ -28,7 +28,6 @@ end when their stdin closes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import (
@@ -114,7 +113,6 @@ class Setup(Record):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """All secrets in it, to be redacted from texts."""
         return self.target.secrets
 
     @property
@@ -298,9 +296,6 @@ DRIVER_COMMAND: TypeAdapter[DriverCommand] = TypeAdapter(DriverCommand)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-# The Driver interface: what the conductor asks of a driver, a process or tools run on a host.
-
-
 OnProgress = Callable[[Progress], None]
 """Called with every Progress event, in the conductor's own thread."""
 
@@ -338,10 +333,5 @@ class Driver(Protocol):
     def __enter__(self) -> Self:
         """Itself."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""

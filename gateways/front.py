@@ -100,10 +100,7 @@ class Front(ABC):
 
     @abstractmethod
     def check(self, host: Host) -> None:
-        """Have its own program check the files, which are on the host.
-
-        Raises UsageError with its message and "did you mean".
-        """
+        """Have its program check its files there. Raises UsageError with its words and a hint."""
 
     @abstractmethod
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
@@ -281,10 +278,7 @@ def front_parts(place: FrontedPlacement) -> tuple[Part, ...]:
 def tls_host(
     place: FrontedPlacement, settings: FrontedSettings, unfronted: str | None
 ) -> str | None:
-    """The host whose server speaks TLS to clients: the front's, or `unfronted` without a front.
-
-    None: clients use plain HTTP.
-    """
+    """The host that speaks TLS to clients, the front's or `unfronted`; None: plain HTTP."""
     if place.front_name is None:
         return unfronted
     return place.front if settings.of_front(place.front_name).tls else None

@@ -29,9 +29,6 @@ class Probe:
     """Which counters are shown for a step, over all daemons of this kind; all of them are kept."""
 
 
-# How configuration files of a kind are parsed, to extract the differences between two of them.
-
-
 Reading = Literal["line", "section", "container", "transparent", "end"]
 """What a line is. A `section` ends where the next one begins; a `container` ends with its `end`.
 The lines of a `transparent` container belong to the container around it.

@@ -86,9 +86,6 @@ def end(process: PipedProcess, *, within_s: float = 5.0) -> None:
             process.stdout.close()
 
 
-# Run a small program of this room on a client host, with endpoints and their credentials.
-
-
 def run_with_endpoints(
     client: Host,
     program: str,

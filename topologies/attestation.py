@@ -278,9 +278,7 @@ def filled(disks: Sequence[HostDisk]) -> Iterator[None]:
 def in_pieces(
     one: HostDisk, pieces: Sequence[DiskRequest], *, seconds: float | None = None
 ) -> list[HostCeiling]:
-    """Measure a disk for objects of the sizes of `pieces`, in their order, each for `seconds`
-    (None: `ceilings.piece_s`).
-    """
+    """Measure a disk for `pieces` in turn, each `seconds` long (None: `ceilings.piece_s`)."""
     host, path, disk = one
     values = ask(
         host,

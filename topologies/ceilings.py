@@ -259,10 +259,7 @@ def _disk(device: str) -> tuple[str, ...]:
 def disk_figures(
     printed: str, asked: Collection[str] = DISK_JOBS
 ) -> Mapping[str, tuple[float, Unit]]:
-    """By job: bytes a second of a sequential one, requests a second of a random one.
-
-    Raises TargetError.
-    """
+    """By job: bytes/s of sequential ones, requests/s of random ones. Raises TargetError."""
     jobs = _jobs(printed)
     figures: dict[str, tuple[float, Unit]] = {}
     for name in asked:
@@ -292,9 +289,7 @@ def _figure(jobs: Mapping[str, Any], name: str, operation: str, key: str, printe
 def network_arguments(
     address: str, rate_bit_per_s: int | None, *, reverse: bool, seconds: float = NETWORK_S
 ) -> tuple[str, ...]:
-    """Arguments of an iperf3 client that sends as much as takes `seconds` at this rate; with
-    `reverse` the server sends.
-    """
+    """Arguments of an iperf3 client that sends for `seconds` at a rate; `reverse`: the server."""
     size_bytes = max(LEAST_SENT_BYTES, int((rate_bit_per_s or FREE_BIT_PER_S) * seconds / 8))
     words = ("--client", address, "--bytes", str(size_bytes), "--json", "--connect-timeout", "5000")
     return (*words, "--reverse") if reverse else words
@@ -331,9 +326,6 @@ def _positive(value: object, tool: str, name: str, printed: str) -> float:
     if not 0 < number < MOST:
         raise TargetError(f"{tool}: no {name} in its output: {printed[:400]!r}")
     return number
-
-
-# Running measuring tools on hosts, one by one or all at once, under some limits.
 
 
 TIMEOUT_S: Final = 60.0
@@ -385,10 +377,7 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 
 
 def serve(host: Host, stack: ExitStack, port: int = IPERF_PORT) -> None:
-    """Start iperf3 on a host as a server of one client at a time; the stack ends it.
-
-    Raises CommandFailed.
-    """
+    """Start iperf3 as a server of one client at a time; the stack ends it. Raises CommandFailed."""
     log = host.log("attest-iperf3.out")
     address = ("--bind", host.address, "--port", str(port))
     argv = (*host.tool("iperf3"), "--server", "--forceflush", *address)

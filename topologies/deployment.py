@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pydantic import ValidationError
@@ -170,7 +169,6 @@ class Deployment:
             self._hosts.limit(("cpu", "disk"))
 
     def power_cuts(self) -> PowerCuts:
-        """Cuts of all hosts of the store, if it was deployed for them. Raises UsageError."""
         return self._hosts.power_cuts()
 
     def power_off(self, names: Collection[str]) -> None:
@@ -190,15 +188,11 @@ class Deployment:
         self._hosts.plug(names, on=on)
 
     def fail_disk(self, name: str, disk: str) -> None:
-        """Let all I/O to a disk of a host fail from now on; see Hosts. Raises UsageError,
-        TargetError.
-        """
+        """Let I/O to a host's disk fail from now on; see Hosts. Raises UsageError, TargetError."""
         self._hosts.fail_disk(name, disk, on=True)
 
     def mend_disk(self, name: str, disk: str) -> None:
-        """Have a disk of a host answer again with what it had, and the gateway's services on it run
-        again. Raises as `power_on`.
-        """
+        """Have a disk answer again, and run the services on it. Raises as `power_on`."""
         self._hosts.fail_disk(name, disk, on=False)
         try:
             self.running_gateway.mend_disk(name, disk)
@@ -206,9 +200,7 @@ class Deployment:
             raise _with_kept_log(error, self._hosts, self._kept) from error
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        """Start the gateway's services on hosts that lost power and are on again. Raises as
-        `power_on`.
-        """
+        """Start services on hosts that lost power and are on again. Raises as `power_on`."""
         try:
             self.running_gateway.start_again(names, say)
         except ServiceFailed as error:
@@ -239,12 +231,7 @@ class Deployment:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.close()
         finally:

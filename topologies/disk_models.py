@@ -225,9 +225,6 @@ def described(model: DiskModel) -> str:
     return f"{model.base} ({', '.join(f'{key} {value}' for key, value in figures.items())})"
 
 
-# What a disk with a model should do under a load, by the program that makes its times.
-
-
 PROGRAM: Final = Path(__file__).with_name("lab") / "vdisk_server"
 """It serves disks and simulates them, so that both take the same times."""
 MOST_PER_S: Final = 4000.0

@@ -66,9 +66,6 @@ def slice_words(path: Path = SLICE) -> str:
         return "not reported by this kernel"
 
 
-# What hardware files say of real hosts alone: how to reach them, their size, who is watched.
-
-
 def _device(text: str) -> str:
     if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
         raise ValueError(
@@ -334,7 +331,6 @@ class Hardware(Record):
 
     @property
     def sizes(self) -> Mapping[str, HostSize]:
-        """What each host has for services, by host name."""
         return {name: spec.size for name, spec in self.hosts.items()}
 
     @property
@@ -505,17 +501,11 @@ class HostKind(ABC):
         """Addresses and disks that the hosts would have, to render a layout that does not run."""
 
     def sized(self, hardware: Hardware) -> Hardware:
-        """The hardware with the size of hosts that only they know, asked of them.
-
-        Raises TargetError.
-        """
+        """The hardware with sizes that only its hosts know, asked of them. Raises TargetError."""
         return hardware
 
     def build(self, asked: Sequence[HostsRequest], say: Say) -> None:  # noqa: B027 - most kinds have no images
-        """Build what `prepared` of these requests would build one after the other.
-
-        Raises as `prepared`.
-        """
+        """Build in turn what `prepared` would build of these requests. Raises as `prepared`."""
 
     @abstractmethod
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:

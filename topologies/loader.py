@@ -24,8 +24,6 @@ from weighbridge.gateways.gateway import STORES, Gateway, Unfit
 from weighbridge.gateways.sizing import Sized, left_open, with_sizes
 from weighbridge.topologies.hardware import Hardware
 
-# Layouts: which service of which gateway sits on which host of the hardware.
-
 
 class Layout(Record):
     """A layout as in its file; its gateway checks `place` and `settings`."""
@@ -289,19 +287,13 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
 
 
 def changed_document(document: Document, hardware: Hardware) -> Planned:
-    """Check a layout of which values were changed (`Document.change`).
-
-    Raises DocumentError with all faults at once.
-    """
+    """Check a layout changed by `Document.change`. Raises DocumentError with all faults."""
     found = _checked(document, document.into(Layout), hardware)
     return replace(found, text=_text(found.layout))
 
 
 def checked_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
-    """Check a layout of a run's plan like one of a file; messages call it `where`.
-
-    Raises DocumentError with all faults at once.
-    """
+    """Check a layout of a plan, `where` for messages. Raises DocumentError with all faults."""
     return _checked(Document(f"{where}: layout {layout.name}", _text(layout)), layout, hardware)
 
 

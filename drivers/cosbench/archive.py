@@ -44,10 +44,7 @@ _EXPANDED: Final = "workload-config.xml"
 
 
 class Folder(Protocol):
-    """A readable archive folder; paths are relative to it.
-
-    Methods raise DriverError when it cannot be reached.
-    """
+    """A readable archive folder, for relative paths. Methods raise DriverError without it."""
 
     def names(self, path: str) -> tuple[str, ...]:
         """The names in one of its folders; none when it does not exist."""
@@ -90,9 +87,7 @@ class LocalFolder:
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
 
     def _opened(self, path: str) -> int:
-        """A file's descriptor. The controller's logs are beside the archive, where links are
-        followed: it was set up so.
-        """
+        """A file's descriptor. Logs beside the archive are linked: there links are followed."""
         if path.startswith("../"):
             path_beside = self._path / path
             return safe_files.open_descriptor(path_beside.parent, path_beside.name, os.O_RDONLY)
@@ -111,9 +106,7 @@ def folder_at(place: str) -> Folder:
 
 @dataclass(frozen=True)
 class Archived:
-    """A workload's results: its files by name, and its part of the controller's log ("" if that
-    cannot be read).
-    """
+    """A workload's results: its files by name, and its part of the controller's log or ""."""
 
     id: str
     name: str
@@ -127,12 +120,10 @@ class Archived:
 
     @property
     def summary(self) -> str:
-        """The figures by stage and operation, as CSV."""
         return self.text(f"{self.id}-{self.name}.csv")
 
     @property
     def histogram(self) -> str:
-        """Counts of response times, as CSV."""
         return self.text(f"{self.id}-{self.name}-rt-histogram.csv")
 
     @property

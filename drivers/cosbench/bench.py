@@ -74,10 +74,7 @@ class StopRequest:
         os.set_blocking(self._write_end, False)
 
     def ask(self, code: int) -> None:
-        """Stop with this exit status, unless a stop was requested before.
-
-        May be called from a signal handler or any thread.
-        """
+        """Stop with this exit status, unless asked before; from a signal handler or any thread."""
         if self.code is None:
             self.code = code
         with contextlib.suppress(BlockingIOError):
@@ -124,7 +121,6 @@ class CosbenchContainers:
         self._stop = stop
 
     def prefix(self, workload: Workload) -> str:
-        """The containers' names without their numbers."""
         return f"{self._prefix}-{workload.name}-"
 
     def names(self, workload: Workload) -> list[str]:
@@ -134,10 +130,7 @@ class CosbenchContainers:
         ]
 
     def make(self, workload: Workload) -> None:
-        """Make the containers: over S3 COSBench's init reports success whatever happened.
-
-        Raises DriverError.
-        """
+        """Make the containers: COSBench's init over S3 hides what failed. Raises DriverError."""
         self._account.renew()
         for name in self.names(workload):
             self._stop.check()
@@ -205,9 +198,6 @@ class CosbenchContainers:
             self._stop.wait(PAUSE_S)
 
 
-# Reports progress at least twice a second, whatever a command waits for.
-
-
 PERIOD_S: Final = 0.4
 
 Meter = Callable[[], float]
@@ -215,10 +205,7 @@ Meter = Callable[[], float]
 
 
 class ProgressReporter:
-    """A context manager; while entered it reports a command's progress to `send`.
-
-    `meter` is read at both ends of the window.
-    """
+    """While entered, reports a command's progress; `meter` is read at both ends of the window."""
 
     def __init__(
         self, send: Callable[[Progress], None], first: Progress, meter: Meter | None = None
@@ -284,9 +271,6 @@ class ProgressReporter:
     def _read(self, end: str) -> None:
         if self._meter is not None and end not in self._ends:
             self._ends[end] = (self._meter(), time.monotonic())
-
-
-# A workload at COSBench's controller, from its submission to its archive, or cancelled.
 
 
 POLL_S: Final = 0.4
@@ -465,7 +449,6 @@ class Cosbench:
         )
 
     def prepare(self, command: Prepare) -> Prepared:
-        """Make containers and objects, unless this was done before."""
         workload = command.workload
         self._check(workload)
         count = workload.objects.count if workload.needs_objects else 0

@@ -26,10 +26,7 @@ class CosbenchLoop:
         self._setup: CosbenchSetup | None = None
 
     def run(self) -> int:
-        """Answer commands until Quit (0), until one fails (3) or until a stop is requested.
-
-        Returns the exit status.
-        """
+        """Answer commands until Quit (0), a failure (3) or a requested stop; the exit status."""
         try:
             status = answer_commands(
                 self._lines(), COSBENCH_COMMAND, self._answer, self._send, self._secrets

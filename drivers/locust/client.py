@@ -33,11 +33,9 @@ class Body(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The position, in bytes."""
         return self._at
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move, as in any file."""
         self._at = max(0, offset + (0, self._at, self._size)[whence])
         return self._at
 
@@ -141,9 +139,7 @@ class S3Client:
 
 
 def _provider_of(account: Account) -> Any:
-    """Botocore's source of the account's keys: clients ask it for each request, so that renewed
-    ones are used.
-    """
+    """Botocore's source of keys: it is asked for each request, so that renewed ones are used."""
     from botocore.credentials import (  # noqa: PLC0415 - as boto3 itself
         CredentialProvider,
         Credentials,

@@ -96,9 +96,6 @@ class LiveLoad:
                 self.process.open_window()
 
 
-# The buckets and objects that users of a locustfile work on.
-
-
 LOG_S: Final = 5.0
 PARALLEL: Final = 8
 
@@ -149,9 +146,6 @@ class _Log:
         if now_s - self._logged_s > LOG_S:
             self._logged_s = now_s
             log.info("%s: %d of %d objects", progress.phase, progress.done, progress.total)
-
-
-# What users of a locustfile cannot replay.
 
 
 def refuse_unfit(workload: Workload, api: ObjectApi, users: Literal["engine", "sdk"]) -> None:

@@ -90,7 +90,6 @@ class LoadRunner(ABC):
         return self._ask_each(question, dict.fromkeys(self._nodes, argument), timeout_s)
 
     def start_users(self, count: int) -> None:
-        """Have Locust start `count` users, and wait until they have started."""
         self._have(count, USERS_S, f"{count} users to be started")
 
     def stop_users(self, patience_s: float) -> None:
@@ -132,10 +131,7 @@ class LoadRunner(ABC):
     def _ask_each(
         self, question: Question[Argument, Answer], each: Mapping[int, Argument], timeout_s: float
     ) -> list[Answer]:
-        """Ask worker processes by number; returns their answers in the order of the numbers.
-
-        One that does not answer is given up.
-        """
+        """Ask worker processes by number; answers in that order. A silent one is given up."""
         waiting: dict[int, tuple[int, gevent.event.AsyncResult]] = {}
         for number, argument in sorted(each.items(), key=itemgetter(0)):
             self._asked += 1

@@ -25,9 +25,6 @@ from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerGro
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
 from weighbridge.suites import PLAIN, Workload, deleted_indexes, whole
 
-# How many workers prepare or delete objects at once.
-
-
 BATCH: Final = 2000
 """Objects that are written, or deleted, before it is decided whether more workers would help."""
 MOST_PARALLEL: Final = 64
@@ -56,9 +53,6 @@ class Pace:
         self._grows = self.workers > self._before
 
 
-# Trying again what a gateway refused.
-
-
 def retried(act: Callable[[], object], pauses_s: Iterable[float]) -> None:
     """Call `act`, and again after each pause as long as it raises DriverError; raises the last."""
     for pause_s in pauses_s:
@@ -69,9 +63,6 @@ def retried(act: Callable[[], object], pauses_s: Iterable[float]) -> None:
         else:
             return
     act()
-
-
-# Buckets that keep versions: made and proven, listed, and brought back to what was prepared.
 
 
 PARALLEL: Final = 16
@@ -219,9 +210,6 @@ def _is_enabled(body: bytes) -> bool:
         return False
 
 
-# New tokens for a worker group while it makes requests.
-
-
 log = logging.getLogger(__name__)
 
 APART_S: Final = 1.0
@@ -232,9 +220,7 @@ _REFUSED: Final = "http-401"
 
 
 class Renewal:
-    """Gives a group a new token when its own was refused, and before one expires whose end is
-    known.
-    """
+    """Gives a group a new token when its own was refused, or will expire at a known time."""
 
     def __init__(self, account: Account, group: WorkerGroup, fault: str = "") -> None:
         """`fault`: why there was no new token before the group began."""
@@ -270,7 +256,6 @@ class Renewal:
         self._asking = gevent.spawn(self._renew, is_refused=is_refused)
 
     def end(self) -> None:
-        """Ask no more."""
         if self._asking is not None:
             self._asking.kill()
 
@@ -320,9 +305,7 @@ SSE_S3: Final = "x-amz-server-side-encryption"
 
 
 class PreparedObjects:
-    """Knows which workloads' objects exist at the target. They are written by the native engine,
-    whatever makes the load.
-    """
+    """Which workloads' objects exist at the target; the native engine writes them for all."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -354,9 +337,7 @@ class PreparedObjects:
 
     @property
     def lists_nothing(self) -> bool:
-        """Whether the target has no listings, as object servers: what was written to it must be
-        remembered.
-        """
+        """Whether the target has no listings, as object servers: what is written is remembered."""
         return self._setup.api == "object-server"
 
     def is_complete(self, workload: Workload) -> bool:
@@ -457,10 +438,7 @@ class PreparedObjects:
             )
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:
-        """Write a workload's objects by their numbers, version by version.
-
-        Raises DriverError unless all exist.
-        """
+        """Write objects by number, version by version. Raises DriverError unless all exist."""
 
         def start(version: int | None, group: NativeWorkerGroup, some: range, workers: int) -> None:
             group.prepare(some.start, len(some), workers, some.step, version)
@@ -480,10 +458,7 @@ class PreparedObjects:
             self._all("deleted", workload, numbers, parallel, start, send)
 
     def delete_all(self, workload: Workload, parallel: int, send: Send) -> tuple[int, int]:
-        """Delete a workload's objects, anything else in its buckets, and the buckets.
-
-        Returns (deleted, failed) objects.
-        """
+        """Delete a workload's objects, buckets and all in them; returns (deleted, failed)."""
         self._account.renew()
         self.forget(workload)
         workload = whole(workload)
@@ -504,10 +479,7 @@ class PreparedObjects:
         return deleted, failed
 
     def _delete_bucket(self, workload: Workload, bucket: str, send: Send) -> tuple[int, int]:
-        """Delete a bucket with its content; returns (deleted, failed) objects.
-
-        A bucket that remains counts as failed.
-        """
+        """Delete a bucket with its content; returns (deleted, failed): one that remains failed."""
         deleted = failed = 0
         # Swift updates container listings a little later: they may still show deleted objects.
         for pause_s in (0.0, 0.0, 0.5, 1.0, 2.0, 4.0):

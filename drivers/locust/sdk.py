@@ -39,9 +39,6 @@ from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.suites import Operation, Workload
 from weighbridge.suites.factors import SDK_DEFAULT
 
-# One request of an SDK user: made as the native engine makes it, and its answer checked.
-
-
 IN_MEMORY_BYTES = 8 * 2**20
 """Bodies up to this size are held in memory, larger ones are read as files."""
 
@@ -139,10 +136,7 @@ class SdkRequests:
         return 0, None
 
     def _check_etag(self, etag: str, what: str, size: int) -> None:
-        """Check an ETag that is an MD5.
-
-        Only of fixed sizes: hashing each drawn size would cost too much.
-        """
+        """Check an ETag that is an MD5, of fixed sizes: hashing each drawn one costs too much."""
         if not etag:
             text = f"{what}: no ETag: the answer was cut off, or is not of this API"
             raise BadResponse("protocol", text)
@@ -239,9 +233,7 @@ class _Record:
 
 
 class Recorder:
-    """Records the requests of a window. Latencies are whole microseconds; `at_s` is seconds since
-    the window opened.
-    """
+    """Records a window's requests: whole microseconds, `at_s` from the window's opening on."""
 
     def __init__(self) -> None:
         self._records: dict[Operation, _Record] = {}

@@ -38,8 +38,6 @@ from weighbridge.results.record.measurement import (
 from weighbridge.suites import Operation, Workload
 from weighbridge.suites.operations import ListingOptions
 
-# What readers of a step must know of its endpoints: where requests failed, which were left out.
-
 
 def endpoint_notes(endpoints: Sequence[EndpointTally]) -> tuple[str, ...]:
     """A sentence for each endpoint that was left out, or at which requests failed."""
@@ -232,10 +230,7 @@ class StepRun:
         self._notes: list[str] = [allowance.note] if allowance.note else []
 
     def run(self) -> tuple[Measurement, Window]:
-        """Measure the step, and end its users and worker groups on every path.
-
-        Raises DriverError when it cannot be measured.
-        """
+        """Measure the step, and end its users on every path. Raises DriverError if it fails."""
         command = self._command
         try:
             # The users wait, until Locust has said which of them are where.
@@ -344,10 +339,7 @@ class StepRun:
         )
 
     def _load(self, windows: Sequence[Window], own_cpu_s: float, window_s: float) -> Load:
-        """The driver's CPU use, and where there are several clients each client's.
-
-        `own_cpu_s` is of this process alone.
-        """
+        """The CPU use of the driver and of each of several clients; `own_cpu_s`: this process's."""
         clients: list[ClientLoad] = []
         for client in dict.fromkeys(self._runner.clients):
             windows_here = [

@@ -26,12 +26,10 @@ class _JoiningUser(User):
     index: int | None = None
 
     def on_start(self) -> None:
-        """Start its worker, unless there is no load."""
         if self.process is not None:
             self.index = self.process.user_joins()
 
     def on_stop(self) -> None:
-        """Let its worker complete its outstanding request and end."""
         if self.process is not None and self.index is not None:
             self.process.user_leaves(self.index)
 
@@ -53,7 +51,6 @@ class SdkWorkerUser(_JoiningUser):
     abstract = True
 
     def wait_time(self) -> float:
-        """Seconds until its next request."""
         group = None if self.process is None else self.process.sdk
         return 0.0 if group is None or self.index is None else group.wait_s(self.index)
 

@@ -66,9 +66,7 @@ class Window(Record):
 
 
 class WorkerGroup(Protocol):
-    """The workers of one process: each a closed loop, or at a constant rate an open one, with one
-    request outstanding.
-    """
+    """The workers of one process, closed loops or open ones at a rate, each with one request."""
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
         """Start worker `index` of the step's `of` workers."""

@@ -132,10 +132,7 @@ class WorkerProcess:
         return Empty()
 
     def user_joins(self) -> int:
-        """A Locust user has started: start the next worker of this process once it is released.
-
-        Returns its number.
-        """
+        """Start the next worker for a Locust user that has started, once released; its number."""
         self._released.wait()
         begin, group = self._running()
         if self._joined >= begin.count:
@@ -163,9 +160,7 @@ class WorkerProcess:
             self._group.remove_worker(index)
 
     def progress(self) -> WorkerProgress:
-        """The group's progress; requests a new token if its own was refused since the last call, or
-        will expire soon.
-        """
+        """The group's progress; asks for a new token when its own was refused, or expires soon."""
         self.check()
         progress = self._running()[1].progress()
         if self._renewal is not None:
@@ -243,11 +238,9 @@ class WorkerProcess:
         return self._deleted
 
     def deleted(self) -> Deleted:
-        """The progress of `delete_written`."""
         return self._deleted
 
     def close(self) -> None:
-        """End whatever is running, at once."""
         if self._renewal is not None:
             self._renewal.end()
         if self._group is not None:

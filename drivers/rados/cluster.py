@@ -36,9 +36,7 @@ FOR_EVER_S: Final = 10**6
 
 
 class BenchPlace(Record):
-    """Where one `rados bench` keeps its objects. `client`: options of `rados`, such as its user and
-    a namespace.
-    """
+    """Where a `rados bench` keeps objects; `client`: options such as its user and namespace."""
 
     pool: str
     client: tuple[str, ...] = ()
@@ -198,10 +196,7 @@ class RadosCluster:
         return self.machine.run(["ceph", *words], timeout_s=timeout_s).stdout
 
     def ask(self, *words: str) -> Any:
-        """What `ceph` answers in JSON; some answers begin with an empty line.
-
-        Raises CommandFailed, TargetError.
-        """
+        """What `ceph` answers in JSON, after any empty line. Raises CommandFailed, TargetError."""
         return json_value(
             f"{self.machine.name}: ceph {' '.join(words)}",
             self.ceph(*words, "--format", "json"),
@@ -263,7 +258,6 @@ class RadosCluster:
         return tuple(BenchPlace(pool=name) for name in names)
 
     def make_places(self, prefix: str, options: RadosBenchOptions) -> None:
-        """Make these pools. Raises as `make_pools`."""
         groups = pg_num_each(options.pg_num, options.instances)
         names = [one.pool for one in self.places(prefix, options)]
         self.make_pools(dict.fromkeys(names, groups), "rados")

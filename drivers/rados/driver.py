@@ -122,7 +122,6 @@ class RadosBench(ToolDriver):
         )
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
-        """Run all instances once for the warm-up, and once for the window."""
         workload = command.workload
         operation = one_operation(workload)
         mode: Mode = "write" if operation == "write" else _MODES[str(workload.pick)]

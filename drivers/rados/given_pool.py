@@ -31,9 +31,6 @@ from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
 from weighbridge.results.record.resolved import BenchedPool, kept_words
 from weighbridge.suites import RadosBenchOptions
 
-# What a cluster says of its pools and placement groups, read from what `ceph` prints.
-
-
 CODED: Final = 3
 """The type of pools with erasure coding; replicated ones are 1."""
 FULL: Final = ("full", "full_quota", "backfillfull", "nearfull")
@@ -91,9 +88,7 @@ class PoolDetail(Record):
 
     @property
     def may_keep_objects(self) -> bool:
-        """Whether gateways may keep objects in it, by a name that somebody gave: as the pool of a
-        storage class, say.
-        """
+        """Whether gateways may keep objects in it, by a given name, as of a storage class."""
         last = self.pool_name.rpartition(".")[2]
         return "rgw" in self.application_metadata and last not in NO_OBJECTS
 
@@ -168,9 +163,7 @@ def fragments(printed: str, where: str) -> Fragments:
 
 
 def kept_by(pool: PoolDetail, profile: Callable[[str], CommandOutput]) -> Kept:
-    """How a pool keeps objects; `profile` gets what `ceph` prints of its erasure coding, if it has
-    any, by name.
-    """
+    """How a pool keeps objects; `profile` gets `ceph`'s words on its erasure coding, by name."""
     if not pool.coded:
         return Redundancy(replicas=pool.size)
     name = pool.erasure_code_profile
@@ -299,11 +292,9 @@ class GivenPool:
         return self.ask("env", "ceph", *self.pool.client, *words, "--format", "json")
 
     def version(self) -> str:
-        """See ToolCluster: of the client."""
         return printable(self.ask("rados", "--version").text.strip())
 
     def places(self, prefix: str, options: RadosBenchOptions) -> tuple[BenchPlace, ...]:
-        """The namespace, for each instance."""
         tags = [f"-{number}" for number in range(options.instances)]
         tags = tags if len(tags) > 1 else [""]
         return tuple(self.place.model_copy(update={"tag": tag}) for tag in tags)

@@ -252,9 +252,6 @@ def _in_words(error: Exception) -> str:
     return f"{getattr(error, 'strerror', None) or error!r}"
 
 
-# Signed or authenticated requests for objects and containers of one endpoint, over either API.
-
-
 LARGEST_ANSWER_BYTES: Final = 2**20
 """Of what is no object and no listing."""
 

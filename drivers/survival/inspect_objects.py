@@ -38,9 +38,6 @@ from weighbridge.drivers.survival.judge import (
 from weighbridge.drivers.survival.orders import Failed, Found, Inspected, InspectOrder, Reading
 from weighbridge.results.record.durability import Finding
 
-# Reads all objects after a cut; what fails is read again for as long as is allowed.
-
-
 _PAUSES_S: Final = (0.2, 0.5, 1.0, 2.0)
 """Before what failed is read again: the first times, and the last of them from then on."""
 _BODIES_BYTES: Final = 384 * 2**20
@@ -152,7 +149,6 @@ class ObjectReads:
         """In a row, since reads may no longer be tried again."""
 
     def run(self) -> list[Judged]:
-        """All objects, in their order."""
         waiting = list(range(len(self._objects)))
         for attempt in count():
             self._read_each(waiting, is_first=attempt == 0)
@@ -196,9 +192,6 @@ class ObjectReads:
             return False
         given_up = self._failures >= 4 * len(self._readers)
         return not is_first or given_up or now_s >= self._end_s
-
-
-# Complete listings of containers, page by page; no server makes them endless.
 
 
 _S3_PAGE: Final = 1000

@@ -101,9 +101,6 @@ def _settled(one: Operation, before_s: float) -> bool:
     return one.acknowledged and one.answered_s is not None and one.answered_s < before_s
 
 
-# What a read object, and its listing, say of what it had to be. Pure functions.
-
-
 _WORDS: Final = 300
 _DOUBTED: Final = ("lost", "stale", "undead")
 

@@ -161,7 +161,6 @@ class Writing:
         self._send(b"go\n")
 
     def check(self) -> None:
-        """Look whether it is running, every few seconds of the load."""
         self._program.check()
 
     def stop(self) -> Ended:
@@ -180,7 +179,6 @@ class Writing:
         return line
 
     def operations(self) -> tuple[Operation, ...]:
-        """All operations after `stop`, those of each object in their order."""
         if self._operations is None:
             raise self._program.error("it has not stopped: what is in flight is not known")
         return self._operations

@@ -46,7 +46,6 @@ class ObjectWriter:
         self._is_s3 = requests.access.api == "s3"
 
     def make_container(self, container: str) -> None:
-        """Make a container, unless this user has it."""
         region = self._requests.access.region
         body = b""
         if self._is_s3 and region != "us-east-1":

@@ -21,9 +21,6 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.probe import FileGrammar, Probe, Reading
 
-# The configuration files of Apache and of the responder.
-
-
 CONF = "/etc/weighbridge/apache/apache.conf"
 RESPONDER_CONF = "/etc/weighbridge/apache/responder.conf"
 ERROR_LOG = "apache.error.log"
@@ -224,10 +221,7 @@ def _reuse(settings: ApacheSettings) -> str:
 
 
 def _own(settings: ApacheSettings, section: Section) -> list[str]:
-    """The layout's own directives for a section.
-
-    They come last: Apache takes the later of two contradicting directives.
-    """
+    """The layout's own directives. They come last: Apache takes the later of two."""
     directives: Mapping[str, Value] = settings.options.get(section, {})
     if not directives:
         return []
@@ -414,9 +408,7 @@ class Apache(Front):
         return files
 
     def check(self, host: Host) -> None:
-        """See Front. Raises MissingPrerequisite without a built responder, CommandFailed if Apache
-        fails.
-        """
+        """See Front. Raises MissingPrerequisite without a built responder, CommandFailed."""
         if self.has_responder:
             _responder()
         known = {
@@ -454,9 +446,7 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. Puts the responder's program on the host; raises MissingPrerequisite without
-        it.
-        """
+        """See Front. Puts the responder's program there; raises MissingPrerequisite without it."""
         apache = Daemon(host, Service(SERVICE, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,))
         if not self.has_responder:
             return (apache,)

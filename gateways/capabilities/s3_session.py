@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
+from contextlib import closing
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -102,10 +103,7 @@ class S3Session(StoreSession):
             raise Wrong(f"accepted, but {operation} is refused", status=refused.status) from None
 
     def new_bucket(self, *, versions: bool = False, **parameters: Any) -> str:
-        """Make a bucket; with `versions`, all of its versions are deleted when `clean` is called.
-
-        Raises Refused or Unknown.
-        """
+        """Make a bucket; `clean` deletes all of its `versions`. Raises Refused or Unknown."""
         name = self.names.bucket()
         if self.region != _NEEDS_NO_LOCATION:
             parameters["CreateBucketConfiguration"] = {"LocationConstraint": self.region}
@@ -150,11 +148,8 @@ class S3Session(StoreSession):
     ) -> HttpAnswer:
         """Send a request that needs no signature, or has one."""
         place = urlsplit(url)
-        wire = self.wire(place.scheme, place.netloc)
-        try:
+        with closing(self.wire(place.scheme, place.netloc)) as wire:
             return wire(method, path, body, headers)
-        finally:
-            wire.close()
 
     def write(
         self,

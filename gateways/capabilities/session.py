@@ -55,9 +55,6 @@ class Names:
         return f"object-{self._objects}"
 
 
-# A bucket full of empty objects, for listings of both APIs.
-
-
 FOLDERS: Final = tuple("abcdefghijklm")
 EACH: Final = 100
 """1,300 objects: RGW ends pages short of 1,000 with some 830 to 920 names."""
@@ -113,10 +110,7 @@ class StoreSession(ABC):
         *,
         bucket: str | None = None,
     ) -> HttpAnswer:
-        """One request for an object, or without a key for the bucket.
-
-        Raises OSError or HTTPException without an answer.
-        """
+        """Ask for an object, or without a key the bucket. Raises OSError or HTTPException."""
 
     @functools.cached_property
     def bucket(self) -> str:
@@ -170,10 +164,7 @@ class StoreSession(ABC):
             raise Wrong(f"accepted, but {how_it_differs(found, body)}", status=status)
 
     def stored(self, answer: HttpAnswer, key: str, body: bytes) -> HttpAnswer:
-        """The answer to the PUT of a new object, if it was taken and is read back.
-
-        Raises Refused, Wrong or Unknown.
-        """
+        """The answer to a PUT that was taken and is read back. Raises Refused, Wrong or Unknown."""
         if answer.status >= REFUSES_FROM and self.read(key) is not None:
             raise Wrong("refused, but stored", status=answer.status)
         self.expect(key, body, accepted(answer).status)

@@ -22,9 +22,6 @@ from weighbridge.common.exchange import Exchange, HttpAnswer, WrongAnswer, ask, 
 from weighbridge.common.object_versions import ObjectVersion, versions_of
 from weighbridge.gateways.verify import listed
 
-# The versions that a bucket keeps of its objects, asked over an exchange.
-
-
 _KEPT = ("Enabled", "Suspended")
 _MISSING = 404
 _UNKNOWN = range(400, 502)

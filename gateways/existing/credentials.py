@@ -72,9 +72,7 @@ def settings_of(api: str, name: str, url: str, environment: Mapping[str, str]) -
 def _swift_on_line(
     name: str, url: str, environment: Mapping[str, str]
 ) -> Mapping[str, str | Mapping[str, str]]:
-    """Keystone or auth v1 at this URL, or with nothing but a token in the environment the storage
-    there.
-    """
+    """Keystone or auth v1 at this URL; with nothing but a token the storage there."""
     own = f"_{name.upper().replace('-', '_')}"
     if url.rstrip("/").endswith("/v3"):
         has_own = any(environment.get(one + own) for one in KEYSTONE_SECRETS)
@@ -83,9 +81,6 @@ def _swift_on_line(
     if environment.get(TOKEN) and not environment.get(key):
         return {"storage_url": url, "token_env": TOKEN}
     return {"auth_url": url, "user_env": user, "key_env": key}
-
-
-# The endpoint of a Swift whose users Keystone lets in, by the variables of OpenStack's tools.
 
 
 _ALIKE: Final = (

@@ -193,9 +193,6 @@ def _dated(name: str | None, when: str | None) -> tuple[str, datetime]:
     return name or "", found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-# Leftover buckets of one account, over whichever of its endpoints answers.
-
-
 Found = TypeVar("Found")
 
 

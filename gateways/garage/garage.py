@@ -34,9 +34,6 @@ from weighbridge.gateways.gateway import (
     tier_of,
 )
 
-# Placement and settings of the `garage` gateway.
-
-
 MIB = 2**20
 
 

@@ -198,7 +198,6 @@ class Null(Gateway):
         return "buckets" if key in NullSettings.model_fields and key != "port" else "cluster"
 
     def facts(self) -> dict[str, str]:
-        """Its behaviour, in words."""
         settings = self.settings
         return {
             "gateway": "null target: bodies are not stored, answers come from memory",

@@ -92,7 +92,6 @@ class CephRoster:
 
     @cached_property
     def radosgws(self) -> tuple[Radosgw, ...]:
-        """Every radosgw, host by host."""
         settings = self._settings.radosgw
         found = []
         for name in self._place.radosgw:

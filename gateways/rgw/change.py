@@ -22,9 +22,6 @@ from weighbridge.gateways.rgw.config import CONF, Files, effective, read_as
 from weighbridge.gateways.rgw.monitor import CephDaemon, Command, ask, option
 from weighbridge.gateways.verify import OperationCheck, verify
 
-# Reading and changing options of running daemons.
-
-
 _READ_EACH_TIME: Final = frozenset(
     {"rgw_get_obj_window_size", "rgw_get_obj_max_req_size", "rgw_put_obj_min_window_size"}
 )
@@ -41,10 +38,7 @@ _ADVICE = "give the parameter the scope `restart`"
 
 
 def runtime_values(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
-    """The values that a daemon runs with.
-
-    Raises ServiceFailed for an unknown option, CommandFailed.
-    """
+    """A daemon's running values. Raises ServiceFailed for an unknown option, CommandFailed."""
     found = {}
     for name, answer in _each(daemon, "config get", names).items():
         value = option(answer, name)
@@ -103,9 +97,7 @@ def apply_options(daemon: CephDaemon, wanted: Mapping[str, str]) -> None:
 
 
 def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
-    """Those of these options that are not at their defaults, with each source and its value, such
-    as `file 5, override 7`.
-    """
+    """Options that are not at their defaults, with sources and values: `file 5, override 7`."""
     if not names:
         return {}
     (answer,) = ask([daemon], {"prefix": "config diff"})[daemon]
@@ -146,9 +138,6 @@ def _help(answer: str) -> Mapping[str, object]:
         return {}
     option: Mapping[str, object] = found.get("option", found)
     return option
-
-
-# The least restart for a setting of the `rgw` gateway to take effect.
 
 
 _RADOSGW: Final[Mapping[str, Scope]] = {

@@ -342,9 +342,6 @@ def _parsed(conf: str) -> Iterator[tuple[str, str, str]]:
             yield section, option, value
 
 
-# The configuration files of a deployment with their secrets, and its cephx keyring.
-
-
 _SECRET_BYTES = {1: 16, 2: 32}
 
 

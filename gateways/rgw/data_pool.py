@@ -27,7 +27,6 @@ class DataPool(Record):
 
     @property
     def parts(self) -> str:
-        """`replicas` or `fragments`."""
         return "replicas" if self.profile is None else "fragments"
 
     @property
@@ -76,9 +75,6 @@ def read(monitor: Monitor) -> DataPool:
         command = {"prefix": "osd erasure-code-profile get", "name": name, "format": "json"}
         known = {str(key): str(value) for key, value in json.loads(monitor.ask(command)[0]).items()}
     return DataPool(size=found[0]["size"], min_size=found[1]["min_size"], profile=known)
-
-
-# The zone's placement: how radosgw compresses objects before it writes them.
 
 
 _ZONE: Final = ("--rgw-zone", "default")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from weighbridge.common.endpoint import S3Way
 from weighbridge.gateways.front import packages_before
-from weighbridge.gateways.gateway import KnownRelease, RootImage
+from weighbridge.gateways.gateway import BULLSEYE, SID, KnownRelease, RootImage
 
 Frontend = Literal["beast", "civetweb"]
 
@@ -61,8 +61,6 @@ _PACKAGES = (
     *packages_before("rgw"),
 )
 
-_VERSION_PACKAGES = ("ceph-common",)
-
 MGR_MODULES: Final = (
     *("alerts", "balancer", "crash", "devicehealth", "influx", "insights", "iostat", "localpool"),
     *("mirroring", "nfs", "orchestrator", "osd_perf_query", "osd_support", "pg_autoscaler"),
@@ -73,28 +71,25 @@ MGR_MODULES: Final = (
 PUT nor GET uses one, so they are not loaded where a release can be told so."""
 
 
-def _of_ubuntu(name: str, suite: str) -> RootImage:
+def _image(
+    name: str,
+    suite: str,
+    distribution: Literal["Debian", "Ubuntu"] = "Debian",
+    options: tuple[str, ...] = (),
+) -> RootImage:
     return RootImage(
         name=name,
         suite=suite,
-        distribution="Ubuntu",
+        distribution=distribution,
         packages=_PACKAGES,
-        version_packages=_VERSION_PACKAGES,
+        options=options,
+        version_packages=("ceph-common",),
     )
 
 
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
-        image=RootImage(
-            name="ceph-14",
-            suite="bullseye",
-            packages=_PACKAGES,
-            version_packages=_VERSION_PACKAGES,
-            # Its security and update archives name files that no longer exist.
-            options=(
-                '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
-            ),
-        ),
+        image=_image("ceph-14", "bullseye", options=BULLSEYE),
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
@@ -110,9 +105,7 @@ RELEASES: dict[str, CephRelease] = {
         ),
     ),
     "ceph-16": CephRelease(
-        image=RootImage(
-            name="ceph-16", suite="bookworm", packages=_PACKAGES, version_packages=_VERSION_PACKAGES
-        ),
+        image=_image("ceph-16", "bookworm"),
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
@@ -120,7 +113,7 @@ RELEASES: dict[str, CephRelease] = {
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-17": CephRelease(
-        image=_of_ubuntu("ceph-17", "jammy"),
+        image=_image("ceph-17", "jammy", "Ubuntu"),
         settings_of="ceph-16",
         key_type=1,
         frontends=("beast",),
@@ -129,16 +122,14 @@ RELEASES: dict[str, CephRelease] = {
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-18": CephRelease(
-        image=RootImage(
-            name="ceph-18", suite="trixie", packages=_PACKAGES, version_packages=_VERSION_PACKAGES
-        ),
+        image=_image("ceph-18", "trixie"),
         key_type=1,
         frontends=("beast",),
         filestore=False,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-19": CephRelease(
-        image=_of_ubuntu("ceph-19", "noble"),
+        image=_image("ceph-19", "noble", "Ubuntu"),
         settings_of="ceph-18",
         key_type=1,
         frontends=("beast",),
@@ -146,14 +137,7 @@ RELEASES: dict[str, CephRelease] = {
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-20": CephRelease(
-        # sid's package list is signed for two weeks, which may have passed on a lagging mirror.
-        image=RootImage(
-            name="ceph-20",
-            suite="sid",
-            packages=_PACKAGES,
-            version_packages=_VERSION_PACKAGES,
-            options=('--aptopt=Acquire::Check-Valid-Until "false"',),
-        ),
+        image=_image("ceph-20", "sid", options=SID),
         key_type=2,
         frontends=("beast",),
         filestore=False,

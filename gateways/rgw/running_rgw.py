@@ -63,10 +63,7 @@ _MON: Final = ("mon_osd_min_down_reporters", "mon_osd_down_out_interval")
 
 
 def tolerance(state: CephState) -> Tolerance:
-    """The options that decide it, as the mon and the first OSD report them.
-
-    Raises CommandFailed.
-    """
+    """The options that decide it, as the mon and the first OSD say. Raises CommandFailed."""
     mon = CephDaemon(state.mon_host, "mon.a")
     found: dict[str, str] = {}
     for source, names in ((state.osds[0], _OSD), (mon, _MON)):
@@ -128,9 +125,6 @@ def standing(status: dict[str, Any], osds: int) -> Standing:
     return Standing(whole=up == osds and clean == total, words=words)
 
 
-# What a cluster takes of its disks, as its OSDs say.
-
-
 _ALLOCATED: Final = ("bluestore_allocated", "allocated")
 """Its names up to release 16, and from 18 on: a release has one of them."""
 _DATABASES: Final = ("db_used_bytes", "wal_used_bytes", "slow_used_bytes")
@@ -180,9 +174,6 @@ def _sum(counters: Mapping[str, int], names: Sequence[str]) -> int | None:
     return sum(known) if known else None
 
 
-# Starting the daemons of a Ceph cluster again on hosts that lost power.
-
-
 MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
 """How often daemons report to the mgr, and it to the mon, by default: until it has heard from all,
 a cluster is not known to be healthy. While it starts they report every second.
@@ -223,10 +214,7 @@ def start_again(state: CephState, names: Collection[str], say: Say) -> None:
 
 
 def revive(state: CephState, daemons: Sequence[Daemon]) -> None:
-    """Start daemons that were killed, on hosts that are up.
-
-    Raises ServiceFailed or CommandFailed.
-    """
+    """Start killed daemons again on hosts that are up. Raises ServiceFailed or CommandFailed."""
     names = [one.service.name for one in daemons]
     osds = [one for one in state.osds if one.name in names]
     if not osds:
@@ -409,7 +397,6 @@ class RunningRgw(RunningGateway):
         mend_disk(self._state, host, disk)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """See RunningGateway. Raises UsageError, CommandFailed."""
         self._planned(gateway, scope, lambda _: None)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
@@ -426,7 +413,6 @@ class RunningRgw(RunningGateway):
         return CephChange(self._state, gateway.cluster, scope, say)
 
     def _describe(self, checks: Sequence[OperationCheck]) -> None:
-        """Update facts, files and probes."""
         tls = {"tls": negotiated(self._state.client, self.endpoints)}
         self.facts = MappingProxyType(self._state.facts(checks) | tls)
         self.rendered = self._state.files.shown()
@@ -452,7 +438,6 @@ class RunningRgw(RunningGateway):
         return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
 
     def tolerance(self) -> Tolerance:
-        """See RunningGateway. Raises CommandFailed."""
         return tolerance(self._state)
 
     def daemons(self) -> tuple[Daemon, ...]:

@@ -225,9 +225,7 @@ class OsdSettings(Record):
         return self.objectstore == "filestore" and self.filestore.journal == "own"
 
     def split(self, disks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Numbers of the disks for OSDs, and of the one for their journals, on a host of `disks`
-        disks.
-        """
+        """Numbers of a host's disks for OSDs, and of the one for their journals, of `disks`."""
         used = min(disks, self.disks or disks)
         if self.own_journal:
             return tuple(range(used - 1)), (disks - 1,)
@@ -355,9 +353,6 @@ class RgwSettings(FrontedSettings):
         return {f"debug_{part}": "0/0" for part in _NOISY} if self.log == "quiet" else {}
 
 
-# Placement of the `rgw` gateway.
-
-
 MON_IDS = ascii_lowercase
 """Names of mons, and of the mgr beside each, in order."""
 
@@ -409,12 +404,8 @@ class RgwPlacement(FrontedPlacement):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every host once."""
         front = () if self.front is None else (self.front,)
         return tuple(dict.fromkeys((*self.mon, *self.osd, *self.radosgw, *front)))
-
-
-# Whether OSD hosts have an address in the network of copies.
 
 
 def network_faults(
@@ -433,9 +424,6 @@ def network_faults(
             listed = ", ".join(map(str, addresses)) or "none"
             found.append(f"osd.cluster_network: {name} has no address in {network}, but {listed}")
     return found
-
-
-# Whether a release has the libraries that compress objects and make fragments of them.
 
 
 _LIST: Final = (
@@ -465,9 +453,6 @@ def plugin_faults(host: Host, release: str, settings: RgwSettings) -> list[str]:
             hint = did_you_mean(name, known) if known else ", nor any other"
             lines.append(f"settings.{key}: {release} has no {name}{hint}")
     return lines
-
-
-# Settings of a Ceph cluster that follow the size of its hosts: see `gateways.sizing`.
 
 
 _THREADS_PER_CPU: Final = 32

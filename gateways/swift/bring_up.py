@@ -95,10 +95,7 @@ class SwiftBringUp:
         return RunningSwift(state, self._below)
 
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
-        """Set up configuration, folders and syslog on one host, and run `script` there.
-
-        Syslog listens when this returns.
-        """
+        """Set a host up, run `script` there, and return when its syslog listens."""
         for path, text in self.files[host.name].items():
             put(host, path, text)
         argv = program.ship(host, "weighbridge.gateways.swift.write_syslog")

@@ -24,9 +24,6 @@ from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftSett
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify
 
-# The least restart for a setting of Swift to take effect.
-
-
 _CLUSTER = frozenset(
     {
         # Rings, disks and the set of daemons depend on these, and what clients know.

@@ -328,9 +328,6 @@ class SwiftGrammar(IniGrammar):
 GRAMMAR = SwiftGrammar()
 
 
-# Which servers of a layout run where: names, addresses, ports and disks.
-
-
 _PROXY: Final = "proxy-server"
 
 
@@ -377,7 +374,6 @@ class SwiftRoster:
 
     @property
     def proxies(self) -> tuple[Proxy, ...]:
-        """Every proxy server, host by host."""
         settings = self._settings.proxy
         found = []
         for site in self.caches:
@@ -389,7 +385,6 @@ class SwiftRoster:
 
     @property
     def backends(self) -> tuple[Backend, ...]:
-        """The proxies as backends of a front."""
         return tuple(
             Backend(f"{one.host}-{one.port}", one.address, one.port) for one in self.proxies
         )
@@ -443,9 +438,6 @@ class SwiftRoster:
 def _keeps(folder: str, server: str) -> bool:
     """Whether a server keeps data in a folder of `SwiftRoster.folders`."""
     return folder.startswith(f"{DATABASES}/") != (server == "object")
-
-
-# The configuration files of a Swift deployment, by host and path.
 
 
 @dataclass(frozen=True)

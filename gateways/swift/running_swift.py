@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from weighbridge.gateways.swift.change import SwiftState
 
 
-# The layers below Swift's clients: one proxy behind its front, and the object servers.
-
-
 RESELLER = "AUTH_"
 """tempauth's prefix of accounts."""
 
@@ -99,9 +96,6 @@ def object_servers(
         replicas=replicas,
         account=RESELLER + config.ACCOUNT,
     )
-
-
-# Starting Swift's servers on a host, at first or after it lost power.
 
 
 SYSLOG: Final = "syslog"
@@ -246,10 +240,7 @@ class RunningSwift(RunningGateway):
     )
 
     def __init__(self, state: SwiftState, below: Callable[[], Below]) -> None:
-        """`below` is called at most once, on demand: its result never changes.
-
-        Raises CommandFailed.
-        """
+        """`below` is called at most once, on demand: its result is fixed. Raises CommandFailed."""
         self._state = state
         self._caches = tuple(state.hosts[name] for name in state.cluster.place.proxy)
         self._stores = tuple(state.hosts[name] for name in state.cluster.place.storage)
@@ -258,7 +249,6 @@ class RunningSwift(RunningGateway):
         self._describe()
 
     def _describe(self) -> None:
-        """Update facts, files and probes. Raises CommandFailed."""
         state = self._state
         found = facts(state.cluster, self._caches[0], self._stores)
         found_probes = probes(self._caches, self._stores)
@@ -290,7 +280,6 @@ class RunningSwift(RunningGateway):
         fitting(self._state, gateway, scope)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Restart servers whose files differ; see SwiftChange, and RunningGateway for errors."""
         done = SwiftChange(self._state, fitting(self._state, gateway, scope), say).run()
         self._describe()
         return done

@@ -61,7 +61,6 @@ class SwiftPlacement(FrontedPlacement):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every host once."""
         front = () if self.front is None else (self.front,)
         return tuple(dict.fromkeys((*self.proxy, *self.storage, *front)))
 

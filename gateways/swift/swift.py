@@ -67,6 +67,7 @@ class Swift(Gateway):
         assert isinstance(place, SwiftPlacement)  # noqa: S101 - the interface's contract
         assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
+        self.place, self.settings = place, settings
         self.cluster = SwiftCluster(release=release, place=place, settings=settings)
         ec = settings.ec
         if ec is not None and ec.failure_domain == "host":
@@ -119,17 +120,7 @@ class Swift(Gateway):
     def settings_elsewhere(cls, release: str) -> str | None:
         return RELEASES[release].settings_of or None
 
-    @property
-    def place(self) -> SwiftPlacement:
-        """Which daemon is on which host."""
-        return self.cluster.place
-
-    @property
-    def settings(self) -> SwiftSettings:
-        return self.cluster.settings
-
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Swift, and S3 with s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
 
     def s3_lacks(self) -> Mapping[S3Way, str]:

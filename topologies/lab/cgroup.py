@@ -216,10 +216,7 @@ class Cgroups:
         return tuple(found)
 
     def make(self, group: str) -> Path:
-        """Make a cgroup without limits, in version 1 that of memory, by which `pids` looks.
-
-        Raises TargetError.
-        """
+        """Make a cgroup without limits, in version 1 of memory, for `pids`. Raises TargetError."""
         folder = self.at("memory", group)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -282,9 +279,6 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from _below(path)
 
 
-# What hosts have used, as the kernel counts it: cgroups, NICs and disks.
-
-
 SECTOR_BYTES = 512
 """The unit of /sys/block/*/stat (Documentation/block/stat.rst)."""
 
@@ -315,10 +309,7 @@ class LabMachine:
         return os.cpu_count() or 1
 
     def counters(self) -> Counters:
-        """CPU time of all programs, hosts included, and the kernel; and of the kernel alone.
-
-        Raises TargetError.
-        """
+        """CPU time of all programs and the kernel, and the kernel's alone. Raises TargetError."""
         stat = self._proc / "stat"
         try:
             fields = [int(word) for word in stat.read_text().partition("\n")[0].split()[1:]]

@@ -68,10 +68,7 @@ class ClaimedMachine(Record):
 
 
 def claims(state: Path) -> tuple[ClaimedMachine, ...]:
-    """All claims on this machine, also those of ended conductors.
-
-    Raises TargetError for a claim that cannot be read.
-    """
+    """All claims here, also of ended conductors. Raises TargetError for an unreadable one."""
     found = []
     for path in sorted((state / "claims").glob("*.json")):
         try:
@@ -95,7 +92,6 @@ class MachineHold:
         self.describe("")
 
     def describe(self, run: str) -> None:
-        """Record the folder of the run, for messages to others."""
         _describe(self._lock, f"the run {run}" if run else "a run", self._since)
 
     def release(self) -> None:
@@ -199,9 +195,7 @@ class MachineInUse(UsageError):
 
 
 def _refuse_another_run(state: Path) -> None:
-    """Raise MachineInUse where a run of another process holds the machine, between deployments
-    too.
-    """
+    """Raise MachineInUse if another process's run holds the machine, between deployments too."""
     try:
         os.close(_locked(state / "run"))
     except MachineInUse as busy:

@@ -36,9 +36,6 @@ from weighbridge.topologies.lab.network import Port
 from weighbridge.topologies.lab.requirements import exhausted
 from weighbridge.topologies.lab.runc import Runc
 
-# Which hosts of a hardware file a deployment starts, on which roots and disks.
-
-
 _ROOT: Final = Disk(size=4 * 2**30, model=DISK_MODELS["ideal"])
 """For all that a host has outside its disks: a mon's store, rings, keys. A sparse file."""
 
@@ -90,9 +87,6 @@ def _recorded(one: PlannedHost) -> PlannedHost:
     disks = tuple(Disk(size=disk.size, model=DISK_MODELS["ideal"]) for disk in one.spec.disks)
     spec = one.spec.model_copy(update={"disks": disks})
     return PlannedHost(one.name, one.index, spec, one.image, root=_ROOT)
-
-
-# Starting the container of one host.
 
 
 START_S: Final = 60.0

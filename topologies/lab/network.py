@@ -96,10 +96,7 @@ def unplug(switch_pid: int, port: Port) -> None:
 
 
 def plug(switch_pid: int, port: Port, *, on: bool) -> None:
-    """Have the switch's end of a host's link up or down: its addresses and connections stay.
-
-    Raises CommandFailed.
-    """
+    """Have a host's link up or down; addresses and connections stay. Raises CommandFailed."""
     command(_inside(switch_pid, "ip", "link", "set", port.device, "up" if on else "down"))
 
 

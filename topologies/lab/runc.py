@@ -62,9 +62,7 @@ class Runc:
     def exec_argv(
         self, container: str, argv: Sequence[str], *, env: Sequence[str] = (), pid_file: Path
     ) -> list[str]:
-        """The command line that runs `argv` in a container; `pid_file` gets its pid on this
-        machine.
-        """
+        """The command that runs `argv` in a container; `pid_file` gets its pid on this machine."""
         variables = [word for one in env for word in ("--env", one)]
         return self.argv(
             "exec", "--cwd", "/", "--pid-file", str(pid_file), *variables, container, *argv

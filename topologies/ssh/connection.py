@@ -23,9 +23,6 @@ from weighbridge.common.host import Completed
 from weighbridge.common.quantities import show_bytes
 from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
 
-# Logging in to a real host by keys, and what to do where that fails.
-
-
 PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEEPALIVE_S: Final = 5
 KEEPALIVE_MISSES: Final = 3
@@ -262,10 +259,7 @@ class EventLoop:
         self._thread.start()
 
     def do(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine in the loop and wait for it; raises what it raises.
-
-        An interrupt cancels it.
-        """
+        """Run a coroutine in the loop; raises what it raises. An interrupt cancels it."""
         future = self.submit(work)
         try:
             return future.result()
@@ -430,10 +424,7 @@ class SshConnection:
         return self._lost is not None
 
     def open(self) -> None:
-        """Connect, and check that commands run as root.
-
-        Raises MissingPrerequisite, UsageError or TargetError saying what to do.
-        """
+        """Connect, as root. Raises MissingPrerequisite, UsageError, TargetError with what to do."""
         self.loop.do(self._ready())
         if self._root is None:
             done = self.loop.do(self._run(("sudo", "-n", "true"), b"", CONNECT_S))

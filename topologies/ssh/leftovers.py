@@ -290,10 +290,7 @@ def attempt_all(
 
 
 def daemons_of(shell: Shell, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
-    """Services of the deployment that has claimed a host.
-
-    Raises CommandFailed, or TargetError for an invalid answer.
-    """
+    """Services of a host's claim. Raises CommandFailed, or TargetError for an invalid answer."""
     services = ending.services_of(claimed)
     printed = shell.sh(services.status()).stdout
     where = f"{shell.name} ({shell.address})"

@@ -185,9 +185,7 @@ class HostProcess:
 
 @dataclass(frozen=True)
 class HostDeployment:
-    """A deployment on one host: `folder` is its folder there, `holder` the pid of the process that
-    holds its view.
-    """
+    """A deployment on a host: its `folder`, and the pid `holder` of what holds its view."""
 
     deployment: str
     folder: str
@@ -437,9 +435,7 @@ if running; then echo left; fi
         return "\n".join((self._set_properties(properties), *writes))
 
     def read_limits(self) -> str:
-        """Shell lines that print limits as the kernel reports them: of cgroup version 2, or of each
-        hierarchy of version 1.
-        """
+        """Shell lines that print the kernel's limits, of version 2 or each hierarchy of 1."""
         two = (f"{self.group}/{name}" for name in ("cpu.max", "memory.max", "io.max"))
         quota = (f"cpu/{self.group}/cpu.cfs_{what}_us" for what in ("quota", "period"))
         one = (*quota, f"memory/{self.group}/memory.limit_in_bytes")

@@ -106,10 +106,7 @@ class Python(Record):
 
 
 def own_files() -> dict[str, Path]:
-    """This suite's files for clients, by their paths in the wheel.
-
-    Raises MissingPrerequisite where its engine is not built.
-    """
+    """This suite's files by path in the wheel. Raises MissingPrerequisite without its engine."""
     found = {
         str(path.relative_to(IMPORTED_FROM)): path
         for folder in (PACKAGE, *(PACKAGE / room for room in ROOMS))
@@ -199,10 +196,7 @@ def _own(folder: Path, python: Python) -> Path:
 
 
 def repacked(name: str, folder: Path) -> Path:
-    """The wheel of an installed package.
-
-    Raises MissingPrerequisite for one that pip did not install from a wheel.
-    """
+    """An installed package's wheel. Raises MissingPrerequisite if pip installed it otherwise."""
     distribution = metadata.distribution(name)
     wheel = distribution.read_text("WHEEL")
     files = distribution.files
