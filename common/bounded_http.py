@@ -1,6 +1,4 @@
-"""Requests whose complete answer has one deadline: Python's own timeouts begin again with every
-byte, so that a server that drips one a second would hold a client for as long as it likes.
-"""
+"""HTTP with one deadline: Python's timeouts begin again with every byte that a server drips."""
 
 from __future__ import annotations
 

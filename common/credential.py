@@ -589,10 +589,7 @@ class RenewedKeys:
         self._keys, self._renew_s = keys, time.monotonic() + RENEW_AT * left_s
 
     def now(self) -> Keys:
-        """Keys that have not ended: where there are no new ones, the old ones until their end.
-
-        Raises KeysUnavailable.
-        """
+        """New keys, or the old ones until their end if there are none. Raises KeysUnavailable."""
         if time.monotonic() >= self._renew_s:
             try:
                 self._take(load_again(self._source, (self._keys.secret, self._keys.token)))

@@ -98,11 +98,7 @@ class Wire:
 
 @contextlib.contextmanager
 def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
-    """Opens connections to an endpoint, authenticated for `bucket`; paths are `/bucket...`.
-
-    Raises WrongAnswer when auth returns no token, or a plain HTTP storage URL for https
-    credentials.
-    """
+    """Connections to an endpoint, authenticated; paths are `/bucket...`. Raises WrongAnswer."""
     with contextlib.ExitStack() as stack:
 
         def wire(place: SplitResult, host: str = "") -> Wire:

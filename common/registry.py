@@ -68,10 +68,7 @@ class Registry(Mapping[str, T]):
         return f"Registry({self.group!r}: {', '.join(self)})"
 
     def known(self, name: str) -> str:
-        """The name, if there is such an object, which is not imported: for validators of fields.
-
-        Raises ValueError with the closest name if there is none.
-        """
+        """The name of an object, not imported, for validators. Raises ValueError with a hint."""
         if name not in self:
             raise ValueError(f"no {self.what} {name!r}{did_you_mean(name, tuple(self))}")
         return name

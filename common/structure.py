@@ -166,10 +166,7 @@ class Target:
 
 
 def targets(parts: Sequence[Part], what: str) -> tuple[Target, ...]:
-    """What `what` may mean in a layout with these parts: all of a role, or the one that it names.
-
-    Raises ValueError with the reason if nothing of it may die.
-    """
+    """The parts that `what` means, a role or one. Raises ValueError if nothing of it may die."""
     if what == "storage-host":
         hosts = dict.fromkeys(one.host for one in parts if one.role == "storage-daemon")
         found = [Target(host) for host in hosts]

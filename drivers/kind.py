@@ -1,6 +1,4 @@
-"""Kinds of driver, found by name in one registry: what is known of one before it is opened, and
-how to open it.
-"""
+"""Kinds of driver by name: what is known of one before it is opened, and how to open it."""
 
 from __future__ import annotations
 

@@ -76,10 +76,7 @@ def by_host(daemons: Sequence[Daemon]) -> list[list[Daemon]]:
 
 @contextlib.contextmanager
 def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
-    """Turn a VerificationFailed into ServiceFailed if one of the daemons has died or dies soon.
-
-    Another process may have answered on the port of a daemon that is about to find it taken.
-    """
+    """Raise ServiceFailed for a VerificationFailed if a daemon dies: another had its port."""
     try:
         yield
     except VerificationFailed:

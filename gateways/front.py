@@ -104,10 +104,7 @@ class Front(ABC):
 
     @abstractmethod
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """Its daemons in start order, to be started when the backends answer.
-
-        The last one has the front's port.
-        """
+        """Its daemons, to be started in order when the backends answer; the last has its port."""
 
     @abstractmethod
     def facts(self, host: Host) -> dict[str, str]:
@@ -131,11 +128,7 @@ class Front(ABC):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """The least restart for a setting to take effect, by its dotted key below the front's own
-        settings.
-
-        Clients know its URL, so that this cannot change.
-        """
+        """The least restart for a front's setting, by dotted key; its URL cannot change."""
         return "cluster" if key in {"port", "tls"} else "restart"
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:

@@ -491,10 +491,7 @@ class Gateway(ABC):
         return False
 
     def keys_end_at(self) -> datetime | None:
-        """When clients' keys end that cannot be renewed; None: never, or that is not known.
-
-        Raises UsageError without keys.
-        """
+        """When keys end for good; None: never, or unknown. Raises UsageError without keys."""
         return None
 
     def structure(self, disks: Mapping[str, int]) -> Structure | None:

@@ -158,10 +158,7 @@ class Deployment:
 
     @contextmanager
     def unlimited(self) -> Iterator[None]:
-        """Lift the limits of CPU and disks during the block, since preparation is not measured.
-
-        Raises TargetError.
-        """
+        """Lift limits of CPU and disks in the block, which is not measured. Raises TargetError."""
         self._hosts.unlimit(("cpu", "disk"))
         try:
             yield

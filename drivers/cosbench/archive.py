@@ -1,6 +1,4 @@
-"""COSBench's archive: the folder where its controller writes a workload's results, here or on
-another host by ssh; and what of it is kept with the run.
-"""
+"""COSBench's archive, here or by ssh: a workload's results, and what is kept of them."""
 
 from __future__ import annotations
 

@@ -153,10 +153,7 @@ class CosbenchContainers:
     def delete(
         self, workload: Workload, *, everything: bool, send: Callable[[Progress], None]
     ) -> tuple[int, int]:
-        """Delete what was written, or everything with the containers.
-
-        Returns (deleted, failed) objects.
-        """
+        """Delete what was written, or all with the containers; (deleted, failed) objects."""
         self._account.renew()
         deleted = failed = 0
         with ThreadPoolExecutor(PARALLEL) as pool:

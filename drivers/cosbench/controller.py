@@ -1,6 +1,4 @@
-"""COSBench's controller over HTTP. All its answers, even refusals, are plain text with status 200:
-only the body distinguishes them.
-"""
+"""COSBench's controller over HTTP; only the body shows a refusal: its status is 200."""
 
 from __future__ import annotations
 

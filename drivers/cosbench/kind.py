@@ -131,10 +131,7 @@ class CosbenchKind(DriverKind):
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
-        """The driver on the first client.
-
-        An installation is started on each client, its controller on the first.
-        """
+        """The driver on the first client, with its controller; an installation starts on each."""
         cosbench = site.settings_as(CosbenchSite)
         if cosbench is None:
             raise DriverError("it is not known where COSBench is", advice=WANTED)

@@ -1,6 +1,4 @@
-"""CephFS in a cluster without one: two pools, a file system, a metadata server on the mon's host,
-and a mount by ceph-fuse.
-"""
+"""CephFS in a cluster without one, mounted by ceph-fuse, and drivers on its files."""
 
 from __future__ import annotations
 
@@ -40,10 +38,7 @@ LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
 
 
 class CephFs:
-    """A file system with a metadata server and a mount on `cluster.machine`; `log` has the shells'
-    stderr. Without `caches` neither ceph-fuse nor its kernel keeps data: for tools that read what
-    they wrote by other than direct I/O.
-    """
+    """A CephFS mounted on `cluster.machine`; without `caches` not even its kernel keeps data."""
 
     def __init__(
         self,

@@ -599,10 +599,7 @@ class Account:
 
 
 class ObjectServers(Account):
-    """A ring's object servers in place of an account at a gateway: no tokens, and no listings.
-
-    Containers are only part of an object's path: none is made or deleted.
-    """
+    """A ring's object servers in place of an account: without tokens, listings and containers."""
 
     def __init__(self, setup: Setup, ring: Ring) -> None:
         super().__init__(setup.target, setup.request_timeout_s)

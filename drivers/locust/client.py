@@ -1,6 +1,4 @@
-"""Clients of SDK users: boto3 for S3, python-swiftclient for Swift, without retries, which would
-hide errors.
-"""
+"""boto3 and python-swiftclient for SDK users, without retries, which would hide errors."""
 
 from __future__ import annotations
 

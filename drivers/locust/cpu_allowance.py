@@ -1,6 +1,4 @@
-"""How many CPUs this process may use: the tightest CPU quota of its cgroups (v1 or v2), or else its
-CPU affinity.
-"""
+"""How many CPUs this process may use: by its cgroup's quota (v1, v2) or its affinity."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Load of a user class of an ordinary locustfile: Locust decides how many users there are and when,
-and its statistics follow every second.
-"""
+"""Load of a locustfile's user class: Locust decides about users and shows statistics."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ class LiveLoad:
         self._feeding = gevent.spawn(self._feed)
 
     def close(self, patience_s: float) -> None:
-        """End all workers; outstanding requests may take so long to complete. Raises DriverError
-        when the engine failed.
-        """
+        """End all workers; requests may take so long. Raises DriverError if the engine failed."""
         self._feeding.kill()
         try:
             if self._figures is not None:

@@ -492,10 +492,7 @@ class PreparedObjects:
         return deleted, failed + 1
 
     def delete_strays(self, workload: Workload, send: Send) -> tuple[int, int]:
-        """Delete what a workload's buckets contain besides its prepared objects, or versions.
-
-        Returns (deleted, failed) objects.
-        """
+        """Delete what buckets have but prepared objects or versions: (deleted, failed) objects."""
         self._account.renew()
         keep = frozenset(
             object_name(index)
@@ -612,9 +609,7 @@ class PreparedObjects:
 
 
 def same_objects(one: Workload, other: Workload) -> bool:
-    """Whether two workloads of a name need the same objects; steps of a search differ in rate and
-    window.
-    """
+    """Whether two workloads of a name need the same objects: steps of a search may."""
     return (one.objects, one.operations, one.listed, one.versions) == (
         other.objects,
         other.operations,

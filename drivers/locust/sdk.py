@@ -264,10 +264,7 @@ class Recorder:
         moment.bands[band_of(latency_us)] += 1
 
     def failure(self, operation: Operation, at_s: float, error_class: str, age_us: int) -> None:
-        """Record a request that failed after `age_us`, without a latency.
-
-        One that timed out might have ended any time later, so it counts as in flight.
-        """
+        """Record a failure after `age_us`, in flight: one that timed out might have ended later."""
         record = self._records.setdefault(operation, _Record())
         record.errors[error_class] = record.errors.get(error_class, 0) + 1
         record.failed_us += age_us

@@ -1,7 +1,4 @@
-"""A user of Locust is one worker, whoever decides how many there are: Locust starts and stops it.
-
-The native engine makes the requests of a WorkerUser, an SDK those of an SdkWorkerUser.
-"""
+"""Users of Locust, a worker each: WorkerUser's requests are the engine's, or an SDK's."""
 
 from __future__ import annotations
 
@@ -75,9 +72,6 @@ class SdkWorkerUser(_JoiningUser):
 
 
 def user_class(setup: Setup, process: WorkerProcess | None) -> type[User]:
-    """The user class of a process of the driver; a master, which starts no users, has none.
-
-    Its name is the same in all processes: Locust sends it with the numbers of users.
-    """
+    """The user class of a driver's process; by its name Locust sends numbers of users."""
     kind = WorkerUser if setup.users == "engine" else SdkWorkerUser
     return type("Worker", (kind,), {"process": process})

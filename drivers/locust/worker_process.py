@@ -77,10 +77,7 @@ Answer = TypeVar("Answer", bound=Record)
 
 
 class WorkerProcess:
-    """The workers of a group in this process, each of which Locust counts as a user.
-
-    QUESTIONS lists what it can be asked: by this process directly, or by the master's messages.
-    """
+    """The workers of a group in this process. QUESTIONS lists what the master may ask."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup

@@ -554,9 +554,7 @@ def leftovers(given: GivenPool) -> tuple[PoolLeftover, ...]:
 
 
 def _newest(given: GivenPool, names: Sequence[str]) -> datetime:
-    """When the newest of these objects was written. One whose time cannot be read counts as new, so
-    that its age deletes nothing.
-    """
+    """When the newest was written; an unreadable time counts as now: its age deletes nothing."""
     last = last_written(names)
     every = -(-len(last) // _LOOKED_AT) or 1
     return max((_time(given, name) for name in last[::every]), default=datetime.now(UTC))

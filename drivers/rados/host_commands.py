@@ -64,10 +64,7 @@ Tick = Callable[[float, Sequence[CommandOutput]], bool]
 
 
 class HostCommands:
-    """Runs commands on one host; `log` gets the stderr of the program that starts them there.
-
-    Nothing is written on the host: the program is an argument of its Python.
-    """
+    """Runs commands of one host's Python, writing nothing there; `log` gets stderr."""
 
     def __init__(self, machine: ProgramHost, log: Path) -> None:
         self._machine = machine

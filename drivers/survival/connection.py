@@ -54,10 +54,7 @@ class Place:
 
 
 class Connection:
-    """One connection to a place, made with the first request and again after a failure.
-
-    `give_up_s` returns a moment of CLOCK_MONOTONIC after which every request is given up.
-    """
+    """A connection, made again after a failure; `give_up_s` returns when requests are given up."""
 
     def __init__(
         self, place: Place, timeout_s: float, give_up_s: Callable[[], float] = lambda: math.inf

@@ -67,10 +67,7 @@ class WriteOrder(Record):
         return mine
 
     def kinds_of_workers(self) -> tuple[tuple[Kind, ...], ...]:
-        """The kinds of objects that each worker writes, in turn: several where workers are few.
-
-        One worker in eight, but at least one, writes in parts.
-        """
+        """Each worker's kinds of objects, in turn; one in eight, but at least one, writes parts."""
         apis = [one.api for one in self.endpoints]
         plain = [Kind(api=api, size_bytes=size) for size in self.sizes for api in apis]
         parts = [

@@ -138,10 +138,7 @@ def _program(
 
 
 class Writing:
-    """A load on containers of its own: `go`, `stop` and `operations`, in this order.
-
-    Every method raises DriverError when the program has failed or ended, or its host is gone.
-    """
+    """A load to `go`, `stop` and give `operations`. Raises DriverError when its program ends."""
 
     def __init__(
         self,
@@ -194,10 +191,7 @@ class Writing:
 
 @contextlib.contextmanager
 def writing(host: Host, order: WriteOrder, log: Path) -> Iterator[Writing]:
-    """A load on a client host that is ready to begin; the program is ended at the end.
-
-    `log` gets what the program says about itself. Raises DriverError.
-    """
+    """A load that is ready, until the end; `log` gets what it says. Raises DriverError."""
     given = order.model_dump_json() + "\n"
     with _program(host, _WRITER, given, WRITER_LINE, log) as (program, stdin):
         ready = program.next(_START_S)

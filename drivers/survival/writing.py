@@ -35,10 +35,7 @@ class NotDone(Exception):
 
 
 class ObjectWriter:
-    """Writes objects of one API over one connection.
-
-    All methods return when the store has acknowledged what they do, and raise NotDone or NoAnswer.
-    """
+    """Writes over one connection; returns on an acknowledgement. Raises NotDone or NoAnswer."""
 
     def __init__(self, requests: Requests, bodies: Bodies) -> None:
         self._requests = requests

@@ -509,9 +509,7 @@ class Apache(Front):
         return scope_of_setting(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """See Front: when only directives for which a graceful restart is enough differ, and the
-        responder's file does not.
-        """
+        """See Front: when only directives differ that a graceful restart applies."""
         others = [
             {path: text for path, text in files.items() if path != CONF}
             for files in (before, after)

@@ -1,6 +1,4 @@
-"""What the S3 capabilities ask with: boto3, and signed requests of our own where boto3 cannot send
-them.
-"""
+"""What S3 capabilities ask with: boto3, and our own signed requests where it cannot."""
 
 from __future__ import annotations
 
@@ -159,10 +157,7 @@ class S3Session(StoreSession):
         encoded: bytes | None = None,
         payload: str | None = None,
     ) -> tuple[str, HttpAnswer]:
-        """PUT a new object as a capability asks, and read it back; returns its name and the answer.
-
-        `encoded`: the body as it travels. Raises Refused, Wrong or Unknown.
-        """
+        """PUT a new object, `encoded` as it travels, and read it back; its name and the answer."""
         key = self.new()
         sent = body if encoded is None else encoded
         answer = self.send("PUT", key, "", sent, headers, payload=payload)

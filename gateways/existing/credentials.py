@@ -1,7 +1,4 @@
-"""Credentials of gateways that already run: from the environment or the usual AWS files.
-
-Never from a layout. Only files that their owner alone may read are used.
-"""
+"""Credentials from the environment or AWS files, of which the owner alone is a reader."""
 
 from __future__ import annotations
 

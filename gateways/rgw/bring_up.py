@@ -67,10 +67,7 @@ class CephBringUp:
         self.front: tuple[Daemon, ...] = ()
 
     def run(self) -> RunningGateway:
-        """Start everything; returns the running gateway.
-
-        Raises ServiceFailed, CommandFailed or VerificationFailed.
-        """
+        """Start it all. Raises ServiceFailed, CommandFailed or VerificationFailed."""
         osds = self.roster.osds
         native = self.cluster.speaks_fastcgi(self.hosts)
         front, front_host = self.cluster.front(native=native), self.cluster.place.front

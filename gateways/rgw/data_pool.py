@@ -83,10 +83,7 @@ _CLASS: Final = "STANDARD"
 
 
 def compress(host: Host, settings: RadosgwSettings) -> None:
-    """Have the default placement compress; this creates the zone as the first radosgw would.
-
-    Raises CommandFailed.
-    """
+    """Have the default placement compress; creates the zone if needed. Raises CommandFailed."""
     # Any command that opens the store creates zone and zonegroup; those about zones do not.
     host.run(["radosgw-admin", "bucket", "list"], timeout_s=120)
     where = ("--placement-id", _PLACEMENT, "--storage-class", _CLASS)

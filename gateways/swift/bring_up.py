@@ -64,10 +64,7 @@ class SwiftBringUp:
         self.started: list[Daemon] = []
 
     def run(self) -> RunningGateway:
-        """Start everything; returns the running gateway.
-
-        Raises ServiceFailed, CommandFailed or VerificationFailed.
-        """
+        """Start it all. Raises ServiceFailed, CommandFailed or VerificationFailed."""
         self.say("creating file systems, configuration and rings")
         trust(self.hosts, self.secret.certificates)
         stores: list[Callable[[], None]] = [partial(self._make_store, host) for host in self.stores]

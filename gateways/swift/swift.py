@@ -147,9 +147,7 @@ class Swift(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`restart`, as servers read files at start; `cluster` for rings, daemons, ports,
-        tokens.
-        """
+        """`restart`, as servers read files at start; `cluster` for rings, daemons and ports."""
         return change.scope_of(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:

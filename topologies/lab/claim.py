@@ -37,10 +37,7 @@ class RootLimit(Record):
     text: str
 
     def lift(self) -> None:
-        """Remove the limit if it is still this one: the device may belong to another by now.
-
-        Raises TargetError.
-        """
+        """Remove the limit unless another has it now, as the device may. Raises TargetError."""
         with contextlib.suppress(FileNotFoundError):
             if self.text in self.path.read_text().splitlines():
                 Write(self.path, f"{self.text.split()[0]} 0").apply()

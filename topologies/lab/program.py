@@ -126,9 +126,7 @@ class LabProgram(subprocess.Popen[bytes]):
         pids: Callable[[], Sequence[int]],
         stderr: int | IO[bytes] = subprocess.PIPE,
     ) -> None:
-        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` lists the host's
-        processes.
-        """
+        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` has the host's processes."""
         self._pid_file = pid_file
         self._pids = pids
         # In its own session Ctrl-C in the conductor's terminal does not reach it.
