@@ -102,54 +102,6 @@ SYSLOG: Final = "syslog"
 MEMCACHED_SERVICE: Final = "memcached"
 
 
-def start_again(state: SwiftState, names: Collection[str], say: Say) -> None:
-    """Start what ran on hosts of these names, on what their disks have.
-
-    Tokens are gone with their memcached: clients log in again. Raises ServiceFailed or
-    CommandFailed.
-    """
-    hosts = {name: host for name, host in state.hosts.items() if name in names}
-    trust(hosts, state.secret.certificates)
-    roster = SwiftRoster(state.cluster.place, state.cluster.settings, state.hosts)
-    scripts = {name: mounts(roster, state.hosts[name]) for name in state.cluster.place.storage}
-    _start(state, [one for one in state.daemons if one.host.name in names], scripts, say)
-
-
-def revive(state: SwiftState, daemons: Sequence[Daemon]) -> None:
-    """Start daemons that were killed, on hosts that are up. Raises ServiceFailed or CommandFailed.
-
-    A host's syslog leaves its socket, which refuses servers that start before the next one listens.
-    """
-    for one in daemons:
-        if one.service.name == SYSLOG:
-            one.host.run(["rm", "-f", "/dev/log"])
-    _start(state, daemons, {}, lambda _: None)
-
-
-def mend_disk(state: SwiftState, host: str, disk: str) -> None:
-    """Mount a disk again that failed and answers again, and start what keeps data on its host: its
-    file system shuts down at an error of its log, until it is mounted again.
-
-    Raises ServiceFailed or CommandFailed.
-    """
-    mine = [one for one in state.daemons if one.host.name == host]
-    daemons = [
-        one
-        for one in mine
-        if one.service.name not in {SYSLOG, MEMCACHED_SERVICE}
-        and not is_proxy(one.service.name)
-        and one not in _fronts(state)
-    ]
-    for one in daemons:
-        one.host.kill(one.service.name)
-    site = state.hosts[host]
-    roster = SwiftRoster(state.cluster.place, state.cluster.settings, state.hosts)
-    folders = dict(zip(site.disks, roster.folders(site), strict=False))[disk]
-    lines = [*(f"umount {one}" for one in reversed(folders)), *_mounted(disk, folders)]
-    site.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
-    revive(state, daemons)
-
-
 def _start(
     state: SwiftState,
     daemons: Sequence[Daemon],
@@ -268,13 +220,41 @@ class RunningSwift(RunningGateway):
         self.rendered = shown(state.files, state.secret)
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        start_again(self._state, names, say)
+        """Tokens are gone with their memcached: clients log in again."""
+        state = self._state
+        hosts = {name: host for name, host in state.hosts.items() if name in names}
+        trust(hosts, state.secret.certificates)
+        roster = self._roster()
+        scripts = {name: mounts(roster, state.hosts[name]) for name in state.cluster.place.storage}
+        _start(state, [one for one in state.daemons if one.host.name in names], scripts, say)
 
     def revive(self, daemons: Sequence[Daemon]) -> None:
-        revive(self._state, daemons)
+        """A host's syslog leaves its socket, which refuses servers that start before the next."""
+        state = self._state
+        for one in daemons:
+            if one.service.name == SYSLOG:
+                one.host.run(["rm", "-f", "/dev/log"])
+        _start(state, daemons, {}, lambda _: None)
 
     def mend_disk(self, host: str, disk: str) -> None:
-        mend_disk(self._state, host, disk)
+        """Its file system shuts down at an error of its log, until it is mounted again."""
+        state = self._state
+        mine = [one for one in state.daemons if one.host.name == host]
+        daemons = [
+            one
+            for one in mine
+            if one.service.name not in {SYSLOG, MEMCACHED_SERVICE}
+            and not is_proxy(one.service.name)
+            and one not in _fronts(state)
+        ]
+        for one in daemons:
+            one.host.kill(one.service.name)
+        site = state.hosts[host]
+        roster = self._roster()
+        folders = dict(zip(site.disks, roster.folders(site), strict=False))[disk]
+        lines = [*(f"umount {one}" for one in reversed(folders)), *_mounted(disk, folders)]
+        site.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
+        self.revive(daemons)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         fitting(self._state, gateway, scope)
