@@ -335,7 +335,6 @@ def _scope(keystone: Keystone) -> object:
 
 
 def _named(keystone: Keystone, kind: str, name: str) -> dict[str, object]:
-    """A user or project by its ID, or by its name and domain."""
     if known := getattr(keystone, f"{kind}_id"):
         return {"id": known}
     domain_id = getattr(keystone, f"{kind}_domain_id")

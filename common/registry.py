@@ -82,7 +82,6 @@ class Registry(Mapping[str, T]):
         return self[name]
 
     def _others(self) -> Mapping[str, EntryPoint]:
-        """Entry points by name, in order: those of this package, then others'."""
         if self._found is None:
             points = entry_points(group=self.group)
             ours = [one for one in points if _package(one) == OWN_PACKAGE]

@@ -35,7 +35,6 @@ def ship(host: Host, module: str) -> tuple[str, ...]:
 
 
 def _with_imports(module: str) -> dict[str, str]:
-    """The source of a module and of those that it imports from this suite, by name."""
     texts: dict[str, str] = {}
     wanted = [module]
     while wanted:

@@ -182,7 +182,6 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
 
 
 def _events_per_s(host: Host, arguments: Sequence[str]) -> float:
-    """The median of `CPU_PROBES` probes."""
     return ask(host, "sysbench", arguments, ceilings.events_per_s, times=ceilings.CPU_PROBES)
 
 

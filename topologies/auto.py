@@ -182,7 +182,6 @@ def _disk(disk: Disk, part: int, *, modelled: bool) -> Disk:
 
 
 def _sentence(machine: Machine, hosts: Mapping[str, HostSpec], clients: Sequence[str]) -> str:
-    """What was made of what."""
     groups = {
         "client": [hosts[name] for name in clients],
         "gateway": [one for name, one in hosts.items() if not one.disks and name not in clients],

@@ -362,7 +362,6 @@ def running_deployments(place: StateFolders) -> tuple[DeploymentRecord, ...]:
 
 
 def _with_kept_log(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:
-    """The error, naming its log where it is kept."""
     log = Path(error.log)
     host = hosts.hosts.get(error.host)
     if host is None or not log.is_relative_to(host.log("")):

@@ -351,7 +351,6 @@ class Hardware(Record):
                 )
 
     def _kind_faults(self) -> Iterator[FileFault]:
-        """Entries that do not fit the kind of hosts."""
         real = self.of.by_ssh
         only_real = "is only for real hosts (kind: ssh)"
         alien = [] if real else ["profile", "sysctl", *([] if self.observed else ["ssh"])]

@@ -244,7 +244,6 @@ def load_hardware(path: Path) -> Hardware:
 
 
 def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    """Keys of `ssh` that name unusable files of this machine, and why."""
     access = hardware.ssh
     if access is None:
         return
@@ -368,7 +367,6 @@ def _text(layout: Layout) -> str:
 
 
 def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
-    """The layout of a document with its gateway, checked against gateway and hardware."""
     try:
         kind = STORES[STORES.known(layout.gateway)]
     except ValueError as error:
@@ -409,7 +407,6 @@ def _part(
 def _misplaced(
     document: Document, layout: Layout, gateway: Gateway, hardware: Hardware
 ) -> list[Fault]:
-    """Faults of missing or too small hosts, where the layout names them."""
     known = f"hardware {hardware.name!r}"
     if gateway.already_runs and hardware.of.contained:
         message = f"{known} has its own network, from which a running gateway cannot be reached"

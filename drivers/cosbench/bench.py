@@ -392,8 +392,6 @@ Send = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class _PreparedWorkload:
-    """A workload as it was prepared."""
-
     workload: Workload
     prepared: Prepared
 

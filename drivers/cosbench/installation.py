@@ -286,7 +286,6 @@ class Installation:
         self.log(f"COSBench answers after {time.monotonic() - since:.1f} s")
 
     def _make_folder(self) -> None:
-        """Make the folder that COSBench runs in: links to its jars, and all that it writes."""
         if self.folder.exists() and any(self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty: a run of COSBench needs an empty folder")
         for name in ("archive", "log", "tmp", "shim"):
@@ -314,7 +313,6 @@ class Installation:
         date.chmod(0o755)
 
     def _bind(self, path: Path, port: int) -> None:
-        """Make a web server listen on this address and port only."""
         text = path.read_text(encoding="utf-8")
         bare = re.sub(
             r"<Connector\b[^>]*>", lambda tag: re.sub(r'\s(port|address)="[^"]*"', "", tag[0]), text

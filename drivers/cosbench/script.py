@@ -301,7 +301,6 @@ def step_script(
 
 
 def _picked(operation: Operation, workload: Workload, written: str) -> dict[str, str]:
-    """The containers and objects that an operation picks."""
     objects = workload.objects
     if operation == "list":
         # By chance, workers would divide the containers, and fail where there are fewer; with

@@ -31,7 +31,6 @@ def allowance(proc: Path = Path("/proc/self")) -> CpuAllowance:
 
 
 def _folders(cgroup: str, mountinfo: str) -> Iterator[Path]:
-    """The folders of this process's CPU cgroup and of all visible cgroups above it."""
     for line in cgroup.splitlines():
         number, controllers, path = line.split(":", 2)
         unified = number == "0" and not controllers

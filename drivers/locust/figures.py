@@ -131,6 +131,5 @@ def summary(stats: RequestStats) -> str:
 
 
 def _more(now: Mapping[Key, int], before: Mapping[Key, int]) -> dict[Key, int]:
-    """By how much each count has grown, where it has."""
     grown = {key: count - before.get(key, 0) for key, count in now.items()}
     return {key: count for key, count in grown.items() if count > 0}

@@ -275,7 +275,6 @@ class DistributedLoadRunner(LoadRunner):
         _wait(lambda: self._runner.user_count == count, timeout_s, what, self._check)
 
     def _await_workers(self, send: Send) -> None:
-        """Wait until all worker processes have connected, and report how many have."""
         total = self._setup.worker_processes
         sent_s = time.monotonic()
 

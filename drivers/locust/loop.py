@@ -222,7 +222,6 @@ class LocustLoop:
 
 
 def _socket_words() -> str:
-    """Options of the engine's sockets, as the kernel returns them."""
     return ", ".join(f"{name} {value}" for name, value in socket_options())
 
 

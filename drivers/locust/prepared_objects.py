@@ -196,7 +196,6 @@ class VersionedBuckets:
         return gone, len(versions) - gone
 
     def _ids_by_name(self, bucket: str) -> dict[str, list[str]]:
-        """IDs of the versions of a bucket's objects, newest first."""
         found: dict[str, list[str]] = defaultdict(list)
         for one in self.listed(bucket):
             found[one.name].append(one.id)

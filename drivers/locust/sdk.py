@@ -154,7 +154,6 @@ class SdkRequests:
     def _read(
         self, client: Client, bucket: str, name: str, size: int, *, verify: bool
     ) -> tuple[int, float]:
-        """The number of bytes read, and when the first of them arrived."""
         seen = 0
         first_byte_s = None
         for piece in client.read(bucket, name):
@@ -172,7 +171,6 @@ class SdkRequests:
 
 
 def _md5(seed: int, size: int) -> str:
-    """MD5 of the content of an object of `size` bytes, in hexadecimal."""
     made = hashlib.md5(usedforsecurity=False)
     for at in range(0, size, CHUNK_BYTES):
         made.update(content(seed, size, at, CHUNK_BYTES))
@@ -584,7 +582,6 @@ class SdkWorkerGroup:
 
 
 def _operations(picker: Picker) -> Iterator[Operation]:
-    """A worker's operations in sequence, until nothing is left to delete."""
     while True:
         try:
             yield cast("Operation", picker.next()[0])

@@ -293,7 +293,6 @@ class StepRun:
         return measurement, window
 
     def _token_note(self, renewed: int) -> str:
-        """A note on a step in which requests were refused for their token."""
         if self._setup.target.token is not None:
             remedy = "a given token cannot be renewed: give one that outlives the run"
         elif renewed:
@@ -449,7 +448,6 @@ class StepRun:
         )
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
-        """Count requests that never ended as errors of class `unfinished`."""
         if not cut:
             return tallies
         operations = sorted(self._workload.operations)

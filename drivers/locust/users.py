@@ -15,8 +15,6 @@ A_DAY_S: Final = 86400
 
 
 class _JoiningUser(User):
-    """A worker of a process's group while it runs."""
-
     abstract = True
     process: ClassVar[WorkerProcess | None] = None
     """Whose workers its users are; None: no load is to be made in this process now."""

@@ -432,7 +432,6 @@ class _Look:
         return found
 
     def _details(self, here: BenchedPool) -> BenchedPool:
-        """What the cluster says of the pool, and what is wrong with it."""
         listed = self.given.ceph("osd", "pool", "ls", "detail")
         if listed.code != 0:
             return here.model_copy(
@@ -471,7 +470,6 @@ class _Look:
         return self.given.ceph("osd", "erasure-code-profile", "get", name)
 
     def _probe(self) -> None:
-        """See whether objects can be written, listed and deleted."""
         rados = self.given.place.rados
         nothing_made = False
         try:

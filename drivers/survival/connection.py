@@ -206,7 +206,6 @@ class Connection:
         return b"".join(parts), "complete"
 
     def _take(self, count: int) -> bytes:
-        """So many bytes, or fewer when the connection ends."""
         if len(self._rest) >= count:
             taken, self._rest = self._rest[:count], self._rest[count:]
             return taken

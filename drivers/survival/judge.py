@@ -212,7 +212,6 @@ def unreadable(expected: Iterable[Expected], why: str) -> tuple[FoundObjects, ..
 
 
 def _wanted(expected: Expected) -> str:
-    """What was acknowledged, in words."""
     versions = [f"version {version}" for version in expected.allowed]
     if expected.acknowledged == "deleted":
         states = ["a deletion", *versions]

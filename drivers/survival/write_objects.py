@@ -157,8 +157,6 @@ _GRACE_S: Final = 5.0
 
 
 class _Load:
-    """All workers, and what they report."""
-
     def __init__(self, order: WriteOrder) -> None:
         self._order = order
         self._bodies = Bodies(order.seed)

@@ -430,7 +430,6 @@ class Apache(Front):
             )
 
     def _refused(self, host: Host) -> list[str]:
-        """Apache's error about the files on the host, with the faulty line."""
         try:
             host.run([*_APACHE, "-t"])
         except CommandFailed as error:
@@ -497,7 +496,6 @@ class Apache(Front):
         return status
 
     def _status_at(self, host: Host) -> list[str]:
-        """Where its status is, as arguments of the counters' program."""
         authority = CA_FILE if self.settings.tls else ""
         return [host.address, str(self.port), authority, STATUS_HOST]
 

@@ -142,7 +142,6 @@ def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone
 
 
 def _missing(keystone: Keystone, suffix: str) -> Iterator[tuple[str, ...]]:
-    """Variables that a user or a project still needs."""
     by_name = keystone.by_application and not keystone.application_credential_id
     if (by_name or not keystone.by_application) and not (keystone.user_id or keystone.username):
         yield f"OS_USERNAME{suffix}", f"OS_USER_ID{suffix}"

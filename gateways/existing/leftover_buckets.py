@@ -116,7 +116,6 @@ def _left(
 
 
 def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
-    """Every bucket of the account, and when it was created."""
     if api == "s3":
         root = _xml(_get(exchange, "list buckets", "/"))
         for one in root.iterfind("./{*}Buckets/{*}Bucket"):
@@ -131,13 +130,11 @@ def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
 
 
 def _versions(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:
-    """Every version of every object of a bucket, and when it was written."""
     for one in kept_versions(exchange, api, bucket):
         yield _dated(one.name, one.when)
 
 
 def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:
-    """Every object of a bucket, page by page, and when it was written."""
     after = ""
     while True:
         if api == "s3":

@@ -117,8 +117,6 @@ _NOT_UP = 3
 
 
 class _Output(TypedDict):
-    """The program's `once` output: `show info`, and the rows of `show stat`."""
-
     info: dict[str, str]
     rows: list[dict[str, str]]
 

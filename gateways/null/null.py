@@ -89,7 +89,6 @@ class RunningNull(RunningGateway):
         self._start(say)
 
     def _start(self, say: Say) -> None:
-        """Start it with the gateway's settings and verify it unless it is meant to fail."""
         self._complete = False
         gateway, settings = self._gateway, self._gateway.settings
         command = self._host.module("weighbridge", *gateway.arguments(self._host.address))
@@ -137,7 +136,6 @@ class RunningNull(RunningGateway):
         return gateway
 
     def _runs(self, gateway: Null) -> bool:
-        """Whether it is known to run with these settings."""
         return (
             gateway.settings == self._gateway.settings
             and self._complete

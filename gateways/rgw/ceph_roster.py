@@ -104,7 +104,6 @@ class CephRoster:
         return tuple(found)
 
     def _disks(self, site: Site) -> Iterator[tuple[tuple[str, ...], str | None]]:
-        """Disks and journal disk of each OSD of a host."""
         osd = self._settings.osd
         if osd.objectstore == "memstore":
             yield from [((), None)] * osd.memstore.per_host

@@ -115,7 +115,6 @@ def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
 
 
 def _each(daemon: CephDaemon, prefix: str, names: Sequence[str]) -> dict[str, str]:
-    """The daemon's answer about each option, in one request."""
     if not names:
         return {}
     commands: list[Command] = [{"prefix": prefix, "var": name} for name in names]
@@ -390,7 +389,6 @@ class CephChange:
         return [f"{', '.join(names)} applied to {_count(self.stale)} while running"]
 
     def _dropped(self, ceph: CephDaemon) -> dict[str, str]:
-        """Options that are no longer set, with the defaults to restore."""
         names = [name for name, value in self.changed[ceph].items() if value is None]
         unknown = [name for name in names if (ceph.name, name) not in self.state.defaults]
         if unknown:
@@ -438,7 +436,6 @@ class CephChange:
     # the front
 
     def _change_front(self) -> list[str]:
-        """Reload or restart the front, or wait until it has found the restarted radosgw."""
         if self.front is None or self.cluster.place.front is None:
             return []
         host = self.hosts[self.cluster.place.front]

@@ -332,7 +332,6 @@ def read_as(host: Host, daemon: str, options: Mapping[str, str]) -> dict[str, st
 
 
 def _parsed(conf: str) -> Iterator[tuple[str, str, str]]:
-    """Section, option and value of each line of a ceph.conf."""
     section = ""
     for line in conf.splitlines():
         if line.startswith("["):

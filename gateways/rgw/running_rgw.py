@@ -186,12 +186,10 @@ def _restore_poll(osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
 
 
 def _set(name: str, value: str) -> dict[str, object]:
-    """The command that gives a running daemon's option a value."""
     return {"prefix": "config set", "var": name, "val": [value]}
 
 
 def _prepare(state: CephState, host: Host) -> None:
-    """Make what a host has outside its disks, and mount its OSDs' file systems."""
     osds = [osd for osd in state.roster.osds if osd.host == host.name]
     host.run(["sh", "-ec", objectstore.mounts(state.cluster.settings.osd, osds)], timeout_s=120)
 

@@ -358,7 +358,6 @@ MON_IDS = ascii_lowercase
 
 
 def _listed(value: object) -> object:
-    """One host needs no list."""
     return (value,) if isinstance(value, str) else value
 
 

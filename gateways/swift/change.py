@@ -154,7 +154,6 @@ class SwiftChange:
         return dead or any(before[path] != after[path] for path in own)
 
     def _reads(self, one: Daemon) -> list[str]:
-        """The generated files that a daemon's command line names."""
         return [word for word in one.service.argv if word in self.files[one.host.name]]
 
     def _is_front(self, one: Daemon) -> bool:

@@ -436,7 +436,6 @@ class SwiftRoster:
 
 
 def _keeps(folder: str, server: str) -> bool:
-    """Whether a server keeps data in a folder of `SwiftRoster.folders`."""
     return folder.startswith(f"{DATABASES}/") != (server == "object")
 
 

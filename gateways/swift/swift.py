@@ -259,7 +259,6 @@ class Swift(Gateway):
             raise UsageError(f"{self.release}:\n" + "\n".join(dict.fromkeys(found)))
 
     def _mine(self, server: str) -> Mapping[str, Collection[str]]:
-        """The layout's own options of a server, by section."""
         return next((own for name, own in self.settings.options.items() if name == server), {})
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:

@@ -161,7 +161,6 @@ class Cgroups:
     def _block(
         self, group: str, device: str, rates: tuple[int | str | None, ...]
     ) -> tuple[Write, ...]:
-        """Writes of rates that are not None: bytes read and written, reads and writes a second."""
         if self.version == 2:
             keys = zip(("rbps", "wbps", "riops", "wiops"), rates, strict=True)
             limits = [f"{key}={rate}" for key, rate in keys if rate is not None]

@@ -73,7 +73,6 @@ class LoopDisk:
 
     @classmethod
     def _over(cls, path: str, backing: int, folder: Path) -> Self:
-        """Attach a descriptor, which is closed."""
         try:
             device, minor = _attach_free(backing)
         except OSError as error:
@@ -99,7 +98,6 @@ class LoopDisk:
 
 
 def _no_device(path: str, folder: Path, error: OSError) -> MissingPrerequisite:
-    """An error that says why there is no loop device, and what to do about it."""
     used = sum(1 for _ in Path("/sys/block").glob("loop*/loop"))
     missing = {errno.ENOENT, errno.ENODEV, errno.ENXIO}
     if error.filename == "/dev/loop-control" and error.errno in missing:

@@ -355,7 +355,6 @@ class LabHost(Host):
         return counters(self._cgroups, group, self.pid, minors, self._before, said)
 
     def _said(self) -> tuple[ModelDiskCounters | None, ...]:
-        """What its disks with a model say of themselves, in the order of its disks."""
         if self._model_disks is None:
             return ()
         said = self._model_disks.counts()

@@ -264,7 +264,6 @@ class LabHosts(Hosts):
         say(f"{len(self._lab)} hosts started in {time.monotonic() - started:.2f} s")
 
     def _start_model_disks(self, planned: Collection[PlannedHost]) -> None:
-        """Start the program of all disks that have a model or a journal, if there are any."""
         folder = self._bundles / GROUP
         disks = {one.name: one.all_disks for one in planned}
         if wanted := wanted_disks(self.deployment, disks, folder):
@@ -295,7 +294,6 @@ class LabHosts(Hosts):
         return start_container(bundle, self._runc, self._submounts, self._claim.descriptor)
 
     def _run(self, one: PlannedHost, held: Sequence[LoopDisk] = ()) -> Started:
-        """Start the container of a host, on disks that are attached already or on new ones."""
         folder = self._bundles / one.name
         again = folder.exists()
         attached = list(held)

@@ -263,7 +263,6 @@ def exhausted(output: str) -> str:
 
 
 def _file_system(path: Path) -> str:
-    """The type of the file system of a path, by the longest mount point above it."""
     best, kind = "", "unknown"
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")

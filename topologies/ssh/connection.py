@@ -59,7 +59,6 @@ class Login:
         return host if jump is None else replace(host, jump=host._through(jump))
 
     def _through(self, jump: str) -> Login:
-        """The login of a host written as `[USER@]HOST[:PORT]`."""
         user, _, place = jump.rpartition("@")
         parts = urlsplit(f"//{place}")
         return replace(
@@ -146,7 +145,6 @@ class Login:
             ) from error
 
     def _unknown_key(self) -> MissingPrerequisite:
-        """The error for a host whose key is not known, or is not the known one."""
         port = None if self.port == 22 else self.port
         if asyncssh.read_known_hosts(str(self.known_hosts)).match(self.host, "", port)[0]:
             known_name = self.host if self.port == 22 else f"'[{self.host}]:{self.port}'"
@@ -382,8 +380,6 @@ class EndedCommand:
 
 
 class _Connection:
-    """One SSH connection and the number of its open sessions."""
-
     def __init__(self, client: asyncssh.SSHClientConnection) -> None:
         self.client = client
         self.open = 0

@@ -97,8 +97,6 @@ class LeftoverReport:
 
 
 class _Traces(Record):
-    """The answer of `leftovers_program`."""
-
     claim: str | None
     processes: Annotated[
         dict[str, Annotated[int, Field(ge=1, le=100_000)]], Field(max_length=10_000)

@@ -129,7 +129,6 @@ class ObservedHosts:
 
 
 def _looked_at(connection: SshConnection, of: Observed) -> tuple[int, list[str]]:
-    """The host's number of CPUs, and its disks' numbers as /sys/dev/block names them."""
     lines = connection.sh(_LOOK, *of.disks).stdout.split()
     if (
         len(lines) != 1 + len(of.disks)

@@ -252,7 +252,6 @@ class Services:
         return ("systemd-run", "--scope", *self._unit(tag, "scope"), *_UNIT, *self.enter())
 
     def _unit(self, name: str, kind: str = "service") -> tuple[str, ...]:
-        """Options of systemd-run: the unit's name, description and slice."""
         return (
             "--quiet",
             "--collect",
@@ -362,7 +361,6 @@ class Services:
         return f"{forget}\n{self._end(service, process, timeout_s, first)}"
 
     def _end(self, service: str, process: HostProcess, timeout_s: float, first: FirstSignal) -> str:
-        """Shell lines that end a service and print `left`."""
         unit = self.unit(service)
         end = f"systemctl kill --kill-who=main --signal={first} {unit} 2>/dev/null || true"
         return f"""{await_end(process, timeout_s, end)}
