@@ -110,10 +110,7 @@ class VerificationFailed(TargetError):
 
 
 class LeftBehind(TargetError):
-    """What this suite made may be left where it outlives a deployment.
-
-    `words` says it in one line, for the last line of a command that was interrupted.
-    """
+    """What this suite made may be left; `words` says it in the last line of an interruption."""
 
     def __init__(self, message: str, words: str, *, advice: str = "") -> None:
         self.words = words

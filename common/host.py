@@ -196,7 +196,7 @@ class Host(ABC):
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
     ) -> None:
-        """Write a file of a user of the host atomically, with its parents. Raises TargetError."""
+        """Write a file, atomically, for a user of the host; makes parents. Raises TargetError."""
 
     @abstractmethod
     def run(

@@ -70,10 +70,7 @@ class PoolSite:
 
 @dataclass(frozen=True)
 class LoadSite:
-    """The deployment that a driver is opened for, and what it is to do there.
-
-    All that it creates there has a name that begins with `prefix`; its stderr goes to `log`.
-    """
+    """A driver's deployment and work; names begin with `prefix`, and `log` gets its stderr."""
 
     layout: str
     clients: tuple[Host, ...]

@@ -214,10 +214,7 @@ class Progress(Record):
 
 
 class KeptFile(Record):
-    """A file of the load generator, kept with the run without secrets: configuration, answer, log.
-
-    `text`, or `packed` where that would be long: its bytes, gzipped, in base64.
-    """
+    """A file kept with the run, without secrets, as `text` or `packed`: gzipped, in base64."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     text: str = ""

@@ -326,6 +326,7 @@ class RunningGateway(ABC):
         return Tolerance()
 
     def probes(self) -> tuple[Probe, ...]:
+        """Programs on its hosts that print the counters of its daemons every second."""
         return ()
 
     def start_again(self, names: Collection[str], say: Say) -> None:

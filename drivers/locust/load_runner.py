@@ -57,10 +57,7 @@ Send: TypeAlias = Callable[[Listening | Progress], None]
 
 
 class LoadRunner(ABC):
-    """Asks all worker processes at once, and has Locust start and stop the users.
-
-    Both by Locust's messages: its local runner hands them to itself. Methods raise DriverError.
-    """
+    """Asks worker processes, and has users start and stop, by messages. Raises DriverError."""
 
     clients: tuple[str, ...]
     """The client of each worker process, in the order of their answers; "" without a name."""
@@ -216,10 +213,7 @@ class LocalLoadRunner(LoadRunner):
 
 
 class DistributedLoadRunner(LoadRunner):
-    """Worker processes connected by Locust's messages, over loopback or the deployment's network.
-
-    Those of this host are started here; `send` has the conductor start the others.
-    """
+    """Worker processes by messages; this host's are started here, others by `send`."""
 
     def __init__(self, setup: Setup, send: Send) -> None:
         super().__init__(setup, Environment(user_classes=[user_class(setup, None)]))

@@ -223,10 +223,7 @@ class _NoPage(Exception):
 def list_container(
     requests: Requests, container: str, wanted: Collection[str], until_s: float
 ) -> Listing:
-    """Which of `wanted` are listed; a page that fails is asked for again until a moment.
-
-    The moment is of CLOCK_MONOTONIC. What was listed before a failure counts as listed.
-    """
+    """Which of `wanted` are listed, asking again until a moment of CLOCK_MONOTONIC."""
     found: set[str] = set()
     after, others, problem = "", 0, ""
     while not problem:

@@ -118,11 +118,7 @@ def _refuse_others(names: Iterable[str], only: re.Pattern[str] | None, page: Htt
 
 
 class _Deleted:
-    """The objects that one clearing has deleted.
-
-    S3 answers 204 to the deletion of what is not there, too: a list that names the same objects
-    again and again is no progress.
-    """
+    """Objects deleted by one clearing: S3 answers 204 again, so a repeated list is no progress."""
 
     def __init__(self) -> None:
         self.count = 0
