@@ -83,6 +83,7 @@ class Front(ABC):
 
     @property
     def wants_fastcgi(self) -> bool:
+        """Whether it speaks FastCGI to daemons that do."""
         return False
 
     @classmethod

@@ -90,10 +90,7 @@ def cores_of(cpus: set[int], topology: Path = TOPOLOGY) -> tuple[tuple[int, ...]
 
 
 def made_for(machine: Machine, template: Hardware) -> Hardware:
-    """The template's hosts at the size of a machine; `about` is a sentence that says how.
-
-    Raises UsageError if it has too little memory or disk.
-    """
+    """The template's hosts at a machine's size, in words too. Raises UsageError if too small."""
     own = _own_cpus(machine, template)
     memory = _memory_factor(machine, template)
     part = _part_of_disks(machine, template)

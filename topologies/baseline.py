@@ -50,10 +50,7 @@ def refuse(hardware: Hardware) -> None:
 
 @contextmanager
 def bare(hardware: Hardware, place: StateFolders, say: Say) -> Iterator[Hosts]:
-    """Start all hosts of a hardware file with only the measuring tools; stop them after the block.
-
-    Raises UsageError as `refuse` does, otherwise as `HostKind.prepared`.
-    """
+    """All hosts with the measuring tools alone, in the block. Raises UsageError, as `prepared`."""
     refuse(hardware)
     # No gateway is installed: hosts have this machine's own root, or are real.
     bare_image = RootImage(name="bare", suite="", packages=())
@@ -73,10 +70,7 @@ def bare(hardware: Hardware, place: StateFolders, say: Say) -> Iterator[Hosts]:
 def measure(
     hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say
 ) -> tuple[BaselineFigure, ...]:
-    """Measure hosts that run nothing. Afterwards limits are off and disks empty again.
-
-    Raises CommandFailed or TargetError naming host and tool.
-    """
+    """Measure hosts; limits are then off, disks empty. Raises CommandFailed, TargetError."""
     found: list[BaselineFigure] = []
     say("CPUs")
     for one in attestation.cpus(hosts, hardware):

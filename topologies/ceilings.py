@@ -353,10 +353,7 @@ def ask(
     times: int = 1,
     timeout_s: float = TIMEOUT_S,
 ) -> Result:
-    """Run a tool on a host, `times` times in one command, and read what it prints.
-
-    Raises CommandFailed, or TargetError naming the host when the output is not understood.
-    """
+    """Run a tool `times` times in one command, and read it. Raises CommandFailed, TargetError."""
     argv = [*host.tool(tool), *arguments]
     if times > 1:
         argv = ["sh", "-ec", f'for _ in $(seq {times}); do "$@"; done', tool, *argv]

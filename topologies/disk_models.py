@@ -288,10 +288,7 @@ def simulate(model: DiskModel, size_bytes: int, load: DiskLoad) -> DiskFigures |
 
 @lru_cache(maxsize=256)
 def expected_per_s(model: DiskModel, size_bytes: int, load: DiskLoad) -> float | None:
-    """Requests a second that a disk sustains, with a full cache where the load writes.
-
-    None: more than this machine may be able to ask for (`MOST_PER_S`). Raises TargetError.
-    """
+    """Requests a second that a disk sustains; None: above `MOST_PER_S`. Raises TargetError."""
     warmup = 2.0 + model.write_cache / SLOWEST_BYTES_S if load.write else 0.0
     figures = simulate(
         model, size_bytes, load.model_copy(update={"warmup": warmup, "most_per_s": MOST_PER_S})

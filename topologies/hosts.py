@@ -171,10 +171,7 @@ def keep_all(hosts: Mapping[str, Host], folder: Path, say: Say) -> None:
 
 
 def keep(source: Path, folder: Path, host: str) -> None:
-    """Copy a host's log folder to `folder`/`host`; `folder`/`host`.not-copied.txt lists the rest.
-
-    Raises TargetError when nothing can be written there.
-    """
+    """Copy a host's logs to `folder`/`host`, and list the rest beside. Raises TargetError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         not_copied = "".join(f"{escape_controls(line)}\n" for line in _copied(source, folder, host))

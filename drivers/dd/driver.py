@@ -12,6 +12,7 @@ import re
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
@@ -238,17 +239,9 @@ class DdRbd(ImageDriver, DdDriver):
     mark = "dd"
     how = "image through rbd-fuse, in requests of at most 128 KiB"
 
-    def __init__(
-        self,
-        cluster: RadosCluster,
-        *,
-        prefix: str,
-        log: Path,
-        pg_num: int = 32,
-        cpus: float | None = None,
-    ) -> None:
-        super().__init__(cluster, prefix=prefix, log=log, pg_num=pg_num, cpus=cpus)
-        self._mount = RbdMount(cluster, f"{prefix}-{self.mark}", log)
+    @cached_property
+    def _mount(self) -> RbdMount:
+        return RbdMount(self.cluster, f"{self.prefix}-{self.mark}", self.log)
 
     def path(self, workload: Workload) -> str:
         if workload.name not in self._images:

@@ -292,10 +292,7 @@ class CephChange:
     def run(
         self, endpoints: Sequence[Endpoint]
     ) -> tuple[tuple[str, ...], tuple[OperationCheck, ...]]:
-        """Apply the change; returns in words what was done, and the operations verified afterwards.
-
-        Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed.
-        """
+        """Apply it; what was done and verified. Raises as `RunningGateway.change`."""
         state = self.state
         daemon.check(state.store)
         wanted = {ceph: self._wanted(ceph) for ceph in self.stale}

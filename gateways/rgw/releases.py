@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, Literal
 
 from pydantic import Field
@@ -17,10 +18,10 @@ Frontend = Literal["beast", "civetweb"]
 class CephRelease(KnownRelease):
     """A release of Ceph."""
 
-    key_type: Literal[1, 2]
+    key_type: Literal[1, 2] = 1
     """Kind of cephx key: 1 is AES-128, 2 (wanted from 20 on) is AES-256."""
-    frontends: tuple[Frontend, ...]
-    filestore: bool
+    frontends: tuple[Frontend, ...] = ("beast",)
+    filestore: bool = False
     """Whether its OSDs can store objects as files: FileStore was removed in 18."""
     s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
     """What of S3 requests its radosgw refuses, and how."""
@@ -70,27 +71,11 @@ MGR_MODULES: Final = (
 """Python modules of the mgr, which loads all, used or not: that took 4 s of CPU and 250 MB. Neither
 PUT nor GET uses one, so they are not loaded where a release can be told so."""
 
-
-def _image(
-    name: str,
-    suite: str,
-    distribution: Literal["Debian", "Ubuntu"] = "Debian",
-    options: tuple[str, ...] = (),
-) -> RootImage:
-    return RootImage(
-        name=name,
-        suite=suite,
-        distribution=distribution,
-        packages=_PACKAGES,
-        options=options,
-        version_packages=("ceph-common",),
-    )
-
+_image: Final = partial(RootImage, packages=_PACKAGES, version_packages=("ceph-common",))
 
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
-        image=_image("ceph-14", "bullseye", options=BULLSEYE),
-        key_type=1,
+        image=_image(name="ceph-14", suite="bullseye", options=BULLSEYE),
         frontends=("beast", "civetweb"),
         filestore=True,
         s3_lacks=_BEFORE_17,
@@ -105,42 +90,31 @@ RELEASES: dict[str, CephRelease] = {
         ),
     ),
     "ceph-16": CephRelease(
-        image=_image("ceph-16", "bookworm"),
-        key_type=1,
+        image=_image(name="ceph-16", suite="bookworm"),
         frontends=("beast", "civetweb"),
         filestore=True,
         s3_lacks=_BEFORE_17,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-17": CephRelease(
-        image=_image("ceph-17", "jammy", "Ubuntu"),
+        image=_image(name="ceph-17", suite="jammy", distribution="Ubuntu"),
         settings_of="ceph-16",
-        key_type=1,
-        frontends=("beast",),
         filestore=True,
         s3_lacks=_NO_TRAILERS,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-18": CephRelease(
-        image=_image("ceph-18", "trixie"),
-        key_type=1,
-        frontends=("beast",),
-        filestore=False,
+        image=_image(name="ceph-18", suite="trixie"),
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-19": CephRelease(
-        image=_image("ceph-19", "noble", "Ubuntu"),
+        image=_image(name="ceph-19", suite="noble", distribution="Ubuntu"),
         settings_of="ceph-18",
-        key_type=1,
-        frontends=("beast",),
-        filestore=False,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-20": CephRelease(
-        image=_image("ceph-20", "sid", options=SID),
+        image=_image(name="ceph-20", suite="sid", options=SID),
         key_type=2,
-        frontends=("beast",),
-        filestore=False,
     ),
 }
 """Releases of Ceph by the name that layouts use."""

@@ -182,10 +182,7 @@ def proxy_conf(
     memcacheds: Sequence[str],
     tls: bool = False,
 ) -> str:
-    """The text of a proxy server's file, with the user's `key` and all memcacheds' addresses.
-
-    `tls`: clients speak TLS, to the proxy or to a front.
-    """
+    """A proxy server's file, with the user's `key`, all memcacheds, and `tls` of it or a front."""
     proxy = settings.proxy
     cache: dict[str, config_text.OptionValue] = {
         "memcache_servers": ",".join(host_port(one, MEMCACHED_PORT) for one in memcacheds),

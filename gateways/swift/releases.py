@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final, Literal
+from functools import partial
+from typing import Final
 
 from pydantic import Field
 
@@ -67,20 +68,7 @@ _IGNORES_PARTS: Final = {
 }
 
 
-def _image(
-    name: str,
-    suite: str,
-    distribution: Literal["Debian", "Ubuntu"] = "Debian",
-    options: tuple[str, ...] = (),
-) -> RootImage:
-    return RootImage(
-        name=name,
-        suite=suite,
-        distribution=distribution,
-        packages=_PACKAGES,
-        options=options,
-        version_packages=("python3-swift",),
-    )
+_image: Final = partial(RootImage, packages=_PACKAGES, version_packages=("python3-swift",))
 
 
 def _before_34(image: RootImage, settings_of: str = "") -> SwiftRelease:
@@ -95,17 +83,21 @@ def _before_34(image: RootImage, settings_of: str = "") -> SwiftRelease:
 
 
 RELEASES: dict[str, SwiftRelease] = {
-    "swift-2.26": _before_34(_image("swift-2.26", "bullseye", options=BULLSEYE)),
-    "swift-2.29": _before_34(_image("swift-2.29", "jammy", "Ubuntu"), settings_of="swift-2.26"),
-    "swift-2.30": _before_34(_image("swift-2.30", "bookworm")),
-    "swift-2.33": _before_34(_image("swift-2.33", "noble", "Ubuntu"), settings_of="swift-2.30"),
+    "swift-2.26": _before_34(_image(name="swift-2.26", suite="bullseye", options=BULLSEYE)),
+    "swift-2.29": _before_34(
+        _image(name="swift-2.29", suite="jammy", distribution="Ubuntu"), settings_of="swift-2.26"
+    ),
+    "swift-2.30": _before_34(_image(name="swift-2.30", suite="bookworm")),
+    "swift-2.33": _before_34(
+        _image(name="swift-2.33", suite="noble", distribution="Ubuntu"), settings_of="swift-2.30"
+    ),
     "swift-2.35": SwiftRelease(
-        image=_image("swift-2.35", "trixie"),
+        image=_image(name="swift-2.35", suite="trixie"),
         s3_lacks=_ALL,
         s3_lacks_operations=_NO_CONDITIONS,
     ),
     "swift-2.38": SwiftRelease(
-        image=_image("swift-2.38", "sid", options=SID),
+        image=_image(name="swift-2.38", suite="sid", options=SID),
         s3_lacks=_ALL,
         s3_lacks_operations=_NO_TAGS,
     ),

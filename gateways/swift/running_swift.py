@@ -150,10 +150,7 @@ def _mounted(disk: str, folders: Sequence[str]) -> list[str]:
 
 
 def run_prepared(host: Host, script: Sequence[str]) -> None:
-    """Run `script` and make the folders that do not outlive a host's power.
-
-    Its syslog, which is started, listens when this returns. Raises CommandFailed.
-    """
+    """Run `script`, make folders of a host's /run, await its syslog. Raises CommandFailed."""
     lines = [
         *script,
         "mkdir -p /run/swift /run/lock /var/cache/swift",

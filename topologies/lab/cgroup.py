@@ -83,11 +83,7 @@ class Cgroups:
         return frozenset((self.mount / _HANDED_ON).read_text().split())
 
     def take_back(self, before: frozenset[str]) -> None:
-        """Hand on no controller but those of `before`, unless the lab's tree is still there, or
-        somebody else uses one by now.
-
-        Raises TargetError.
-        """
+        """Hand on what was `before`, unless the tree or another needs more. Raises TargetError."""
         if self.handed_on() is None:
             return
         for name in sorted((self.handed_on() or frozenset()) - before):

@@ -119,10 +119,7 @@ def _no_device(path: str, folder: Path, error: OSError) -> MissingPrerequisite:
 
 
 def _attach_free(backing: int) -> tuple[int, int]:
-    """Attach `backing` to a free loop device; returns the device's descriptor and its number.
-
-    It does direct I/O where the file system below can (tmpfs, for one, cannot).
-    """
+    """A free loop device of `backing`: descriptor and number; direct I/O where it can be."""
     config = bytearray(CONFIG_BYTES)
     struct.pack_into("I", config, 0, backing)
     struct.pack_into("I", config, FLAGS_OFFSET, LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO)

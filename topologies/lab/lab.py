@@ -95,10 +95,7 @@ FIRST_SPARE_DESCRIPTOR: Final = 100
 
 
 def start_container(bundle: Bundle, runc: Runc, submounts: Sequence[str], lock: int) -> int:
-    """Start one container; returns the pid of its first process.
-
-    `submounts`: see `Bundle.script`; `lock` is the claim's descriptor. Raises CommandFailed.
-    """
+    """Start a container, with the claim's `lock`; its first pid. Raises CommandFailed."""
     bundle.write()
     # runc passes on descriptors from 3 on, where bash moves the disks'. They are copied to
     # numbers above 100 first, so that none overwrites another.

@@ -97,10 +97,7 @@ def wait_end(process: LabProcess, timeout_s: float) -> bool:
 
 
 def kill_family(leader: int, pids: Callable[[], Sequence[int]], *, timeout_s: float = 10) -> bool:
-    """Kill a program and all it started until none is left; `pids` lists the processes of its host.
-
-    Returns False when some are left after `timeout_s`, such as a process in uninterruptible I/O.
-    """
+    """Kill a program and all it started, of `pids`; False if some are left, as in stuck I/O."""
     deadline = time.monotonic() + timeout_s
     while (members := family(leader, pids())) and time.monotonic() < deadline:
         for process in members:

@@ -165,10 +165,7 @@ def _hash(path: Path, _changed: int) -> str:
 
 
 def wheelhouse(python: Python, folder: Path) -> tuple[Path, ...]:
-    """All wheels for a client with this Python, in an empty `folder`.
-
-    Raises MissingPrerequisite where packages for another Python cannot be downloaded.
-    """
+    """All wheels for a client's Python, in `folder`. Raises MissingPrerequisite without them."""
     own = _own(folder, python)
     if python == Python.here():
         return (own, *(repacked(name, folder) for name in packages()))
