@@ -70,10 +70,8 @@ def _forms(secret: str) -> tuple[str, ...]:
     )
 
 
-# Server URLs and folders in options and files. They may hold no secret: every report shows them.
-#
-# Error messages never repeat them, since a refused one may hold a secret. Python's own messages
-# about URLs do.
+# URLs and folders in options may hold no secret: every report shows them. Error messages never
+# repeat them, since a refused one may hold a secret. Python's own messages about URLs do.
 
 
 _SSH: Final = re.compile(

@@ -262,10 +262,7 @@ def _flat(value: object, key: str) -> Iterator[tuple[str, object]]:
         yield key, value
 
 
-# Counters that rooms pass on: of daemons, which are worth showing and how, and of disks at a
-# power cut.
-#
-# The probe of a daemon declares its own; they are recorded with the counts, so that a run can be
+# A daemon's probe declares its counters; they are recorded with the counts, so that a run can be
 # read where the daemon is unknown.
 
 

@@ -22,13 +22,13 @@ from typing import Final
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import HostNeed, RootImage, Say
+from weighbridge.gateways.together import at_once
 from weighbridge.topologies import ceilings
 from weighbridge.topologies.ceilings import (
     TIMEOUT_S,
     DiskRequest,
     HostCeiling,
     ask,
-    at_once,
     limited,
     serve,
 )

@@ -13,9 +13,10 @@ from typing import Final, Literal
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.gateways.together import at_once
 from weighbridge.topologies import attestation, ceilings
 from weighbridge.topologies.attestation import HostDisk
-from weighbridge.topologies.ceilings import DiskRequest, HostCeiling, ask, at_once, limited, serve
+from weighbridge.topologies.ceilings import DiskRequest, HostCeiling, ask, limited, serve
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest

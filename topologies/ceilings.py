@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from statistics import median
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -362,15 +361,6 @@ def ask(
         return read(printed)
     except TargetError as error:
         raise TargetError(f"{host.name}: {error.message}") from error
-
-
-def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Call all of them in parallel; raises the first error when all have ended."""
-    if not calls:
-        return []
-    with ThreadPoolExecutor(len(calls)) as pool:
-        futures = [pool.submit(call) for call in calls]
-    return [future.result() for future in futures]
 
 
 def serve(host: Host, stack: ExitStack, port: int = IPERF_PORT) -> None:

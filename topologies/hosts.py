@@ -147,8 +147,6 @@ class Hosts(ABC):
         self.close()
 
 
-# Keeping the logs of hosts that are torn down, in a folder that people share.
-#
 # Root on a host can put anything into its log folder, such as a link to any file of this machine.
 # Only regular files are copied; links, pipes and the like are named in a file beside the copies.
 

@@ -178,9 +178,7 @@ class FilesDriver(AdminToolDriver):
         return prepared.model_copy(update={"seconds": time.monotonic() - began})
 
     def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
-        """Do nothing after a step, which overwrites data; for `all` remove the files, and with the
-        last ones the file system.
-        """
+        """A step overwrites data; `all` removes the files, and the last ones the file system."""
         if command.what == "written" or command.workload.name not in self._files:
             return Cleaned(deleted=0)
         deleted = self._files.pop(command.workload.name)

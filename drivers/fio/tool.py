@@ -156,9 +156,6 @@ class FioDriver(AdminToolDriver):
         return self.load(ran)
 
 
-# RBD by fio's rbd engine, on the same kind of image as `rbd bench`: without a cache, completely
-# written first.
-#
 # fio uses the librbd of the tools' image (16.2), the same client for all releases of clusters.
 
 

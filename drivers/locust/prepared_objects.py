@@ -386,9 +386,7 @@ class PreparedObjects:
         )
 
     def _deleted_numbers(self, workload: Workload) -> list[int]:
-        """Numbers of the objects that the workload's steps must not find; a smaller share's are the
-        first of a larger one's.
-        """
+        """Numbers of the objects that steps must not find; of a smaller share the first ones."""
         containers = workload.objects.containers
         return [
             index * containers + container

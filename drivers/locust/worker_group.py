@@ -134,9 +134,7 @@ class NativeWorkerGroup:
     def prepare(
         self, first: int, count: int, parallel: int, stride: int = 1, version: int | None = None
     ) -> None:
-        """Start writing `count` prepared objects from `first` on, or a version of each;
-        `running` is 0 when done.
-        """
+        """Write `count` objects from `first` on, or versions; `running` is 0 when done."""
         self._engine.prepare(first, count, stride, parallel, version)
 
     def know_versions(self, ids: Sequence[str]) -> None:

@@ -40,8 +40,6 @@ from weighbridge.drivers.rados.tool import (
 from weighbridge.results.record.measurement import Measurement, Tally
 from weighbridge.suites import Workload
 
-# RBD images for drivers, each driver's in a separate pool.
-#
 # An image has no cache (`rbd_cache` is off) and no features but layering: every operation goes to
 # the OSDs, and a killed tool leaves no lock. It is written completely first, so that no step
 # allocates space.
@@ -126,9 +124,7 @@ class ImageDriver(AdminToolDriver):
         )
 
     def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
-        """Do nothing after a step, which overwrites data; for `all` remove the image, and with the
-        last one the pool.
-        """
+        """A step overwrites data; `all` removes the image, and with the last one the pool."""
         if command.what == "written" or command.workload.name not in self._images:
             return Cleaned(deleted=0)
         del self._images[command.workload.name]

@@ -208,11 +208,7 @@ class RadosCluster:
         return self.machine.run(["ceph", "--version"]).stdout.strip()
 
     def make_pools(self, pools: Mapping[str, int], application: str) -> None:
-        """Make pools with these numbers of placement groups, and wait until all are active and
-        clean: before, a benchmark would measure how they become so.
-
-        Raises CommandFailed, DriverFailure.
-        """
+        """Make pools of so many placement groups, clean. Raises CommandFailed, DriverFailure."""
         wanted = {name: count for name, count in pools.items() if name not in self.pools}
         for name, count in wanted.items():
             self.pools.append(name)

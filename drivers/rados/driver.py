@@ -54,9 +54,7 @@ _MODES: Mapping[str, Mode] = {"sequential": "seq", "uniform": "rand"}
 
 
 class RadosBench(ToolDriver):
-    """The rados bench driver. `settings`: how many run in parallel, and the placement groups of the
-    pools that are made for them.
-    """
+    """The rados bench driver. `settings`: how many run in parallel, and pools' groups."""
 
     cluster: BenchCluster
 

@@ -73,10 +73,7 @@ class ToolDriver(Driver):
         total_s: float,
         warmup_s: float = 0.0,
     ) -> list[CommandOutput]:
-        """Run commands in parallel to their end, with progress by time: the tools report no other.
-
-        They take `total_s` after a warm-up of their own.
-        """
+        """Run commands to their end, with progress by time, for `total_s` after their warm-up."""
 
         def tick(seconds: float, _: Sequence[CommandOutput]) -> bool:
             if on_progress is not None and seconds < warmup_s:

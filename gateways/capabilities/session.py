@@ -21,9 +21,7 @@ from weighbridge.gateways.capabilities.capability import (
     refusal,
 )
 
-# Names of the buckets and objects that capabilities make.
-#
-# They have the forms by which `weighbridge clean` recognises what a killed run left
+# Names have the forms by which `weighbridge clean` recognises what a killed run left
 # (`gateways.existing.leftover_buckets`).
 
 

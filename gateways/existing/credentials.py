@@ -27,9 +27,8 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, KeystoneAccess, SwiftAccess
 
-# The settings of endpoints that a command line names by their URLs alone.
-#
-# What else they need comes from the environment, by the names that the tools of each API use.
+# What an endpoint needs beside its URL on a command line comes from the environment, by the names
+# that the tools of each API use.
 
 
 REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -43,9 +42,7 @@ AUTHORITIES: Final[Mapping[str, str]] = {"s3": "AWS_CA_BUNDLE", "swift": "OS_CAC
 
 
 class LineSettings(Record):
-    """Settings of one API, below its name in a layout: `given` by the URL, and others with the
-    variables that they come from.
-    """
+    """Settings of one API in a layout: `given` by the URL, and others with their variables."""
 
     given: Mapping[str, str | Mapping[str, str]]
     by_variable: Mapping[str, tuple[str, str]]

@@ -341,10 +341,7 @@ class Existing(Gateway):
         say: Say,
         ended: BaseException | None = None,
     ) -> None:
-        """Delete the bucket of a failed verification; the verification stays the error.
-
-        What `ended` it, such as a signal, gets a note if the bucket may be left.
-        """
+        """Delete a failed verification's bucket, or note on what `ended` it that it may stay."""
         try:
             for text in clear(client, endpoints, [bucket], within_s=_CLEARED_S):
                 say(text)

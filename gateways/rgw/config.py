@@ -237,9 +237,7 @@ def known_options(host: Host) -> frozenset[str]:
 
 
 def unknown_options(host: Host, release: str, conf: str) -> dict[str, str]:
-    """Options of a ceph.conf that the release does not know, each with a sentence: Ceph ignores
-    them silently. Raises CommandFailed.
-    """
+    """Options unknown to the release, which it ignores, in sentences. Raises CommandFailed."""
     return _unknown(known_options(host), release, conf)
 
 

@@ -254,10 +254,7 @@ class SwiftChange:
 
 
 def fitting(state: SwiftState, gateway: Gateway, scope: Scope) -> SwiftCluster:
-    """The cluster of `gateway`, if this deployment can be changed to it within `scope`.
-
-    Raises UsageError with the reason otherwise.
-    """
+    """The cluster of `gateway`, if it can be had within `scope`. Raises UsageError if not."""
     now, cluster = state.cluster, gateway.cluster
     if not isinstance(cluster, SwiftCluster) or (cluster.release, cluster.place) != (
         now.release,

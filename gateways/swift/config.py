@@ -500,11 +500,7 @@ def files(
 
 
 def put(host: Host, path: str, text: str) -> None:
-    """Write a file to its host. Those in /etc/swift are readable by Swift's user only: some hold
-    secrets.
-
-    Raises TargetError.
-    """
+    """Write a file to its host, in /etc/swift for Swift's user only. Raises TargetError."""
     if path.startswith("/etc/swift/"):
         host.put(path, text, mode=0o600, owner="swift")
     else:

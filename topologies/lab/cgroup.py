@@ -184,11 +184,7 @@ class Cgroups:
     def read(
         self, group: str, devices: Mapping[str, str], *, own_cpus: bool = False
     ) -> tuple[str, ...]:
-        """The limits of a host as the kernel reports them; `devices` has names by `major:minor`,
-        `own_cpus`: it has CPUs of its own.
-
-        Raises TargetError.
-        """
+        """A host's limits as the kernel has them, `devices` by names. Raises TargetError."""
         names: tuple[tuple[str, str], ...]
         if self.version == 2:
             names = (("cpu", "cpu.max"), ("memory", "memory.max"), ("io", "io.max"))

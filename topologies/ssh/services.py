@@ -16,9 +16,6 @@ from weighbridge.topologies.hardware import DEFAULT_PERIOD_S, HostSpec, quota_of
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.ssh.connection import PATH
 
-# A deployment's view of a real host's files: all of them, but what it writes goes to its own
-# folder.
-#
 # A view is a private mount namespace, held by one process. In it the folders that gateways write
 # to are overlays over the host's own, /run and /tmp are empty, and /var/log/host is the
 # deployment's log folder. The host's own mount table has nothing of it, and when the last process
@@ -55,9 +52,7 @@ cat >>/etc/hosts
 
 
 def view_script() -> str:
-    """Shell lines that make a view of the namespace they run in: `$1` is the deployment's folder,
-    stdin is added to /etc/hosts.
-    """
+    """Shell lines that make a view here: `$1` is its folder, stdin is added to /etc/hosts."""
     empty = "\n".join(f"mount -t tmpfs -o mode={mode} weighbridge {place}" for place, mode in EMPTY)
     return _MOUNT.format(places=shlex.join(OVERLAID), empty=empty)
 
@@ -369,9 +364,7 @@ if running; then echo left; fi
 """
 
     def status(self) -> str:
-        """Shell lines that print `name alive` or `name dead` for each service that was started and
-        not stopped, by its first process.
-        """
+        """Shell lines that print `name alive` or `name dead` of services that were not stopped."""
         look = ("/bin/sh", "-ec", _STATUS, "sh", self.started)
         # Pids mean nothing in another boot.
         boot = "true"

@@ -197,11 +197,7 @@ class _Startup:
             raise UsageError("\n".join(faults))
 
     def check_resources(self, name: str, one: HostSetup) -> None:
-        """Check settings and disks of a claimed host, which no other deployment can take; changes
-        nothing.
-
-        Raises UsageError with all that is wrong with the host.
-        """
+        """Check a claimed host, changing nothing. Raises UsageError with all that is wrong."""
         one.state = kernel.look(one.connection, self._hardware)
         faults = kernel.faults(one.connection, self._hardware, one.state)
         one.disks, wrong = disks.look(one.connection, self._hardware.hosts[name].disks)

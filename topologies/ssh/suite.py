@@ -36,9 +36,6 @@ from weighbridge.topologies.hardware import Hardware, SshAccess
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.shell import Shell
 
-# Wheels of this suite and of what clients import: made of installed files, or downloaded for
-# another Python.
-#
 # Nothing is built: this suite's files with its compiled engine make a wheel, and so do the files
 # of each package that pip has installed. A client with the same Python and machine type runs this
 # very code.
